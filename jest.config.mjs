@@ -1,0 +1,9 @@
+// Node strips the types itself; jest only has to do the same to the files it loads.
+export default {
+  testEnvironment: "node",
+  roots: ["<rootDir>/src", "<rootDir>/test"],
+  testMatch: ["**/*.test.ts"],
+  extensionsToTreatAsEsm: [".ts"],
+  transform: { "\\.ts$": "<rootDir>/jest.strip.mjs" },
+  testTimeout: 30_000,
+};

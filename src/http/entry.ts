@@ -1,0 +1,119 @@
+import { type ConnectError, createContextValues } from "@connectrpc/connect";
+import { readAllBytes } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  contentTypeUnaryJson,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
+import { misdirection, refusalKey, shuttingDown } from "../rpc/admission.ts";
+import { type CallRecord, callRecordKey } from "../rpc/call-record.ts";
+import { completeError, completeUnaryError } from "../rpc/complete-error.ts";
+import { capDeadline } from "../rpc/deadline.ts";
+import { type ReportFault, toConnectError } from "../rpc/error.ts";
+import { type Gate, unauthenticated } from "../rpc/gate.ts";
+import type { Readiness } from "../rpc/health.ts";
+import { JSON_OPTIONS } from "../rpc/json-options.ts";
+import type { Route } from "../rpc/routes.ts";
+import { callerKey } from "../services/call.ts";
+import { exemptFromBodyGuard } from "./body-guard.ts";
+import type { HttpRequest, HttpResponse } from "./listener.ts";
+import { writeStream, writeWhole } from "./node-answer.ts";
+
+/** Clients that can carry a path prefix use this one; gRPC clients cannot, and use none. */
+const PREFIX = "/api";
+
+/** Connect's unary calls, whose whole answer is one body. */
+const UNARY_CONTENT_TYPE = /^application\/(json|proto)(;|$)/i;
+
+/** Our own answers are not bounded by what is asked; the pages of the contract bound them. */
+const ANSWER_LIMIT = 0xffffffff;
+const EMPTY = new Uint8Array();
+
+export interface EntryOptions {
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly gate: Gate;
+  readonly readiness: Readiness;
+  /** Deadlines that ask for more are cut to this. */
+  readonly maxTimeoutMs: number;
+  readonly report: ReportFault;
+}
+
+/** Takes one HTTP request to its operation and writes the answer. */
+export type Entry = (req: HttpRequest, res: HttpResponse, record: CallRecord) => Promise<void>;
+
+/**
+ * The way into the operations: path, then gate, then method and content type,
+ * and only then the protocol layer, which reads the body.
+ */
+export function createEntry(options: EntryOptions): Entry {
+  return async (req, res, record) => {
+    try {
+      await enter(options, req, res, record);
+    } catch (thrown) {
+      const error = toConnectError(thrown, record, options.report);
+      record.code = error.code;
+      if (res.headersSent) res.destroy();
+      else writeError(res, error, codeToHttpStatus(error.code));
+    }
+  };
+}
+
+async function enter(
+  options: EntryOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  const path = (req.url ?? "").split("?", 1)[0] ?? "";
+  const route = options.routes.get(path.startsWith(`${PREFIX}/`) ? path.slice(PREFIX.length) : path);
+  if (route) record.operation = `${route.handle.service.typeName}/${route.handle.method.name}`;
+  const caller = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
+  if (caller) record.caller = caller;
+
+  const known = caller !== undefined || route?.gated === false;
+  const contentType = req.headers["content-type"] ?? "";
+  const misdirected = misdirection(route, req.method ?? "", contentType);
+  if (misdirected || !route) {
+    const { error, status, header } = (known && misdirected) || {
+      error: unauthenticated(),
+      status: 401,
+      header: {},
+    };
+    record.code = error.code;
+    writeError(res, error, status, header);
+    return;
+  }
+
+  capDeadline(req.headers, options.maxTimeoutMs);
+  if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
+  const values = createContextValues().set(callRecordKey, record).set(callerKey, caller);
+  if (!known) values.set(refusalKey, unauthenticated());
+  else if (route.gated && options.readiness.draining.aborted) values.set(refusalKey, shuttingDown());
+  const reply = await route.handle({
+    ...universalRequestFromNodeRequest(req, res, undefined, values),
+    // Leaving the loop early must not destroy the socket: the answer still has to go out on it.
+    body: { [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }) },
+  });
+  if (UNARY_CONTENT_TYPE.test(contentType)) {
+    const header = new Headers(reply.header);
+    const body = reply.body
+      ? await readAllBytes(reply.body as AsyncIterable<Uint8Array>, ANSWER_LIMIT)
+      : EMPTY;
+    const complete = completeUnaryError(reply.status, header, body, record);
+    writeWhole(res, complete.status, header, complete.body);
+  } else {
+    await writeStream(res, completeError(reply, record));
+  }
+}
+
+function writeError(
+  res: HttpResponse,
+  error: ConnectError,
+  status: number,
+  header: Readonly<Record<string, string>> = {},
+): void {
+  const headers = new Headers({ "content-type": contentTypeUnaryJson, ...header });
+  for (const [name, value] of error.metadata) headers.set(name, value);
+  writeWhole(res, status, headers, errorToJsonBytes(error, JSON_OPTIONS));
+}

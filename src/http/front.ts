@@ -1,0 +1,81 @@
+import { Code } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import type { CallRecord } from "../rpc/call-record.ts";
+import { answerCors } from "./cors.ts";
+import type { Entry } from "./entry.ts";
+import type { HttpRequest, HttpResponse } from "./listener.ts";
+
+/** One finished call, for the access log. Nothing in it comes from a body or a token. */
+export interface AccessLine {
+  readonly requestId: string;
+  readonly operation: string;
+  /** Code of the protocol: `ok`, `not_found` and so on. */
+  readonly code: string;
+  /** Status of HTTP; gRPC calls that failed have 200 here. */
+  readonly status: number;
+  readonly durationMs: number;
+  readonly organization?: string;
+  readonly caller?: string;
+  readonly token?: string;
+}
+
+export interface FrontOptions {
+  readonly entry: Entry;
+  /** False answers /readyz with 503. */
+  readonly isReady: () => boolean;
+  readonly corsOrigins: ReadonlySet<string>;
+  readonly newId: () => string;
+  readonly log: (line: AccessLine) => void;
+}
+
+/**
+ * What every request passes first: a request id, the probes, CORS, and the
+ * access log. Probes and preflights are not logged.
+ */
+export function createFront(options: FrontOptions): (req: HttpRequest, res: HttpResponse) => void {
+  return (req, res) => {
+    if (answerProbe(req, res, options.isReady)) return;
+    if (answerCors(req, res, options.corsOrigins)) return;
+    const started = performance.now();
+    const path = (req.url ?? "").split("?", 1)[0] ?? "";
+    const record: CallRecord = { requestId: options.newId(), operation: path };
+    res.setHeader("x-request-id", record.requestId);
+    res.once("close", () => {
+      const { caller } = record;
+      options.log({
+        requestId: record.requestId,
+        operation: record.operation.slice(0, LOGGED_PATH_CHARACTERS),
+        code: codeOf(record, res),
+        status: res.statusCode,
+        durationMs: Math.round((performance.now() - started) * 100) / 100,
+        ...(caller && {
+          organization: caller.organizationId,
+          caller: caller.subject.id,
+          token: caller.tokenId,
+        }),
+      });
+    });
+    void options.entry(req, res, record);
+  };
+}
+
+/** A path that names no operation is the client's to choose; this much of it is enough to see what it meant. */
+const LOGGED_PATH_CHARACTERS = 128;
+
+function codeOf(record: CallRecord, res: HttpResponse): string {
+  if (record.code !== undefined) return codeToString(record.code);
+  if (!res.writableFinished) return codeToString(Code.Canceled);
+  if (res.statusCode === 408) return codeToString(Code.DeadlineExceeded);
+  return res.statusCode < 400 ? "ok" : codeToString(Code.Unknown);
+}
+
+/** /healthz says that the process answers; /readyz that it takes requests. Neither needs a token. */
+function answerProbe(req: HttpRequest, res: HttpResponse, isReady: () => boolean): boolean {
+  if (req.url !== "/healthz" && req.url !== "/readyz") return false;
+  const well = req.url === "/healthz" || isReady();
+  res.statusCode = well ? 200 : 503;
+  res.setHeader("content-type", "application/json");
+  res.setHeader("cache-control", "no-store");
+  res.end(JSON.stringify({ status: well ? "ok" : "unavailable" }));
+  return true;
+}

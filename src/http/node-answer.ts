@@ -1,0 +1,53 @@
+import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { HttpResponse } from "./listener.ts";
+
+/** Writes one whole answer. */
+export function writeWhole(res: HttpResponse, status: number, header: Headers, body: Uint8Array): void {
+  setHeaders(res, header);
+  res.setHeader("content-length", body.length);
+  res.statusCode = status;
+  res.end(body);
+}
+
+/**
+ * Writes an answer as it comes, keeping pace with the client. A client that
+ * goes away ends the iteration, and with it the operation's signal.
+ */
+export async function writeStream(res: HttpResponse, answer: UniversalServerResponse): Promise<void> {
+  let begun = false;
+  const begin = () => {
+    if (begun) return;
+    begun = true;
+    res.statusCode = answer.status;
+    if (answer.header) setHeaders(res, answer.header);
+  };
+  for await (const chunk of answer.body ?? []) {
+    begin();
+    if (res.destroyed || res.writableEnded) return;
+    if (!write(res, chunk)) await drained(res);
+  }
+  begin();
+  if (answer.trailer) res.addTrailers(Object.fromEntries(answer.trailer));
+  res.end();
+}
+
+/** The two response classes take a chunk by the same call under different types. */
+function write(res: HttpResponse, chunk: Uint8Array): boolean {
+  return (res.write as (chunk: Uint8Array) => boolean).call(res, chunk);
+}
+
+function drained(res: HttpResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      res.off("drain", done);
+      res.off("close", done);
+      resolve();
+    };
+    res.on("drain", done);
+    res.on("close", done);
+  });
+}
+
+function setHeaders(res: HttpResponse, header: Headers): void {
+  for (const [name, value] of header) res.setHeader(name, value);
+}

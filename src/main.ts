@@ -1,0 +1,101 @@
+import process from "node:process";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { StartError, serve } from "./commands/serve.ts";
+import { createToken } from "./commands/token.ts";
+import { ConfigError, readConfig, SETTINGS, type Setting, type SettingName } from "./config.ts";
+
+type Flags = Partial<Record<SettingName, string | boolean>>;
+
+const SETTING_ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][];
+
+/** The help names the variable and the default of each setting; the values are judged together by readConfig. */
+function withSettings(command: Command, names: readonly SettingName[]): Command {
+  for (const [name, setting] of SETTING_ENTRIES) {
+    if (!names.includes(name)) continue;
+    const flag = setting.argument ? `${setting.flag} <${setting.argument}>` : setting.flag;
+    const facts = [setting.env, setting.default && `default ${setting.default}`].filter(Boolean).join(", ");
+    command.addOption(new Option(flag, `${setting.help} (${facts})`));
+  }
+  return command;
+}
+
+async function runServer(flags: Flags): Promise<void> {
+  const running = await serve(readConfig(flags, process.env), (text) => process.stdout.write(text));
+  let stopping = false;
+  const stop = () => {
+    if (stopping) return;
+    stopping = true;
+    running.stop().then(
+      () => process.exit(0),
+      (error) => fail(error),
+    );
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+}
+
+async function runTokenCreate(
+  flags: Flags & { user?: string; description: string; days: number; readOnly: boolean },
+) {
+  const { user, description, days, readOnly, ...settings } = flags;
+  const config = readConfig(settings as Flags, process.env);
+  process.stdout.write(
+    `${await createToken(config, { ...(user && { user }), description, days, readOnly })}\n`,
+  );
+}
+
+function days(text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 1 || number > 90)
+    throw new InvalidArgumentError("1 to 90 whole days.");
+  return number;
+}
+
+/** What the person can mend is a sentence; anything else is a fault and shows where. */
+function fail(error: unknown): never {
+  const known = error instanceof ConfigError || error instanceof StartError;
+  process.stderr.write(`chartroom: ${known ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
+  process.exit(1);
+}
+
+const program = new Command("chartroom")
+  .description(
+    "A control plane for development environments and coding agents that a team runs on its own machines.",
+  )
+  .configureHelp({ showGlobalOptions: true })
+  .addHelpText(
+    "after",
+    `
+Settings of serve, each as a flag or an environment variable; the flag goes first:
+
+${SETTING_ENTRIES.map(([, setting]) => {
+  const flag = setting.argument ? `${setting.flag} <${setting.argument}>` : setting.flag;
+  return `  ${flag}\n      ${setting.env}; default: ${setting.default || "none"}\n      ${setting.help}\n`;
+}).join("")}`,
+  );
+
+withSettings(
+  program
+    .command("serve")
+    .description(
+      "start the server; the first start makes an organization, its administrator and one access token",
+    )
+    .action((flags: Flags) => runServer(flags)),
+  SETTING_ENTRIES.map(([name]) => name),
+);
+
+withSettings(
+  program
+    .command("token")
+    .description("access tokens, made by whoever runs the command line on the server's machine")
+    .command("create")
+    .description("print a new personal access token for a user; the server may be running")
+    .option("--user <id or email>", "whose token; needed when there is more than one user")
+    .option("--description <text>", "what the token is for", "made on the command line")
+    .option("--days <number>", "how long it is valid, 1 to 90 days", days, 30)
+    .option("--read-only", "may call only operations that change nothing", false)
+    .action(runTokenCreate),
+  ["dataDir", "keyFile"],
+);
+
+program.parseAsync(process.argv).catch(fail);

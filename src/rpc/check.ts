@@ -1,0 +1,57 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { createValidator, type ValidatorOptions, type Violation } from "@bufbuild/protovalidate";
+import type { Interceptor } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { DomainError } from "../domain/error.ts";
+
+/** Violations that an error tells; a request of a hundred bad elements would say them all. */
+export const VIOLATIONS_TOLD = 20;
+
+/** A request that breaks rules of the contract. */
+export class ConstraintViolated extends DomainError {
+  /** The first violations, at most {@link VIOLATIONS_TOLD}. */
+  readonly violations: readonly Violation[];
+
+  constructor(violations: readonly Violation[]) {
+    const told = violations.slice(0, VIOLATIONS_TOLD);
+    const more = violations.length - told.length;
+    // The rule's own words open the message: clients and people look for them.
+    const message = told.map((violation) => `${violation.message} [${pathText(violation)}]`).join("; ");
+    super(ErrorReason.CONSTRAINT_VIOLATED, more > 0 ? `${message}; and ${more} more` : message, {
+      violations: String(violations.length),
+    });
+    this.violations = told;
+  }
+}
+
+export type Check = <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
+
+/** Holds messages against the rules of the contract; a rule that cannot run is the server's fault, not the caller's. */
+export function createCheck(options?: ValidatorOptions): Check {
+  const validator = createValidator(options);
+  return (schema, message) => {
+    const result = validator.validate(schema, message);
+    if (result.kind === "error") throw result.error;
+    if (result.kind === "invalid") throw new ConstraintViolated(result.violations);
+  };
+}
+
+/** Checks every unary request before its operation runs. */
+export function checkRequests(check: Check): Interceptor {
+  return (next) => (req) => {
+    if (!req.stream) check(req.method.input, req.message);
+    return next(req);
+  };
+}
+
+/** Path of the field in JSON names, such as `projects[3].metadata.annotations["team"]`. */
+function pathText({ field }: Violation): string {
+  let text = "";
+  for (const part of field) {
+    if (part.kind === "field") text += text ? `.${part.jsonName}` : part.jsonName;
+    else if (part.kind === "oneof") text += text ? `.${part.name}` : part.name;
+    else if (part.kind === "list_sub") text += `[${part.index}]`;
+    else if (part.kind === "map_sub") text += `[${JSON.stringify(part.key)}]`;
+  }
+  return text || "request";
+}

@@ -1,0 +1,28 @@
+const MS_PER_UNIT: Readonly<Record<string, number>> = {
+  H: 3_600_000,
+  M: 60_000,
+  S: 1000,
+  m: 1,
+  u: 1e-3,
+  n: 1e-6,
+};
+
+/**
+ * Caps the deadline that a request asks for, in the header of its protocol. A
+ * malformed header stays as it is: the protocol layer refuses it.
+ *
+ * @param headers lower-case names; changed in place
+ */
+export function capDeadline(headers: Record<string, string | string[] | undefined>, maxMs: number): void {
+  const connect = headers["connect-timeout-ms"];
+  if (typeof connect === "string" && /^\d{1,10}$/.test(connect) && Number(connect) > maxMs) {
+    headers["connect-timeout-ms"] = String(maxMs);
+  }
+  const grpc = headers["grpc-timeout"];
+  if (typeof grpc === "string") {
+    const [, amount, unit] = /^(\d{1,8})([HMSmun])$/.exec(grpc) ?? [];
+    if (amount !== undefined && unit !== undefined && Number(amount) * (MS_PER_UNIT[unit] ?? 0) > maxMs) {
+      headers["grpc-timeout"] = `${maxMs}m`;
+    }
+  }
+}

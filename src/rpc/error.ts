@@ -1,0 +1,109 @@
+import { create } from "@bufbuild/protobuf";
+import { violationsToProto } from "@bufbuild/protovalidate";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { DomainError } from "../domain/error.ts";
+import { StoreUnavailable } from "../store/store.ts";
+import { ConstraintViolated } from "./check.ts";
+
+/** The one table from reasons to codes. */
+export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
+  [ErrorReason.UNSPECIFIED]: Code.Internal,
+  [ErrorReason.UNAUTHENTICATED]: Code.Unauthenticated,
+  [ErrorReason.PERMISSION_DENIED]: Code.PermissionDenied,
+  [ErrorReason.NOT_FOUND]: Code.NotFound,
+  [ErrorReason.OPERATION_UNKNOWN]: Code.NotFound,
+  [ErrorReason.CONSTRAINT_VIOLATED]: Code.InvalidArgument,
+  [ErrorReason.BODY_MALFORMED]: Code.InvalidArgument,
+  [ErrorReason.TRANSPORT_UNSUPPORTED]: Code.Unimplemented,
+  [ErrorReason.PAGE_TOKEN_INVALID]: Code.InvalidArgument,
+  [ErrorReason.VALUE_UNUSABLE]: Code.InvalidArgument,
+  [ErrorReason.PENDING_DELETION]: Code.FailedPrecondition,
+  [ErrorReason.PHASE_UNSUITABLE]: Code.FailedPrecondition,
+  [ErrorReason.IN_USE]: Code.FailedPrecondition,
+  [ErrorReason.INITIALIZER_MISSING]: Code.FailedPrecondition,
+  [ErrorReason.BODY_TOO_LARGE]: Code.ResourceExhausted,
+  [ErrorReason.DEADLINE_EXCEEDED]: Code.DeadlineExceeded,
+  [ErrorReason.NOT_BUILT]: Code.Unimplemented,
+  [ErrorReason.UNAVAILABLE]: Code.Unavailable,
+  [ErrorReason.INTERNAL]: Code.Internal,
+};
+
+/** A call as the log and an internal error name it. */
+export interface CallNames {
+  readonly requestId: string;
+  readonly operation: string;
+}
+
+/** What the log is told of a failure that nobody foresaw. */
+export type ReportFault = (error: unknown, call: CallNames) => void;
+
+/**
+ * The error that leaves for whatever was thrown. What is in no catalogue is
+ * reported and leaves with a fixed text.
+ */
+export function toConnectError(thrown: unknown, call: CallNames, report: ReportFault): ConnectError {
+  if (thrown instanceof DomainError) return fromDomain(thrown);
+  if (thrown instanceof StoreUnavailable) {
+    report(thrown, call);
+    return answer(ErrorReason.UNAVAILABLE, "the database is busy: try again");
+  }
+  if (thrown instanceof ConnectError) return withDetail(thrown, call);
+  report(thrown, call);
+  return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
+}
+
+/** An error of the catalogue that the edge itself answers. */
+export function answer(
+  reason: ErrorReason,
+  message: string,
+  metadata: Record<string, string> = {},
+): ConnectError {
+  return fromDomain(new DomainError(reason, message, metadata));
+}
+
+function fromDomain(error: DomainError): ConnectError {
+  const leaving = new ConnectError(error.message, CODE_OF_REASON[error.reason]);
+  leaving.details.push({
+    desc: ErrorDetailSchema,
+    value: create(ErrorDetailSchema, { reason: error.reason, metadata: { ...error.metadata } }),
+  });
+  if (error instanceof ConstraintViolated) {
+    const [value, desc] = violationsToProto([...error.violations]);
+    leaving.details.push({ desc, value });
+  }
+  return leaving;
+}
+
+/** Whether an error already says its reason. */
+export function hasReason(error: ConnectError): boolean {
+  return error.details.some(
+    (detail) => ("desc" in detail ? detail.desc.typeName : detail.type) === ErrorDetailSchema.typeName,
+  );
+}
+
+/** Gives errors of the protocol layer their place in the catalogue. */
+export function withDetail(error: ConnectError, call: CallNames): ConnectError {
+  if (hasReason(error)) return error;
+  // The layer calls undecodable binary its own fault; it is the caller's.
+  const malformedBinary = error.code === Code.Internal && error.rawMessage.startsWith("parse binary: ");
+  if (malformedBinary || error.code === Code.InvalidArgument) {
+    return answer(ErrorReason.BODY_MALFORMED, error.rawMessage);
+  }
+  if (error.code === Code.ResourceExhausted) return answer(ErrorReason.BODY_TOO_LARGE, error.rawMessage);
+  if (error.code === Code.DeadlineExceeded)
+    return answer(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
+  if (error.code === Code.Unimplemented) {
+    return answer(
+      ErrorReason.NOT_BUILT,
+      `${call.operation} is not built yet or was sent in an unsupported form`,
+      {
+        operation: call.operation,
+      },
+    );
+  }
+  if (error.code === Code.Internal || error.code === Code.Unknown) {
+    return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
+  }
+  return error;
+}

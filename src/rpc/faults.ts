@@ -1,0 +1,37 @@
+import type { ConnectError, Interceptor } from "@connectrpc/connect";
+import { callRecordKey } from "./call-record.ts";
+import { type ReportFault, toConnectError } from "./error.ts";
+
+/**
+ * The outermost interceptor: whatever the operation throws leaves as an error
+ * of the catalogue, and the record of the call learns its code.
+ */
+export function faults(report: ReportFault): Interceptor {
+  return (next) => async (req) => {
+    const record = req.contextValues.get(callRecordKey);
+    const leave = (thrown: unknown): ConnectError => {
+      const error = toConnectError(thrown, record, report);
+      record.code = error.code;
+      return error;
+    };
+    try {
+      const res = await next(req);
+      if (!res.stream) return res;
+      return { ...res, message: guarded(res.message, leave) };
+    } catch (thrown) {
+      throw leave(thrown);
+    }
+  };
+}
+
+/** Errors of a stream come while it is read, long after `next` has answered. */
+async function* guarded<T>(
+  messages: AsyncIterable<T>,
+  leave: (thrown: unknown) => ConnectError,
+): AsyncIterable<T> {
+  try {
+    yield* messages;
+  } catch (thrown) {
+    throw leave(thrown);
+  }
+}

@@ -1,0 +1,37 @@
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { type Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.js";
+
+/** Whether the server takes requests, and how one learns that this changed. */
+export interface Readiness {
+  isReady(): boolean;
+  /** Aborted when the server begins to shut down. */
+  readonly draining: AbortSignal;
+}
+
+/** The health service that probes of gRPC servers ask; every service of the server is as ready as the server. */
+export function healthService(
+  readiness: Readiness,
+  isService: (name: string) => boolean,
+): ServiceImpl<typeof Health> {
+  const knows = (service: string) => service === "" || isService(service);
+  const present = () => ({ status: readiness.isReady() ? Status.SERVING : Status.NOT_SERVING });
+  return {
+    check({ service }) {
+      if (!knows(service)) throw new ConnectError("the server has no such service", Code.NotFound);
+      return present();
+    },
+    async *watch({ service }, ctx) {
+      yield knows(service) ? present() : { status: Status.SERVICE_UNKNOWN };
+      await firstAbort(ctx.signal, readiness.draining);
+      if (knows(service) && readiness.draining.aborted) yield { status: Status.NOT_SERVING };
+      throw new ConnectError("the server is shutting down", Code.Unavailable);
+    },
+  };
+}
+
+/** Resolves when either signal is aborted. */
+function firstAbort(one: AbortSignal, other: AbortSignal): Promise<void> {
+  const either = AbortSignal.any([one, other]);
+  if (either.aborted) return Promise.resolve();
+  return new Promise((resolve) => either.addEventListener("abort", () => resolve(), { once: true }));
+}

@@ -1,0 +1,72 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
+import { isId, rulesOf } from "./rules.ts";
+
+type Values = Record<string, unknown>;
+type Edit = (message: Values) => void;
+
+/**
+ * Writes ids in lower case, the form in which they are stored, wherever the
+ * rules of the contract say that a string is an id. Runs before validation, so
+ * that everything behind the edge sees one form only.
+ */
+export const lowerCaseIds: Interceptor = (next) => (req) => {
+  if (!req.stream) editOf(req.method.input)?.(req.message as unknown as Values);
+  return next(req);
+};
+
+const edits = new Map<DescMessage, Edit | undefined>();
+
+/** What to do to a message; undefined when no id can be in it. */
+function editOf(message: DescMessage): Edit | undefined {
+  if (edits.has(message)) return edits.get(message);
+  edits.set(message, undefined); // a message that contains itself ends here
+  const fields = message.fields.flatMap((field) => fieldEdit(field) ?? []);
+  const edit: Edit | undefined =
+    fields.length > 0
+      ? (values) => {
+          for (const each of fields) each(values);
+        }
+      : undefined;
+  edits.set(message, edit);
+  return edit;
+}
+
+function fieldEdit(field: DescField): Edit | undefined {
+  const change = valueChange(field);
+  if (!change) return undefined;
+  const { localName } = field;
+  if (field.oneof) {
+    const oneof = field.oneof.localName;
+    return (message) => {
+      const choice = message[oneof] as { case?: string; value?: unknown };
+      if (choice.case === localName) choice.value = change(choice.value);
+    };
+  }
+  return (message) => {
+    const value = message[localName];
+    if (value !== undefined) message[localName] = change(value);
+  };
+}
+
+function valueChange(field: DescField): ((value: unknown) => unknown) | undefined {
+  const rules = rulesOf(field);
+  if (field.fieldKind === "scalar") return isId(rules) ? lowerCase : undefined;
+  if (field.fieldKind === "list" && field.listKind === "scalar") {
+    const items = rules?.type.case === "repeated" ? rules.type.value.items : undefined;
+    return isId(items) ? (list) => (list as unknown[]).map(lowerCase) : undefined;
+  }
+  const nested = field.fieldKind === "enum" ? undefined : field.message && editOf(field.message);
+  if (!nested) return undefined;
+  return (value) => {
+    if (field.fieldKind === "list") for (const element of value as Values[]) nested(element);
+    else if (field.fieldKind === "map")
+      for (const element of Object.values(value as Values)) nested(element as Values);
+    else nested(value as Values);
+    return value;
+  };
+}
+
+function lowerCase(value: unknown): unknown {
+  return typeof value === "string" ? value.toLowerCase() : value;
+}

@@ -1,0 +1,116 @@
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  createConnectRouter,
+  type Interceptor,
+  type MethodImpl,
+} from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { compressionGzip } from "@connectrpc/connect-node";
+import { Health } from "#gen/grpc/health/v1/health_pb.js";
+import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
+import { AccountService } from "#gen/service/v1/account_service_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
+import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
+import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { UserService } from "#gen/service/v1/user_service_pb.js";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { enterGate } from "./admission.ts";
+import { bodyLimit } from "./body-limit.ts";
+import { healthService, type Readiness } from "./health.ts";
+import { JSON_OPTIONS } from "./json-options.ts";
+import { reflectionService } from "./reflection.ts";
+import { skipUnknownFields } from "./skip-unknown-fields.ts";
+
+/** The contract: every service that the server offers to clients. */
+export const CONTRACT: readonly DescService[] = [
+  AccountService,
+  AgentService,
+  EnvironmentService,
+  IdentityService,
+  OrganizationService,
+  ProjectService,
+  RunnerConfigurationService,
+  RunnerService,
+  UserService,
+  WorkflowService,
+];
+
+/** Services around the contract take small questions only. */
+const SIDE_BODY_LIMIT_BYTES = 64 * 1024;
+
+/** Operations of one service by their name in the code; the classes hold them to the contract. */
+// biome-ignore lint/complexity/noBannedTypes: the table holds operations of every signature
+export type Implementation = Readonly<Record<string, Function | undefined>>;
+
+/** Implementations by full service name; an operation without one answers unimplemented. */
+export type Implementations = ReadonlyMap<string, Implementation>;
+
+export interface Route {
+  readonly handle: UniversalHandler;
+  /** False for what probes ask without a token. */
+  readonly gated: boolean;
+}
+
+export interface RouteOptions {
+  readonly implementations: Implementations;
+  /** Outermost first. */
+  readonly interceptors: readonly Interceptor[];
+  readonly readiness: Readiness;
+  /** Unknown JSON fields are skipped instead of refused. */
+  readonly allowUnknownFields: boolean;
+}
+
+/** Every route by its literal path, such as `/service.v1.ProjectService/GetProject`. */
+export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> {
+  const router = createConnectRouter({
+    interceptors: [...options.interceptors],
+    requestGate: enterGate,
+    acceptCompression: [compressionGzip],
+    jsonOptions: JSON_OPTIONS,
+  });
+  for (const service of CONTRACT) {
+    const implementation = options.implementations.get(service.typeName) ?? {};
+    const readMaxBytes = bodyLimit(service);
+    for (const method of service.methods) {
+      router.rpc(method, operation(implementation, method), {
+        readMaxBytes,
+        jsonOptions: jsonOptions(method, options.allowUnknownFields),
+      });
+    }
+  }
+  const all = [...CONTRACT, Health, ServerReflection];
+  const isService = (name: string) => all.some(({ typeName }) => typeName === name);
+  const side = { readMaxBytes: SIDE_BODY_LIMIT_BYTES };
+  router.service(Health, healthService(options.readiness, isService), side);
+  router.service(ServerReflection, reflectionService(all), side);
+  return new Map(
+    router.handlers.map((handle) => [handle.requestPath, { handle, gated: handle.service !== Health }]),
+  );
+}
+
+function operation(implementation: Implementation, method: DescMethod): MethodImpl<DescMethod> {
+  const built = implementation[method.localName];
+  if (built) return built.bind(implementation) as MethodImpl<DescMethod>;
+  return (() => {
+    throw new ConnectError(`${method.name} is not built yet`, Code.Unimplemented);
+  }) as unknown as MethodImpl<DescMethod>;
+}
+
+/**
+ * The parser refuses unknown fields and unknown names of enums together. Where
+ * a setting allows the former, they are taken out before it sees the text.
+ */
+function jsonOptions({ input }: DescMethod, allowUnknownFields: boolean) {
+  // Broken UTF-8 is refused, not replaced by question marks.
+  const utf8 = new TextDecoder("utf-8", { fatal: true });
+  const decode = allowUnknownFields
+    ? (data: Uint8Array) => JSON.stringify(skipUnknownFields(input, JSON.parse(utf8.decode(data))))
+    : (data: Uint8Array) => utf8.decode(data);
+  return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };
+}

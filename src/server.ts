@@ -1,0 +1,136 @@
+import { readFileSync } from "node:fs";
+import { v7 } from "uuid";
+import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
+import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
+import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
+import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
+import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
+import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
+import type { Config } from "./config.ts";
+import { pageTokens } from "./domain/page.ts";
+import { createEntry } from "./http/entry.ts";
+import { createFront } from "./http/front.ts";
+import { createListener } from "./http/listener.ts";
+import { refreshPopularity } from "./jobs/popularity.ts";
+import { removeDeletedProjects } from "./jobs/project-removal.ts";
+import { startJobs } from "./jobs/ticker.ts";
+import { removeExpiredTokens } from "./jobs/token-expiry.ts";
+import type { Keys } from "./keys.ts";
+import type { Log } from "./log.ts";
+import { checkRequests, createCheck } from "./rpc/check.ts";
+import type { ReportFault } from "./rpc/error.ts";
+import { faults } from "./rpc/faults.ts";
+import { createGate } from "./rpc/gate.ts";
+import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
+import { createRoutes, type Implementation, type Implementations } from "./rpc/routes.ts";
+import type { ServiceDependencies } from "./services/dependencies.ts";
+import { EnvironmentService } from "./services/environment-service.ts";
+import { IdentityService } from "./services/identity-service.ts";
+import { ProjectService } from "./services/project-service.ts";
+import { RunnerConfigurationService } from "./services/runner-configuration-service.ts";
+import { RunnerService } from "./services/runner-service.ts";
+import { UserService } from "./services/user-service.ts";
+import type { Store } from "./store/store.ts";
+
+/** Accepted requests get this long to finish when the server is told to stop. */
+const DRAIN_MS = 10_000;
+
+export interface ServerDependencies {
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly log: Log;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number;
+}
+
+export interface Server {
+  /** Begins to take requests; resolves with where. */
+  listen(): Promise<{ host: string; port: number }>;
+  /** Readiness turns red, accepted requests finish (10 s at most), streams end, jobs stop. The store stays open. */
+  close(): Promise<void>;
+}
+
+/** Puts the parts together; nothing listens yet. */
+export function build(config: Config, deps: ServerDependencies): Server {
+  const { store, keys, log } = deps;
+  const draining = new AbortController();
+  const readiness = { isReady: () => !draining.signal.aborted, draining: draining.signal };
+  const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
+  const check = createCheck();
+  const routes = createRoutes({
+    implementations: implementations({
+      store,
+      keys,
+      pageTokens: pageTokens(keys.pageMac),
+      check,
+      countLimit: config.countLimit,
+    }),
+    // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged.
+    interceptors: [faults(report), lowerCaseIds, checkRequests(check)],
+    readiness,
+    allowUnknownFields: config.allowUnknownFields,
+  });
+  const gate = createGate({
+    store,
+    keys,
+    now: deps.now,
+    onNoteFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
+  });
+  const entry = createEntry({ routes, gate, readiness, maxTimeoutMs: config.maxTimeout * 1000, report });
+  const listener = createListener({
+    host: config.host,
+    port: config.port,
+    ...(config.tlsCert && { tls: { cert: readFileSync(config.tlsCert), key: readFileSync(config.tlsKey) } }),
+    handle: createFront({
+      entry,
+      isReady: readiness.isReady,
+      corsOrigins: config.corsOrigins,
+      newId: v7,
+      log: (line) => log.info(line, "call"),
+    }),
+  });
+  let jobs: ReturnType<typeof startJobs> | undefined;
+  return {
+    async listen() {
+      const address = await listener.listen();
+      jobs = startJobs(
+        [
+          {
+            name: "popularity",
+            everyMs: config.popularityInterval * 1000,
+            run: () => refreshPopularity(store),
+          },
+          {
+            name: "project-removal",
+            everyMs: config.removalInterval * 1000,
+            run: () => removeDeletedProjects(store),
+          },
+          {
+            name: "token-expiry",
+            everyMs: config.removalInterval * 1000,
+            run: () => removeExpiredTokens(store, deps.now()),
+          },
+        ],
+        log,
+      );
+      return address;
+    },
+    async close() {
+      draining.abort();
+      await Promise.all([listener.drain(DRAIN_MS), jobs?.stop()]);
+    },
+  };
+}
+
+function implementations(deps: ServiceDependencies): Implementations {
+  return new Map(
+    [
+      [EnvironmentContract, new EnvironmentService(deps)] as const,
+      [IdentityContract, new IdentityService()] as const,
+      [ProjectContract, new ProjectService(deps)] as const,
+      [RunnerConfigurationContract, new RunnerConfigurationService(deps)] as const,
+      [RunnerContract, new RunnerService(deps)] as const,
+      [UserContract, new UserService(deps)] as const,
+    ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
+  );
+}

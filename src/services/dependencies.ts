@@ -1,0 +1,19 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { PageTokens } from "../domain/page.ts";
+import type { Keys } from "../keys.ts";
+import type { Store } from "../store/store.ts";
+
+/** What the service classes are built from. */
+export interface ServiceDependencies {
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly pageTokens: PageTokens;
+  /**
+   * Holds a message against the rules of the contract.
+   *
+   * @throws DomainError CONSTRAINT_VIOLATED
+   */
+  readonly check: <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
+  /** Counts stop here; past it they say GREATER_THAN_OR_EQUAL. */
+  readonly countLimit: number;
+}

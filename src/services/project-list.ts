@@ -1,0 +1,66 @@
+import { toJson } from "@bufbuild/protobuf";
+import {
+  type ListProjectEnvironmentClassesRequest,
+  type ListProjectsRequest,
+  ListProjectsRequest_FilterSchema,
+} from "#gen/service/v1/project_service_pb.js";
+import type { Caller } from "../domain/caller.ts";
+import { notFound } from "../domain/error.ts";
+import { fold } from "../domain/fold.ts";
+import { pageSize, queryText } from "../domain/page.ts";
+import { projectOrder } from "../domain/project-order.ts";
+import { findProject } from "../store/project.ts";
+import { countProjects, listProjects, type ProjectFilter } from "../store/project-list.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { answerCount, onePage } from "./page.ts";
+
+/** One page of the caller's projects, and on the first page their count when asked. */
+export async function answerProjects(deps: ServiceDependencies, caller: Caller, req: ListProjectsRequest) {
+  const filter = projectFilter(req);
+  const order = projectOrder(req.sort);
+  const query = queryText(
+    "ListProjects",
+    caller.organizationId,
+    req.filter && toJson(ListProjectsRequest_FilterSchema, req.filter),
+    [order.field, order.direction],
+  );
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const size = pageSize(req.pagination);
+  const db = deps.store.reader;
+  const found = await listProjects(db, caller, filter, order, after, size + 1);
+  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
+  const count =
+    req.count?.include && !after
+      ? answerCount(await countProjects(db, caller, filter, deps.countLimit + 1), deps.countLimit)
+      : undefined;
+  return { pagination, projects: rows.map(({ project }) => project), ...(count && { count }) };
+}
+
+/** One page of a project's environment classes, by their order. */
+export async function answerProjectClasses(
+  deps: ServiceDependencies,
+  caller: Caller,
+  req: ListProjectEnvironmentClassesRequest,
+) {
+  const project = await findProject(deps.store.reader, caller, req.projectId);
+  if (!project) throw notFound("project");
+  const query = queryText("ListProjectEnvironmentClasses", caller.organizationId, project.id);
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const behind = project.environmentClasses
+    .map((entry, index) => ({ entry, position: { key: index, id: project.id } }))
+    .slice(after ? after.key + 1 : 0);
+  const { rows, pagination } = onePage(deps.pageTokens, query, behind, pageSize(req.pagination));
+  return { pagination, projectEnvironmentClasses: rows.map(({ entry }) => entry) };
+}
+
+function projectFilter({ filter }: ListProjectsRequest): ProjectFilter {
+  return {
+    projectIds: filter?.projectIds ?? [],
+    search: fold(filter?.search ?? ""),
+    runnerIds: filter?.runnerIds ?? [],
+    runnerKinds: filter?.runnerKinds ?? [],
+    remoteUris: filter?.specRemoteUris ?? [],
+    creatorIds: filter?.creatorIds ?? [],
+    annotations: filter?.annotations ?? {},
+  };
+}

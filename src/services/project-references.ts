@@ -1,0 +1,40 @@
+import type { Kysely } from "kysely";
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import { notFound, valueUnusable } from "../domain/error.ts";
+import { findEnvironmentClasses } from "../store/environment-class.ts";
+import { findMember } from "../store/member.ts";
+import type { Schema } from "../store/schema.ts";
+import type { Scope } from "../store/store.ts";
+
+/**
+ * Holds what a project names against what its organization has.
+ *
+ * @throws DomainError NOT_FOUND for a class or executor that the organization
+ *   does not have; VALUE_UNUSABLE for an executor that is no principal to run as
+ */
+export async function checkProjectReferences(
+  db: Kysely<Schema>,
+  scope: Scope,
+  project: Project,
+): Promise<void> {
+  const named = [
+    ...project.environmentClasses.flatMap(({ environmentClass }) =>
+      environmentClass.case === "environmentClassId" ? [environmentClass.value] : [],
+    ),
+    ...(project.prebuildConfiguration?.environmentClassIds ?? []),
+  ];
+  const found = new Set((await findEnvironmentClasses(db, scope, named)).map(({ id }) => id));
+  if (named.some((id) => !found.has(id))) throw notFound("environment class");
+  await checkExecutor(db, scope, project);
+}
+
+async function checkExecutor(db: Kysely<Schema>, scope: Scope, project: Project): Promise<void> {
+  const executor = project.prebuildConfiguration?.executor;
+  const creator = project.metadata?.creator;
+  if (!executor || (executor.id === creator?.id && executor.principal === creator.principal)) return;
+  if (executor.principal !== Principal.USER) {
+    throw valueUnusable("prebuildConfiguration.executor", "prebuilds run as a user of the organization");
+  }
+  if (!(await findMember(db, scope, executor.id))) throw notFound("user");
+}

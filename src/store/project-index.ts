@@ -1,0 +1,74 @@
+import type { Kysely } from "kysely";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import { projectRemotes } from "../domain/project.ts";
+import { prepared } from "./prepared.ts";
+import { findLocalRunnerId } from "./runner.ts";
+import type {
+  ProjectAnnotationTable,
+  ProjectEnvironmentClassTable,
+  ProjectRemoteTable,
+  Schema,
+} from "./schema.ts";
+import type { Scope } from "./store.ts";
+
+const insertRemote = prepared<ProjectRemoteTable, unknown>((db, row) =>
+  db.insertInto("project_remote").values({ project_id: row.project_id, remote_uri: row.remote_uri }),
+);
+
+const insertAnnotation = prepared<ProjectAnnotationTable, unknown>((db, row) =>
+  db.insertInto("project_annotation").values({ project_id: row.project_id, key: row.key, value: row.value }),
+);
+
+const insertClass = prepared<ProjectEnvironmentClassTable, unknown>((db, row) =>
+  db.insertInto("project_environment_class").values({
+    project_id: row.project_id,
+    position: row.position,
+    runner_id: row.runner_id,
+    environment_class_id: row.environment_class_id,
+  }),
+);
+
+/** Brings the rows that filters look in from one state of a project to the next. */
+export async function replaceProjectIndex(
+  db: Kysely<Schema>,
+  scope: Scope,
+  before: Project | undefined,
+  after: Project,
+): Promise<void> {
+  const remotes = projectRemotes(after);
+  if (!before || projectRemotes(before).join("\n") !== remotes.join("\n")) {
+    if (before) await db.deleteFrom("project_remote").where("project_id", "=", after.id).execute();
+    for (const remote of remotes) await insertRemote(db, { project_id: after.id, remote_uri: remote });
+  }
+  if (!before) {
+    // Annotations are given at creation and no operation changes them later.
+    for (const [key, value] of Object.entries(after.metadata?.annotations ?? {})) {
+      await insertAnnotation(db, { project_id: after.id, key, value });
+    }
+  }
+  if (before) await db.deleteFrom("project_environment_class").where("project_id", "=", after.id).execute();
+  for (const [position, { environmentClass }] of after.environmentClasses.entries()) {
+    await insertClass(db, {
+      project_id: after.id,
+      position,
+      ...(await runnerOf(db, scope, environmentClass)),
+    });
+  }
+}
+
+async function runnerOf(
+  db: Kysely<Schema>,
+  scope: Scope,
+  entry: Project["environmentClasses"][number]["environmentClass"],
+): Promise<{ runner_id: string; environment_class_id: string | null }> {
+  if (entry.case !== "environmentClassId") {
+    return { runner_id: await findLocalRunnerId(db, scope), environment_class_id: null };
+  }
+  const row = await db
+    .selectFrom("environment_class")
+    .select("runner_id")
+    .where("id", "=", entry.value)
+    .where("organization_id", "=", scope.organizationId)
+    .executeTakeFirstOrThrow();
+  return { runner_id: row.runner_id, environment_class_id: entry.value };
+}

@@ -1,0 +1,36 @@
+import type { Kysely } from "kysely";
+import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import type { PagePosition } from "../domain/page.ts";
+import { fromBody } from "./json.ts";
+import type { Schema } from "./schema.ts";
+import type { Scope } from "./store.ts";
+
+/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+export interface RunnerFilter {
+  readonly creatorIds: readonly string[];
+  readonly kinds: readonly number[];
+}
+
+export interface ListedRunner {
+  readonly runner: Runner;
+  readonly position: PagePosition;
+}
+
+/** Up to `limit` runners behind `after`, by id ascending. */
+export async function listRunners(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: RunnerFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRunner[]> {
+  let query = db
+    .selectFrom("runner")
+    .select(["id", "body"])
+    .where("organization_id", "=", scope.organizationId);
+  if (after) query = query.where("id", ">", after.id);
+  if (filter.creatorIds.length > 0) query = query.where("creator_id", "in", filter.creatorIds);
+  if (filter.kinds.length > 0) query = query.where("kind", "in", filter.kinds);
+  const rows = await query.orderBy("id").limit(limit).execute();
+  return rows.map(({ id, body }) => ({ runner: fromBody(RunnerSchema, body), position: { key: 0, id } }));
+}

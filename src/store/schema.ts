@@ -1,0 +1,193 @@
+/**
+ * The rows, one interface per table. Times are milliseconds since 1970 UTC,
+ * ids are lower-case UUID v7 text, flags are 0 or 1, and `body` is the resource
+ * in canonical Protobuf JSON.
+ */
+export interface Schema {
+  organization: OrganizationTable;
+  account: AccountTable;
+  member: MemberTable;
+  token: TokenTable;
+  runner: RunnerTable;
+  environment_class: EnvironmentClassTable;
+  project: ProjectTable;
+  project_environment_class: ProjectEnvironmentClassTable;
+  project_remote: ProjectRemoteTable;
+  project_annotation: ProjectAnnotationTable;
+  project_use: ProjectUseTable;
+  environment: EnvironmentTable;
+  audit_log: AuditLogTable;
+  event: EventTable;
+  idempotency: IdempotencyTable;
+  fact: FactTable;
+}
+
+export interface OrganizationTable {
+  id: string;
+  name: string;
+  created_at: number;
+  updated_at: number;
+  /** Number of the organization's newest audit and event row. */
+  sequence: number;
+}
+
+/** A person's login. */
+export interface AccountTable {
+  id: string;
+  name: string;
+  email: string;
+  created_at: number;
+  updated_at: number;
+}
+
+/** An account's membership in one organization: the `user` of the contract. */
+export interface MemberTable {
+  id: string;
+  organization_id: string;
+  account_id: string;
+  /** 1 administrator, 2 member. */
+  role: number;
+  created_at: number;
+}
+
+/** A secret that was issued; the value itself is never stored. */
+export interface TokenTable {
+  id: string;
+  organization_id: string;
+  /** What it opens: `personal` the API, `exchange` the registration of a runner. */
+  kind: "personal" | "exchange";
+  /** The member or the runner that it acts for. */
+  subject_id: string;
+  /** HMAC-SHA256 of the value under the key `key_id`. */
+  hash: Uint8Array;
+  key_id: string;
+  read_only: number;
+  expires_at: number;
+  /** Kept out of the body: it changes on its own. */
+  last_used_at: number | null;
+  /** PersonalAccessToken; an empty object for the other kinds. */
+  body: string;
+}
+
+export interface RunnerTable {
+  id: string;
+  organization_id: string;
+  creator_id: string;
+  kind: number;
+  body: string;
+}
+
+export interface EnvironmentClassTable {
+  id: string;
+  organization_id: string;
+  runner_id: string;
+  enabled: number;
+  body: string;
+}
+
+export interface ProjectTable {
+  id: string;
+  organization_id: string;
+  creator_id: string;
+  /** ProjectPhase by number. */
+  desired_phase: number;
+  /** log2 of the summed weight of the project's environments; 0 without one. */
+  popularity: number;
+  /** Folded name, id and repository names, one a line. */
+  search_text: string;
+  /** Hidden from reads by default, so no part of the body. */
+  technical_description: string;
+  /** Project.UsedBy in canonical JSON; it changes on its own. */
+  used_by: string;
+  body: string;
+}
+
+/** Which runner's classes a project uses; the body holds the list itself. */
+export interface ProjectEnvironmentClassTable {
+  project_id: string;
+  position: number;
+  runner_id: string;
+  /** Null for the entry that means the user's local runner. */
+  environment_class_id: string | null;
+}
+
+export interface ProjectRemoteTable {
+  project_id: string;
+  remote_uri: string;
+}
+
+export interface ProjectAnnotationTable {
+  project_id: string;
+  key: string;
+  value: string;
+}
+
+/** Who created environments from a project, and when last. */
+export interface ProjectUseTable {
+  project_id: string;
+  subject_id: string;
+  principal: number;
+  /** The newest environment; its v7 id orders uses of one millisecond too. */
+  environment_id: string;
+}
+
+export interface EnvironmentTable {
+  id: string;
+  organization_id: string;
+  project_id: string | null;
+  runner_id: string | null;
+  environment_class_id: string | null;
+  creator_id: string;
+  /** EnvironmentPhase by number. */
+  phase: number;
+  desired_phase: number;
+  session_id: string | null;
+  created_at: number;
+  archived_at: number | null;
+  /** 1 once the project's popularity counts this environment. */
+  counted: number;
+  search_text: string;
+  body: string;
+}
+
+export interface AuditLogTable {
+  id: string;
+  /** Null for what concerns the installation as a whole. */
+  organization_id: string | null;
+  sequence: number;
+  at: number;
+  actor_id: string;
+  /** Principal by number; 0 for the operator and the system itself. */
+  actor_principal: number;
+  operation: string;
+  subject_type: string;
+  subject_id: string;
+  reason: string;
+  /** JSON object of changed path to [before, after]; secrets never get here. */
+  diff: string;
+}
+
+export interface EventTable {
+  organization_id: string;
+  sequence: number;
+  at: number;
+  kind: string;
+  resource_type: string;
+  resource_id: string;
+}
+
+/** An answer kept for a caller that repeats its request. */
+export interface IdempotencyTable {
+  caller_id: string;
+  operation: string;
+  key: string;
+  request_hash: Uint8Array;
+  response: Uint8Array;
+  created_at: number;
+}
+
+/** Facts about the installation itself, such as which key file it belongs to. */
+export interface FactTable {
+  name: string;
+  value: string;
+}

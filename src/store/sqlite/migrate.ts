@@ -1,0 +1,71 @@
+import { existsSync, statSync } from "node:fs";
+import type Database from "better-sqlite3";
+import * as first from "./migrations/0001-first.ts";
+
+export interface Migration {
+  readonly name: string;
+  /** Statements separated by semicolons; they run in one transaction. */
+  readonly statements: string;
+}
+
+/** In the order in which they were released. A released migration is never edited. */
+export const MIGRATIONS: readonly Migration[] = [first];
+
+/**
+ * Brings the file to the newest schema, each migration in a transaction of its
+ * own. Two processes may call this at once: the second waits and finds nothing
+ * to do. A file that holds data is copied beside itself first, as
+ * `FILE.before-NAME`.
+ *
+ * @returns the names of the migrations that ran
+ * @throws when the file was written by a newer release, or a statement fails;
+ *   the file is then as the last complete migration left it
+ */
+export function migrate(raw: Database.Database, migrations = MIGRATIONS): string[] {
+  raw.exec(`create table if not exists migration (
+    position integer primary key,
+    name text not null unique
+  ) strict`);
+  const ran: string[] = [];
+  for (const [position, migration] of migrations.entries()) {
+    if (applied(raw)[position] === undefined) copyBefore(raw, migration.name);
+    raw.exec("begin immediate");
+    try {
+      const done = applied(raw);
+      refuseForeign(done, migrations);
+      if (done[position] === undefined) {
+        raw.exec(migration.statements);
+        raw.prepare("insert into migration (position, name) values (?, ?)").run(position, migration.name);
+        ran.push(migration.name);
+      }
+      raw.exec("commit");
+    } catch (error) {
+      raw.exec("rollback");
+      throw error;
+    }
+  }
+  return ran;
+}
+
+function applied(raw: Database.Database): string[] {
+  return raw
+    .prepare<[], { name: string }>("select name from migration order by position")
+    .all()
+    .map((row) => row.name);
+}
+
+function refuseForeign(done: readonly string[], migrations: readonly Migration[]): void {
+  const foreign = done.find((name, position) => migrations[position]?.name !== name);
+  if (foreign !== undefined) {
+    throw new Error(
+      `the database holds the migration ${foreign}, which this release does not know; start the release that wrote it`,
+    );
+  }
+}
+
+function copyBefore(raw: Database.Database, name: string): void {
+  const copy = `${raw.name}.before-${name}`;
+  const empty = applied(raw).length === 0;
+  if (empty || (existsSync(copy) && statSync(copy).size > 0)) return;
+  raw.prepare("vacuum into ?").run(copy);
+}

@@ -1,0 +1,74 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type Actor,
+  NOTABLE_COLUMNS,
+  type Note,
+  type Store,
+  type WriteOptions,
+  type WriteTransaction,
+} from "../store.ts";
+import { openConnection } from "./connection.ts";
+import { migrate } from "./migrate.ts";
+import { Writer } from "./writer.ts";
+
+export interface StoreOptions {
+  /** Folder of the database; it is made when absent. */
+  readonly dataDir: string;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** False gives each write a commit of its own. Default true. */
+  readonly grouping?: boolean;
+}
+
+/** Name of the database file inside the data folder. */
+export const DATABASE_FILE = "chartroom.db";
+
+/**
+ * Opens the SQLite store, creating or migrating the file.
+ *
+ * @throws when the folder cannot be written or the file is no database of this release
+ */
+export function openStore(options: StoreOptions): Store {
+  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+  const file = join(options.dataDir, DATABASE_FILE);
+  const writing = openConnection(file, "writer");
+  try {
+    migrate(writing.raw);
+  } catch (error) {
+    writing.close();
+    throw error;
+  }
+  const reading = openConnection(file, "reader");
+  const writer = new Writer(writing, { grouping: true, ...options });
+
+  const noteAll = (notes: readonly Note[]): Promise<void> =>
+    writer.enqueue(async (db) => {
+      for (const { table, id, values } of notes) {
+        const allowed: readonly string[] = NOTABLE_COLUMNS[table];
+        const stray = Object.keys(values).find((column) => !allowed.includes(column));
+        if (stray !== undefined)
+          throw new Error(`${table}.${stray} is no bookkeeping: change it through write`);
+        await db.updateTable(table).set(values).where("id", "=", id).execute();
+      }
+    });
+
+  return {
+    reader: reading.db,
+    write: <T>(
+      actor: Actor,
+      operation: string,
+      fn: (tx: WriteTransaction) => Promise<T>,
+      { signal }: WriteOptions = {},
+    ) => writer.write(actor, operation, fn, signal),
+    note: (table, id, values) => noteAll([{ table, id, values: values as Note["values"] }]),
+    noteAll,
+    async close() {
+      await writer.close();
+      reading.close();
+      writing.raw.pragma("wal_checkpoint(TRUNCATE)");
+      writing.close();
+    },
+  };
+}

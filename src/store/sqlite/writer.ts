@@ -1,0 +1,140 @@
+import type { Kysely } from "kysely";
+import { insertRecord } from "../record.ts";
+import type { Schema } from "../schema.ts";
+import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
+import type { Connection } from "./connection.ts";
+
+/** A group ends when it has worked this long, so that reads on this thread are not held up. */
+const GROUP_BUDGET_MS = 20;
+
+/** Writes waiting past this number are refused: the disk is slower than the callers. */
+const QUEUE_LIMIT = 10_000;
+
+export interface WriterOptions {
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** False gives each write a commit of its own; bench/ compares the two. */
+  readonly grouping: boolean;
+}
+
+interface Job {
+  readonly run: (tx: Kysely<Schema>) => Promise<unknown>;
+  readonly signal: AbortSignal | undefined;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/**
+ * The one writer. Writes that wait at the same time share a commit, each in a
+ * savepoint of its own, so that one failing takes nothing with it; a commit
+ * forces the disk once however many writes it holds.
+ */
+export class Writer {
+  readonly #connection: Connection;
+  readonly #options: WriterOptions;
+  #queue: Job[] = [];
+  #running: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(connection: Connection, options: WriterOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  write<T>(
+    actor: Actor,
+    operation: string,
+    fn: (tx: WriteTransaction) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    return this.enqueue(async (db) => {
+      const changes: Change[] = [];
+      const tx: WriteTransaction = {
+        db,
+        now: this.#options.now(),
+        newId: this.#options.newId,
+        record: (change) => void changes.push(change),
+      };
+      const result = await fn(tx);
+      for (const change of changes) await insertRecord(tx, actor, operation, change);
+      return result;
+    }, signal);
+  }
+
+  /** Runs `run` in a savepoint of the next commit. */
+  enqueue<T>(run: (db: Kysely<Schema>) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
+    if (this.#queue.length >= QUEUE_LIMIT)
+      return Promise.reject(new StoreUnavailable("too many writes are waiting"));
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ run, signal, resolve: resolve as Job["resolve"], reject });
+      // Not at once: requests of the same turn of the event loop join the group.
+      this.#running ??= new Promise((done) => setImmediate(() => void this.#drain().then(done)));
+    });
+  }
+
+  /** Waits for the writes under way and refuses later ones. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#running;
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#queue.length > 0) {
+      await this.#commitGroup();
+      // Lets waiting requests be read, so that the next group is as large as it can be.
+      await new Promise<void>((next) => setImmediate(next));
+    }
+    this.#running = undefined;
+  }
+
+  async #commitGroup(): Promise<void> {
+    const settled: (() => void)[] = [];
+    const members: Job[] = [];
+    try {
+      this.#connection.raw.exec("begin immediate");
+      const started = performance.now();
+      do {
+        const job = this.#queue.shift();
+        if (!job) break;
+        members.push(job);
+        settled.push(await this.#attempt(job));
+      } while (this.#options.grouping && performance.now() - started < GROUP_BUDGET_MS);
+      this.#connection.raw.exec("commit");
+    } catch (error) {
+      if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
+      const failed = new StoreUnavailable("the database did not take the write", { cause: error });
+      // Nothing has begun when `begin` itself fails: the first in line gets the news.
+      const told = members.length > 0 ? members : this.#queue.splice(0, 1);
+      for (const job of told) job.reject(failed);
+      return;
+    }
+    for (const settle of settled) settle();
+  }
+
+  async #attempt(job: Job): Promise<() => void> {
+    const { raw, db } = this.#connection;
+    if (job.signal?.aborted) {
+      const { reason } = job.signal;
+      return () => job.reject(reason);
+    }
+    raw.exec("savepoint attempt");
+    // A write that waits for anything but its own queries would hold everybody's commit open.
+    let waited = false;
+    const watch = setImmediate(() => {
+      waited = true;
+    });
+    try {
+      const value = await job.run(db);
+      if (waited) throw new Error("a write awaited something other than its own queries");
+      raw.exec("release attempt");
+      return () => job.resolve(value);
+    } catch (error) {
+      raw.exec("rollback to attempt");
+      raw.exec("release attempt");
+      return () => job.reject(error);
+    } finally {
+      clearImmediate(watch);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import type { Kysely } from "kysely";
+import type { Schema } from "./schema.ts";
+
+/** Whose rows a query may see. Every function over tenant rows takes one. */
+export interface Scope {
+  readonly organizationId: string;
+}
+
+/** Who changes something: a principal of the contract, the operator, or the system itself. */
+export interface Actor {
+  /** Id of the principal; `operator` or `system` for those two. */
+  readonly id: string;
+  /** Principal by number; 0 for the operator and the system. */
+  readonly principal: number;
+}
+
+export const OPERATOR: Actor = { id: "operator", principal: 0 };
+export const SYSTEM: Actor = { id: "system", principal: 0 };
+
+/** One changed resource, as the audit log and the event feed tell it. */
+export interface Change {
+  readonly organizationId: string;
+  readonly type: ResourceType;
+  readonly id: string;
+  readonly kind: "created" | "updated" | "deleted";
+  /** The resource's body before and after; absent where there was none. */
+  readonly before?: string;
+  readonly after?: string;
+  readonly reason?: string;
+}
+
+export type ResourceType =
+  | "organization"
+  | "member"
+  | "token"
+  | "runner"
+  | "environment_class"
+  | "project"
+  | "environment";
+
+/** What a write may use: its own transaction, the one instant it happens at, and the record. */
+export interface WriteTransaction {
+  readonly db: Kysely<Schema>;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+  newId(): string;
+  /** Called by every function of store/ that changes a resource. */
+  record(change: Change): void;
+}
+
+export interface WriteOptions {
+  /** A write whose signal is aborted before its turn comes does not begin. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Store {
+  /** Reads of committed rows. It cannot write. */
+  readonly reader: Kysely<Schema>;
+  /**
+   * The only way to change a resource. Everything that `fn` does, the audit and
+   * event rows of what it recorded included, is durable when the promise
+   * resolves, or nothing of it happened when it rejects. Inside `fn` only
+   * queries of its own transaction may be awaited.
+   *
+   * @throws what `fn` throws; StoreUnavailable when the database is busy or
+   *   cannot commit
+   */
+  write<T>(
+    actor: Actor,
+    operation: string,
+    fn: (tx: WriteTransaction) => Promise<T>,
+    options?: WriteOptions,
+  ): Promise<T>;
+  /**
+   * Bookkeeping that changes no resource and leaves no audit row; it can touch
+   * only the columns of {@link NotableColumns}.
+   */
+  note<T extends keyof NotableColumns>(
+    table: T,
+    id: string,
+    values: { [C in NotableColumns[T]]?: Schema[T][C & keyof Schema[T]] },
+  ): Promise<void>;
+  /** Several notes that must hold together, such as a score and what it counted. */
+  noteAll(notes: readonly Note[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The columns that `note` can touch. */
+export interface NotableColumns {
+  token: "last_used_at";
+  project: "popularity";
+  environment: "counted";
+}
+
+export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly NotableColumns[T][] } = {
+  token: ["last_used_at"],
+  project: ["popularity"],
+  environment: ["counted"],
+};
+
+export interface Note {
+  readonly table: keyof NotableColumns;
+  readonly id: string;
+  readonly values: Readonly<Record<string, number | string | null>>;
+}
+
+/** The database is busy, full or closing; the same call may succeed later. */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+}
