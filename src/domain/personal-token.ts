@@ -31,19 +31,21 @@ export function newPersonalToken(
   { userId, description, validForMs, readOnly, creator }: PersonalTokenTemplate,
   id: string,
   now: number,
-): PersonalAccessToken {
+): { token: PersonalAccessToken; expiresAtMs: number } {
   if (!(validForMs >= 0 && validForMs <= TOKEN_VALID_MAX_MS)) {
     throw valueUnusable("validFor", "a token holds for at most 90 days (7776000s)");
   }
-  return create(PersonalAccessTokenSchema, {
+  const expiresAtMs = now + (validForMs || TOKEN_VALID_DEFAULT_MS);
+  const token = create(PersonalAccessTokenSchema, {
     id,
     userId,
     description,
     ...(creator && { creator }),
     createdAt: timestampFromMs(now),
-    expiresAt: timestampFromMs(now + (validForMs || TOKEN_VALID_DEFAULT_MS)),
+    expiresAt: timestampFromMs(expiresAtMs),
     readOnly,
   });
+  return { token, expiresAtMs };
 }
 
 /** A length in milliseconds, rounded up so that the shortest of all is not taken for none. */

@@ -1,5 +1,8 @@
-/** user@host:path, the form that secure copy made common; no slash before the colon. */
-const SCP_FORM = /^([^\s/@:]+@)?([^\s/@:]+|\[[0-9a-fA-F:]+\]):(?!\/\/)(.+)$/;
+/**
+ * user@host:path, the form that secure copy made common; no slash before the
+ * colon, and an IPv6 address as host stands in brackets.
+ */
+const SCP_FORM = /^([^\s/@:[]+@)?([^\s/@:[]+|\[[0-9a-fA-F:.]+\]):(?!\/\/)(.+)$/;
 
 /**
  * The forms under which a stored remote is found by an exact match: as given,

@@ -44,7 +44,7 @@ export function createFront(options: FrontOptions): (req: HttpRequest, res: Http
       const { caller } = record;
       options.log({
         requestId: record.requestId,
-        operation: record.operation.slice(0, LOGGED_PATH_CHARACTERS),
+        operation: loggable(record.operation),
         code: codeOf(record, res),
         status: res.statusCode,
         durationMs: Math.round((performance.now() - started) * 100) / 100,
@@ -61,6 +61,11 @@ export function createFront(options: FrontOptions): (req: HttpRequest, res: Http
 
 /** A path that names no operation is the client's to choose; this much of it is enough to see what it meant. */
 const LOGGED_PATH_CHARACTERS = 128;
+
+/** Nobody should put a token into a path; one that is there all the same stays out of the log. */
+function loggable(operation: string): string {
+  return operation.replace(/cr_[a-z]+_\w+/g, "cr_...").slice(0, LOGGED_PATH_CHARACTERS);
+}
 
 function codeOf(record: CallRecord, res: HttpResponse): string {
   if (record.code !== undefined) return codeToString(record.code);

@@ -93,15 +93,8 @@ export function withDetail(error: ConnectError, call: CallNames): ConnectError {
   if (error.code === Code.ResourceExhausted) return answer(ErrorReason.BODY_TOO_LARGE, error.rawMessage);
   if (error.code === Code.DeadlineExceeded)
     return answer(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
-  if (error.code === Code.Unimplemented) {
-    return answer(
-      ErrorReason.NOT_BUILT,
-      `${call.operation} is not built yet or was sent in an unsupported form`,
-      {
-        operation: call.operation,
-      },
-    );
-  }
+  // What is left of this code is the layer's own: a compression it does not have, a second message.
+  if (error.code === Code.Unimplemented) return answer(ErrorReason.TRANSPORT_UNSUPPORTED, error.rawMessage);
   if (error.code === Code.Internal || error.code === Code.Unknown) {
     return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
   }

@@ -1,11 +1,5 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import {
-  Code,
-  ConnectError,
-  createConnectRouter,
-  type Interceptor,
-  type MethodImpl,
-} from "@connectrpc/connect";
+import { createConnectRouter, type Interceptor, type MethodImpl } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import { Health } from "#gen/grpc/health/v1/health_pb.js";
@@ -13,6 +7,7 @@ import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { AccountService } from "#gen/service/v1/account_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
@@ -20,6 +15,7 @@ import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { UserService } from "#gen/service/v1/user_service_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { DomainError } from "../domain/error.ts";
 import { enterGate } from "./admission.ts";
 import { bodyLimit } from "./body-limit.ts";
 import { healthService, type Readiness } from "./health.ts";
@@ -98,7 +94,9 @@ function operation(implementation: Implementation, method: DescMethod): MethodIm
   const built = implementation[method.localName];
   if (built) return built.bind(implementation) as MethodImpl<DescMethod>;
   return (() => {
-    throw new ConnectError(`${method.name} is not built yet`, Code.Unimplemented);
+    const name = `${method.parent.typeName}/${method.name}`;
+    const message = `${name} is in the contract and not built yet; a later release answers it`;
+    throw new DomainError(ErrorReason.NOT_BUILT, message, { operation: name });
   }) as unknown as MethodImpl<DescMethod>;
 }
 

@@ -1,6 +1,13 @@
+import type { Kysely } from "kysely";
+import type { Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
 
-/** Starts an organization, as of the transaction's instant. It comes first: what belongs to it is numbered by its row. */
+/** Whether there is any organization; before the first start there is none. */
+export async function hasOrganization(db: Kysely<Schema>): Promise<boolean> {
+  return (await db.selectFrom("organization").select("id").limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Starts an organization. It comes first in its transaction: changes of what belongs to it are numbered by its row. */
 export async function insertOrganization(
   tx: WriteTransaction,
   { id, name }: { readonly id: string; readonly name: string },

@@ -1,0 +1,108 @@
+import type { ServerHttp2Session } from "node:http2";
+import type { Socket } from "node:net";
+import type { ListenerLimits } from "./listener-limits.ts";
+
+/** One TCP connection, from its acceptance until it is closed. */
+export interface Connection {
+  /** The accepted socket; replaced by the encrypted one when the handshake is done. */
+  socket: Socket;
+  /** Set when the connection speaks HTTP/2. */
+  session?: ServerHttp2Session;
+  readonly acceptedAt: number;
+  /** False during the TLS handshake: nothing can be said to the client yet. */
+  isReadable: boolean;
+  /** False until the headers of a first request are complete. */
+  isServed: boolean;
+  /** Requests whose answer has not been fully written; calling one ends its account. */
+  readonly open: Set<() => void>;
+  /** When the last of them ended. */
+  idleSince: number;
+}
+
+/** All open connections and the requests on them. */
+export interface Connections extends Iterable<Connection> {
+  /** Requests whose answer has not been fully written, on all connections. */
+  readonly active: number;
+  /** Starts to keep account of a socket that was just accepted. */
+  accept(socket: Socket, isReadable: boolean): Connection;
+  /**
+   * Counts a request until the returned function is called or its connection
+   * closes, and then calls `ended`.
+   */
+  begin(connection: Connection, ended: () => void): () => void;
+  /** Calls back once, when no connection is left. */
+  whenEmpty(callback: () => void): void;
+  /** Connections that waited for longer than the limits allow, by what they waited for. */
+  overdue(): { headers: Connection[]; next: Connection[] };
+}
+
+/**
+ * @param requestEnded called after a request ended, with its connection
+ */
+export function trackConnections(
+  limits: ListenerLimits,
+  requestEnded: (connection: Connection) => void,
+): Connections {
+  const all = new Set<Connection>();
+  let active = 0;
+  let onEmpty = (): void => {};
+
+  const isOverdue = (connection: Connection, now: number): boolean => {
+    if (connection.open.size > 0) return false;
+    // Node ends a silent HTTP/1.1 connection itself; this ends one on which something trickles.
+    const mostMs = connection.session
+      ? limits.idleSessionMs
+      : limits.keepAliveTimeoutMs + limits.headersTimeoutMs;
+    return now - connection.idleSince >= mostMs;
+  };
+
+  return {
+    get active() {
+      return active;
+    },
+    [Symbol.iterator]: () => all.values(),
+    accept(socket, isReadable) {
+      const now = limits.now();
+      const open = new Set<() => void>();
+      const connection = { socket, isReadable, acceptedAt: now, isServed: false, open, idleSince: now };
+      all.add(connection);
+      socket.once("close", () => {
+        all.delete(connection);
+        // Node tells only the first of several pipelined answers that the connection is gone.
+        for (const end of open) end();
+        if (all.size === 0) onEmpty();
+      });
+      return connection;
+    },
+    begin(connection, ended) {
+      connection.isServed = true;
+      active++;
+      const end = (): void => {
+        if (!connection.open.delete(end)) return;
+        active--;
+        ended();
+        if (connection.open.size === 0) connection.idleSince = limits.now();
+        requestEnded(connection);
+      };
+      connection.open.add(end);
+      return end;
+    },
+    whenEmpty(callback) {
+      onEmpty = callback;
+      if (all.size === 0) callback();
+    },
+    overdue() {
+      const now = limits.now();
+      const headers: Connection[] = [];
+      const next: Connection[] = [];
+      for (const connection of all) {
+        if (!connection.isServed) {
+          if (now - connection.acceptedAt >= limits.headersTimeoutMs) headers.push(connection);
+        } else if (isOverdue(connection, now)) {
+          next.push(connection);
+        }
+      }
+      return { headers, next };
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import http2, {
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from "node:http2";
+import {
+  BODY_TOO_SLOW,
+  MALFORMED,
+  mute,
+  NO_TUNNEL,
+  type Refusal,
+  refuse,
+  UNKNOWN_EXPECTATION,
+} from "./answer.ts";
+import type { Connection } from "./connections.ts";
+import { observeHttp2Body } from "./request-body.ts";
+import { hasTarget } from "./request-target.ts";
+import type { ProtocolServer, ServerContext } from "./server-context.ts";
+
+const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = http2.constants;
+
+/** Serves connections that speak HTTP/2. */
+export function createHttp2Server(context: ServerContext): ProtocolServer {
+  const { limits, guard, connections } = context;
+  const connectionOf = new WeakMap<ServerHttp2Session, Connection>();
+
+  const server = http2.createServer({
+    maxSessionInvalidFrames: limits.maxInvalidFrames,
+    maxSessionRejectedStreams: limits.maxRejectedStreams,
+    settings: { maxConcurrentStreams: limits.maxConcurrentStreams, maxHeaderListSize: limits.maxHeaderBytes },
+  });
+
+  const serve = (
+    req: Http2ServerRequest,
+    res: Http2ServerResponse,
+    refusal?: Refusal,
+    isWaiting = false,
+  ): void => {
+    const { stream } = req;
+    const connection = stream.session && connectionOf.get(stream.session as ServerHttp2Session);
+    if (!connection || stream.destroyed) return;
+    req.on("error", ignore);
+
+    const pace = guard.watch(req, () => cut(res));
+    const wanted = (): void => {
+      if (isWaiting && !res.headersSent) res.writeContinue();
+      isWaiting = false;
+      pace.wanted();
+    };
+    const body = observeHttp2Body(req, { ...pace, wanted });
+    if (body.isOver) pace.over();
+    // The client sends no body before it is asked to.
+    if (isWaiting) pace.full();
+
+    stream.once("close", connections.begin(connection, pace.over));
+    if (!body.isOver) {
+      const reset = (): void => {
+        if (body.isOver || stream.destroyed) return;
+        stream.close(NGHTTP2_NO_ERROR);
+        // A stream with bytes that nobody reads would never close by itself.
+        stream.destroy();
+      };
+      // Node sends the trailers one turn after it asks for them, and their frame one turn later.
+      stream.once("wantTrailers", () => setImmediate(() => setImmediate(reset)));
+      // An answer without a body asks for no trailers.
+      stream.once("finish", () => setTimeout(reset, limits.discardMs).unref());
+    }
+
+    const problem = refusal ?? (hasTarget(req) ? undefined : MALFORMED);
+    if (problem) refuse(res, problem);
+    else context.handle(req, res);
+  };
+
+  const cut = (res: Http2ServerResponse): void => {
+    const { stream } = res;
+    if (stream.headersSent) {
+      stream.close(NGHTTP2_CANCEL);
+      return;
+    }
+    refuse(res, BODY_TOO_SLOW);
+    mute(res);
+    setTimeout(() => stream.destroy(), limits.flushMs).unref();
+  };
+
+  server.on("request", (req, res) => serve(req, res));
+  server.on("checkContinue", (req, res) => serve(req, res, undefined, true));
+  server.on("checkExpectation", (req, res) => serve(req, res, UNKNOWN_EXPECTATION));
+  server.on("connect", (req, res) => serve(req, res, NO_TUNNEL));
+
+  return {
+    adopt(connection) {
+      // Node makes the session within the call.
+      server.once("session", (session) => {
+        connection.session = session;
+        connectionOf.set(session, connection);
+      });
+      server.emit("connection", connection.socket);
+    },
+  };
+}
+
+function ignore(): void {}

@@ -1,0 +1,74 @@
+import type { Socket } from "node:net";
+import tls from "node:tls";
+import type { Connection } from "./connections.ts";
+import type { ListenerLimits } from "./listener-limits.ts";
+
+/** Private key and certificate chain in PEM. */
+export interface TlsFiles {
+  readonly key: string | Buffer;
+  readonly cert: string | Buffer;
+}
+
+/**
+ * Accepts TLS 1.2 and newer, and lets the client choose the protocol; without a
+ * choice it is HTTP/1.1.
+ *
+ * @param accept called for each TCP connection, before its handshake
+ * @param secured called when the handshake is done
+ * @throws when key or certificate cannot be read, or do not belong together
+ */
+export function createTlsServer(
+  files: TlsFiles,
+  limits: ListenerLimits,
+  accept: (socket: Socket) => Connection,
+  secured: (connection: Connection, protocol: "http1" | "http2") => void,
+): tls.Server {
+  const server = open(files, limits);
+  /** Connections in their handshake, by the client's end, which both sockets of one connection share. */
+  const pending = new Map<string, Connection>();
+
+  server.on("connection", (socket: Socket) => {
+    const peer = peerOf(socket);
+    if (peer === undefined) {
+      socket.destroy();
+      return;
+    }
+    pending.set(peer, accept(socket));
+    socket.once("close", () => pending.delete(peer));
+  });
+  server.on("secureConnection", (socket) => {
+    socket.on("error", () => {});
+    const peer = peerOf(socket);
+    const connection = peer === undefined ? undefined : pending.get(peer);
+    if (!connection) {
+      socket.destroy();
+      return;
+    }
+    connection.socket = socket;
+    connection.isReadable = true;
+    secured(connection, socket.alpnProtocol === "h2" ? "http2" : "http1");
+  });
+  server.on("tlsClientError", (_, socket) => socket.destroy());
+  return server;
+}
+
+function open(files: TlsFiles, limits: ListenerLimits): tls.Server {
+  try {
+    return tls.createServer({
+      key: files.key,
+      cert: files.cert,
+      minVersion: "TLSv1.2",
+      ALPNProtocols: ["h2", "http/1.1"],
+      handshakeTimeout: limits.headersTimeoutMs,
+      noDelay: true,
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`the TLS key and certificate cannot be used together: ${reason}`, { cause: error });
+  }
+}
+
+/** Nothing when the client is gone already. */
+function peerOf({ remoteAddress, remotePort }: Socket): string | undefined {
+  return remoteAddress === undefined ? undefined : `${remoteAddress} ${remotePort}`;
+}

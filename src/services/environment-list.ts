@@ -1,0 +1,51 @@
+import { toJson } from "@bufbuild/protobuf";
+import {
+  type ListEnvironmentsRequest,
+  ListEnvironmentsRequest_FilterSchema,
+} from "#gen/service/v1/environment_service_pb.js";
+import type { Caller } from "../domain/caller.ts";
+import { createdBeforeMs, environmentOrder } from "../domain/environment-order.ts";
+import { fold } from "../domain/fold.ts";
+import { pageSize, queryText } from "../domain/page.ts";
+import { countEnvironments, type EnvironmentFilter, listEnvironments } from "../store/environment-list.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { answerCount, onePage } from "./page.ts";
+
+/** One page of the caller's environments, and on the first page their count when asked. */
+export async function answerEnvironments(
+  deps: ServiceDependencies,
+  caller: Caller,
+  req: ListEnvironmentsRequest,
+) {
+  const filter = environmentFilter(req);
+  const order = environmentOrder(req.sort);
+  const query = queryText(
+    "ListEnvironments",
+    caller.organizationId,
+    req.filter && toJson(ListEnvironmentsRequest_FilterSchema, req.filter),
+    [order.field, order.direction],
+  );
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const size = pageSize(req.pagination);
+  const db = deps.store.reader;
+  const found = await listEnvironments(db, caller, filter, order, after, size + 1);
+  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
+  const count =
+    req.count?.include && !after
+      ? answerCount(await countEnvironments(db, caller, filter, deps.countLimit + 1), deps.countLimit)
+      : undefined;
+  return { pagination, environments: rows.map(({ environment }) => environment), ...(count && { count }) };
+}
+
+function environmentFilter({ filter }: ListEnvironmentsRequest): EnvironmentFilter {
+  return {
+    runnerIds: filter?.runnerIds ?? [],
+    phases: filter?.statusPhases ?? [],
+    creatorIds: filter?.creatorIds ?? [],
+    projectIds: filter?.projectIds ?? [],
+    runnerKinds: filter?.runnerKinds ?? [],
+    createdBefore: createdBeforeMs(filter?.createdBefore),
+    search: fold(filter?.search ?? ""),
+    sessionIds: filter?.sessionIds ?? [],
+  };
+}

@@ -1,0 +1,127 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type {
+  EnvironmentService as Contract,
+  CreateEnvironmentFromProjectRequest,
+  CreateEnvironmentRequest,
+  DeleteEnvironmentRequest,
+  GetEnvironmentRequest,
+  ListEnvironmentsRequest,
+  StartEnvironmentRequest,
+  StopEnvironmentRequest,
+} from "#gen/service/v1/environment_service_pb.js";
+import type { Caller } from "../domain/caller.ts";
+import {
+  deletedEnvironment,
+  type EnvironmentTemplate,
+  isUntouched,
+  newEnvironment,
+  startedEnvironment,
+  stoppedEnvironment,
+} from "../domain/environment.ts";
+import { specFromProject, startsLocally } from "../domain/environment-from-project.ts";
+import { notFound } from "../domain/error.ts";
+import {
+  findEnvironment,
+  insertEnvironment,
+  removeEnvironment,
+  updateEnvironment,
+} from "../store/environment.ts";
+import { findProject } from "../store/project.ts";
+import { insertProjectUse } from "../store/project-use.ts";
+import { findLocalRunnerId } from "../store/runner.ts";
+import type { WriteTransaction } from "../store/store.ts";
+import { callerOf, writeAsCaller } from "./call.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { answerEnvironments } from "./environment-list.ts";
+import { checkEnvironmentReferences } from "./environment-references.ts";
+
+/** Environments: what is wanted of them; runners bring it about. */
+export class EnvironmentService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  listEnvironments = (req: ListEnvironmentsRequest, ctx: HandlerContext) =>
+    answerEnvironments(this.#deps, callerOf(ctx), req);
+
+  async getEnvironment({ environmentId }: GetEnvironmentRequest, ctx: HandlerContext) {
+    const environment = await findEnvironment(this.#deps.store.reader, callerOf(ctx), environmentId);
+    if (!environment) throw notFound("environment");
+    return { environment };
+  }
+
+  createEnvironment(req: CreateEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const { spec, name = "", annotations, sessionId } = req;
+      const template = { spec, name, annotations, sessionId, projectId: "", runnerId: "" };
+      return { environment: await create(tx, caller, template) };
+    });
+  }
+
+  createEnvironmentFromProject(req: CreateEnvironmentFromProjectRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const project = await findProject(tx.db, caller, req.projectId);
+      if (!project) throw notFound("project");
+      const spec = specFromProject(project, req.spec);
+      const { name = project.metadata?.name ?? "", annotations, sessionId } = req;
+      const runnerId = startsLocally(project, spec) ? await findLocalRunnerId(tx.db, caller) : "";
+      const template = { spec, name, annotations, sessionId, projectId: project.id, runnerId };
+      const environment = await create(tx, caller, template);
+      await insertProjectUse(tx, caller, project.id, caller.subject, environment.id);
+      return { environment };
+    });
+  }
+
+  startEnvironment({ environmentId }: StartEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await present(tx, caller, environmentId);
+      await updateEnvironment(tx, caller, before, startedEnvironment(before, tx.now));
+      return {};
+    });
+  }
+
+  stopEnvironment({ environmentId }: StopEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await present(tx, caller, environmentId);
+      const after = stoppedEnvironment(before);
+      if (after) await updateEnvironment(tx, caller, before, after);
+      return {};
+    });
+  }
+
+  deleteEnvironment({ environmentId, force }: DeleteEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await present(tx, caller, environmentId);
+      if (force || isUntouched(before)) {
+        await removeEnvironment(tx, caller, before);
+        return {};
+      }
+      const after = deletedEnvironment(before);
+      if (after) await updateEnvironment(tx, caller, before, after);
+      return {};
+    });
+  }
+}
+
+async function create(
+  tx: WriteTransaction,
+  caller: Caller,
+  template: EnvironmentTemplate,
+): Promise<Environment> {
+  const environmentClass = await checkEnvironmentReferences(tx.db, caller, template.spec);
+  const environment = newEnvironment(
+    { ...template, runnerId: environmentClass?.runnerId ?? template.runnerId },
+    { id: tx.newId(), organizationId: caller.organizationId, creator: caller.subject, now: tx.now },
+  );
+  await insertEnvironment(tx, caller, environment);
+  return environment;
+}
+
+async function present(tx: WriteTransaction, caller: Caller, environmentId: string): Promise<Environment> {
+  const environment = await findEnvironment(tx.db, caller, environmentId);
+  if (!environment) throw notFound("environment");
+  return environment;
+}

@@ -1,0 +1,64 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  RunnerConfigurationService as Contract,
+  CreateEnvironmentClassRequest,
+  GetEnvironmentClassRequest,
+  ListEnvironmentClassesRequest,
+  UpdateEnvironmentClassRequest,
+} from "#gen/service/v1/runner_configuration_service_pb.js";
+import { newEnvironmentClass, updatedEnvironmentClass } from "../domain/environment-class.ts";
+import { notFound } from "../domain/error.ts";
+import {
+  findEnvironmentClass,
+  insertEnvironmentClass,
+  updateEnvironmentClass,
+} from "../store/environment-class.ts";
+import { findRunner } from "../store/runner.ts";
+import { callerOf, writeAsCaller } from "./call.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { answerEnvironmentClasses } from "./environment-class-list.ts";
+
+/** What is built of the service; the router answers unimplemented for the rest. */
+type Built = Omit<ServiceImpl<typeof Contract>, "createHostAuthenticationToken">;
+
+/** Runner configuration: the environment classes that runners offer. */
+export class RunnerConfigurationService implements Built {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  listEnvironmentClasses = (req: ListEnvironmentClassesRequest, ctx: HandlerContext) =>
+    answerEnvironmentClasses(this.#deps, callerOf(ctx), req);
+
+  async getEnvironmentClass({ environmentClassId }: GetEnvironmentClassRequest, ctx: HandlerContext) {
+    const environmentClass = await findEnvironmentClass(
+      this.#deps.store.reader,
+      callerOf(ctx),
+      environmentClassId,
+    );
+    if (!environmentClass) throw notFound("environment class");
+    return { environmentClass };
+  }
+
+  createEnvironmentClass(req: CreateEnvironmentClassRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const runner = await findRunner(tx.db, caller, req.runnerId);
+      if (!runner) throw notFound("runner");
+      const environmentClass = newEnvironmentClass(req, runner, tx.newId());
+      await insertEnvironmentClass(tx, caller, environmentClass);
+      return { id: environmentClass.id };
+    });
+  }
+
+  updateEnvironmentClass(req: UpdateEnvironmentClassRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await findEnvironmentClass(tx.db, caller, req.environmentClassId);
+      if (!before) throw notFound("environment class");
+      const after = updatedEnvironmentClass(before, req);
+      if (after) await updateEnvironmentClass(tx, caller, before, after);
+      return {};
+    });
+  }
+}

@@ -1,0 +1,34 @@
+import type { Runner } from "#gen/service/v1/runner_pb.js";
+import { withoutClasses } from "../domain/environment-class.ts";
+import { findEnvironmentsOfRunner, removeEnvironment } from "../store/environment.ts";
+import { findClassesOfRunner, removeEnvironmentClass } from "../store/environment-class.ts";
+import { findWholeProject, updateProject } from "../store/project.ts";
+import { removeRunner } from "../store/runner.ts";
+import { findProjectIdsOfRunner } from "../store/runner-projects.ts";
+import type { Scope, WriteTransaction } from "../store/store.ts";
+import { findTokens, removeToken } from "../store/token.ts";
+
+/**
+ * Removes a runner with all that hangs on it: its environments, the entries of
+ * projects for its classes, the classes, and its exchange token. What refers
+ * goes before what it refers to.
+ */
+export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
+  const { runnerId } = runner;
+  for (const environment of await findEnvironmentsOfRunner(tx.db, scope, runnerId)) {
+    await removeEnvironment(tx, scope, environment);
+  }
+  const classes = await findClassesOfRunner(tx.db, scope, runnerId);
+  const classIds = classes.map(({ id }) => id);
+  for (const projectId of await findProjectIdsOfRunner(tx.db, scope, runnerId, classIds)) {
+    const project = await findWholeProject(tx.db, scope, projectId);
+    if (project) {
+      await updateProject(tx, scope, project, withoutClasses(project, new Set(classIds), tx.now));
+    }
+  }
+  for (const environmentClass of classes) await removeEnvironmentClass(tx, scope, environmentClass);
+  for (const token of await findTokens(tx.db, scope, "exchange", runnerId)) {
+    await removeToken(tx, scope, token);
+  }
+  await removeRunner(tx, scope, runner);
+}

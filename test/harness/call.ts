@@ -1,0 +1,43 @@
+import type { TestServer } from "./server.ts";
+
+/** An answer to hand-written JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly header: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every operation
+  readonly body: any;
+}
+
+/** A call with plain fetch, such as `post(server, "ProjectService/GetProject", { projectId })`. */
+export async function post(
+  server: Pick<TestServer, "url" | "token">,
+  operation: string,
+  body: unknown = {},
+  token: string | undefined = server.token,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const res = await fetch(`${server.url}/api/service.v1.${operation}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    body: typeof body === "string" || body instanceof Uint8Array ? (body as BodyInit) : JSON.stringify(body),
+  });
+  const text = await res.text();
+  return { status: res.status, header: res.headers, body: text === "" ? undefined : JSON.parse(text) };
+}
+
+/** The reason in an error's ErrorDetail, without its prefix. */
+export function reasonOf(answer: Answer): string | undefined {
+  const detail = answer.body?.details?.find(
+    (each: { type: string }) => each.type === "service.v1.ErrorDetail",
+  );
+  return detail?.debug?.reason?.replace(/^ERROR_REASON_/, "");
+}
+
+/** An initializer with one repository. */
+export function repository(remoteUri: string) {
+  return { specs: [{ git: { remoteUri } }] };
+}

@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** A server in a process of its own, started the way the README says, on a port of its own choosing. */
+export interface TestServer {
+  /** Without a trailing slash and without /api. */
+  readonly url: string;
+  readonly port: number;
+  readonly dataDir: string;
+  /** The first start's token; empty when the data folder was not new. */
+  readonly token: string;
+  readonly process: ChildProcess;
+  /** What it printed for people. */
+  output(): string;
+  /** Its log so far, one parsed line each. */
+  log(): Record<string, unknown>[];
+  /** The raw log, to search for what must not be in it. */
+  logText(): string;
+  /** SIGTERM and wait; the exit code. */
+  stop(): Promise<number | null>;
+  /** SIGKILL and wait. */
+  kill(): Promise<void>;
+}
+
+export interface StartOptions {
+  /** An existing data folder; by default a new one that is removed after the tests of the file. */
+  readonly dataDir?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const root = join(import.meta.dirname, "../..");
+const running = new Set<ChildProcess>();
+const folders: string[] = [];
+
+/** Starts a server and waits until it takes requests. */
+export async function startServer(options: StartOptions = {}): Promise<TestServer> {
+  const dataDir = options.dataDir ?? temporaryFolder();
+  const child = spawn(
+    process.execPath,
+    ["bin/chartroom.js", "serve", "--port", "0", "--data-dir", dataDir, ...(options.args ?? [])],
+    { cwd: root, env: { ...plainEnvironment(), ...options.env }, stdio: ["ignore", "pipe", "pipe"] },
+  );
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  let output = "";
+  let logText = "";
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    logText += chunk;
+  });
+  const ready = new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      output += `${line}\n`;
+      const url = /^Chartroom is ready at (\S+)$/.exec(line)?.[1];
+      if (url) resolve(url);
+    });
+    child.once("exit", (code) =>
+      reject(new Error(`the server ended with ${code} before it was ready:\n${logText}`)),
+    );
+  });
+  const url = await ready;
+  const isNew = options.dataDir === undefined;
+  while (isNew && !/cr_pat_\w+'/.test(output)) await once(child.stdout, "data");
+  return {
+    url,
+    port: Number(new URL(url).port),
+    dataDir,
+    token: /cr_pat_\w+/.exec(output)?.[0] ?? "",
+    process: child,
+    output: () => output,
+    log: () =>
+      logText
+        .split("\n")
+        .filter((line) => line.startsWith("{"))
+        .map((line) => JSON.parse(line)),
+    logText: () => logText,
+    async stop() {
+      if (child.exitCode !== null) return child.exitCode;
+      child.kill("SIGTERM");
+      const [code] = (await once(child, "exit")) as [number | null];
+      return code;
+    },
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}
+
+/** Runs the command line to its end. */
+export async function runCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, ["bin/chartroom.js", ...args], {
+    cwd: root,
+    env: { ...plainEnvironment(), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    stdout += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    stderr += chunk;
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, stdout, stderr };
+}
+
+/** A folder that is removed when the file's tests are over. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "chartroom-test-"));
+  folders.push(folder);
+  return folder;
+}
+
+/** Ends every server that a file started and removes its folders; call it in afterAll. */
+export async function stopAll(): Promise<void> {
+  await Promise.all(
+    [...running].map(async (child) => {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }),
+  );
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+/** The environment without settings of the person who runs the tests. */
+function plainEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("CHARTROOM_")));
+}

@@ -1,0 +1,122 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  create,
+  type DescMethodUnary,
+  type DescService,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { createContextValues, createHandlerContext, type HandlerContext } from "@connectrpc/connect";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import type { Caller } from "../../src/domain/caller.ts";
+import { pageTokens } from "../../src/domain/page.ts";
+import { keysFrom } from "../../src/keys.ts";
+import { callerKey } from "../../src/services/call.ts";
+import type { ServiceDependencies } from "../../src/services/dependencies.ts";
+import { foundOrganization } from "../../src/services/found-organization.ts";
+import { openStore } from "../../src/store/sqlite/open.ts";
+
+export const MINUTE_MS = 60_000;
+export const DAY_MS = 24 * 3600 * 1000;
+
+/** Where every test's clock begins: 2026-01-01 UTC. */
+export const START_MS = Date.UTC(2026, 0, 1);
+
+/** A store in a folder of its own, with a clock that only the test moves and ids that ascend with it. */
+export function openTestStore() {
+  const dataDir = mkdtempSync(join(tmpdir(), "chartroom-store-"));
+  const clock = { now: START_MS };
+  let made = 0;
+  const newId = () => {
+    const time = clock.now.toString(16).padStart(12, "0");
+    made += 1;
+    return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${made.toString(16).padStart(12, "0")}`;
+  };
+  const store = openStore({ dataDir, now: () => clock.now, newId });
+  const keys = keysFrom(new Uint8Array(32).fill(7));
+  const deps: ServiceDependencies = {
+    store,
+    keys,
+    pageTokens: pageTokens(keys.pageMac),
+    check: () => undefined,
+    countLimit: 1_000,
+  };
+  return {
+    store,
+    keys,
+    deps,
+    clock,
+    newId,
+    async close() {
+      await store.close();
+      rmSync(dataDir, { recursive: true });
+    },
+    /** A new organization; its administrator as a caller. */
+    async found(name: string): Promise<Caller> {
+      const { organizationId, userId, accountId } = await foundOrganization(store, keys, {
+        operation: "test",
+        organizationName: name,
+        accountName: `Administrator of ${name}`,
+        email: `${name}@example.org`,
+      });
+      return userOf({ organizationId, accountId }, userId);
+    },
+    /** Audit and event rows of an organization, newest last. */
+    async history({ organizationId }: Pick<Caller, "organizationId">) {
+      const rows = (table: "audit_log" | "event") =>
+        store.reader
+          .selectFrom(table)
+          .selectAll()
+          .where("organization_id", "=", organizationId)
+          .orderBy("sequence")
+          .execute();
+      return { audit: await rows("audit_log"), events: await rows("event") };
+    },
+  };
+}
+
+export type TestStore = ReturnType<typeof openTestStore>;
+
+/** Another user as a caller of the same organization. */
+export function userOf(like: Pick<Caller, "organizationId" | "accountId">, userId: string): Caller {
+  return {
+    organizationId: like.organizationId,
+    accountId: like.accountId,
+    subject: create(SubjectSchema, { id: userId, principal: Principal.USER }),
+    tokenId: "",
+    readOnly: false,
+  };
+}
+
+type Operations<S extends DescService> = {
+  [M in keyof S["method"]]: S["method"][M] extends DescMethodUnary<infer I, infer O>
+    ? (req: MessageInitShape<I>) => Promise<MessageShape<O>>
+    : never;
+};
+
+/** The operations of a service class as a caller has them, without a network between. */
+export function operationsOf<S extends DescService>(
+  contract: S,
+  service: object,
+  caller: Caller,
+): Operations<S> {
+  const implementation = service as Record<string, (req: unknown, ctx: HandlerContext) => Promise<never>>;
+  const operations = contract.methods.map((method) => {
+    const operation = async (init: never) => {
+      const ctx = createHandlerContext({
+        service: contract,
+        method,
+        protocolName: "connect",
+        requestMethod: "POST",
+        url: "",
+        contextValues: createContextValues().set(callerKey, caller),
+      });
+      const answer = await implementation[method.localName]?.(create(method.input, init), ctx);
+      return create(method.output, answer);
+    };
+    return [method.localName, operation];
+  });
+  return Object.fromEntries(operations);
+}
