@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
+import { replay } from "../../test/harness/seed.ts";
 import { remoteForms, repositoryName } from "./remote.ts";
 
 describe("the forms under which a remote is found", () => {
@@ -108,6 +109,7 @@ test("no text makes either of them fail, and the form as given always comes firs
       expect(remoteForms(remote)[0]).toBe(remote);
       expect(repositoryName(remote)).toEqual(expect.any(String));
     }),
+    replay,
   );
 });
 

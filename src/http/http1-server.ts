@@ -85,8 +85,12 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     });
 
     const problem = refusal ?? (hasTarget(req) ? undefined : MALFORMED);
-    if (problem) refuse(res, problem);
-    else context.handle(req, res);
+    if (problem) {
+      res.shouldKeepAlive = false;
+      refuse(res, problem);
+    } else {
+      context.handle(req, res);
+    }
   };
 
   const cut = (socket: Socket, res: ServerResponse): void => {

@@ -88,14 +88,12 @@ describe("jobs", () => {
   });
 
   test("keep no process alive", async () => {
-    const jobs = startJobs([{ name: "idle", everyMs: 10, run: async () => undefined }], testLog());
     jest.useRealTimers();
-    await jobs.stop();
     const set = jest.spyOn(globalThis, "setInterval");
-    const real = startJobs([{ name: "idle", everyMs: 60_000, run: async () => undefined }], testLog());
-    const timer = set.mock.results[0]?.value as NodeJS.Timeout;
-    expect(timer.hasRef()).toBe(false);
+    const jobs = startJobs([{ name: "idle", everyMs: 60_000, run: async () => undefined }], testLog());
+    const timers = set.mock.results.map(({ value }) => value as NodeJS.Timeout);
     set.mockRestore();
-    await real.stop();
+    expect(timers.map((timer) => timer.hasRef())).toEqual([false]);
+    await jobs.stop();
   });
 });

@@ -551,8 +551,9 @@ export declare const EnvironmentService: GenService<{
    * Creates an environment and returns it at once, in
    * ENVIRONMENT_PHASE_CREATING, before any runner has taken it on. Callable by
    * every member of the organization. Errors: invalid_argument when another phase
-   * than running or stopped is desired; not_found when the environment class is
-   * absent; failed_precondition when the class is disabled.
+   * than running or stopped is desired; not_found when the environment class, the
+   * security policy or the workflow execution action is absent;
+   * failed_precondition when the class is disabled.
    *
    * @generated from rpc service.v1.EnvironmentService.CreateEnvironment
    */

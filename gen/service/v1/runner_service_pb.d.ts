@@ -36,7 +36,8 @@ export declare type CreateRunnerRequest = Message<"service.v1.CreateRunnerReques
   kind: RunnerKind;
 
   /**
-   * What is wanted of the runner. Unset: nothing in particular.
+   * What is wanted of the runner. Unset, or with its phase unspecified:
+   * RUNNER_PHASE_ACTIVE.
    *
    * @generated from field: service.v1.RunnerSpec spec = 3;
    */
@@ -333,7 +334,7 @@ export declare const RunnerService: GenService<{
    * projects that name one of these. All of it happens or none. Callable by
    * every member of the organization. Errors: not_found, also on a repetition;
    * failed_precondition while environments are on the runner, unless `force` is
-   * set.
+   * set, and always for the runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerService.DeleteRunner
    */
@@ -345,7 +346,8 @@ export declare const RunnerService: GenService<{
   /**
    * Creates a new exchange token for a runner and returns it, this once; the
    * one before it no longer holds. Callable by every member of the organization.
-   * Errors: not_found.
+   * Errors: not_found; invalid_argument for the runner of kind
+   * RUNNER_KIND_LOCAL_CONFIGURATION, which runs no program of its own.
    *
    * @generated from rpc service.v1.RunnerService.CreateRunnerToken
    */

@@ -41,7 +41,8 @@ export declare type PersonalAccessToken = Message<"service.v1.PersonalAccessToke
   description: string;
 
   /**
-   * Who created the token.
+   * Who created the token. Unset for a token that the operator issued on the
+   * command line.
    *
    * @generated from field: service.v1.Subject creator = 4;
    */
