@@ -213,10 +213,11 @@ function oneOf<T extends string>(allowed: readonly T[]): (text: string) => T {
 function baseUrl(text: string): string {
   if (text === "") return "";
   const url = URL.parse(text);
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) {
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
     throw new Error(`must be an http or https URL without query, fragment or user, not "${text}"`);
   }
-  return text.replace(/\/+$/, "");
+  // Not the text itself: the parser forgives blanks, missing slashes and an empty query.
+  return (url.origin + url.pathname).replace(/\/+$/, "");
 }
 
 function origins(text: string): ReadonlySet<string> {

@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync, randomBytes, randomInt } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { crc32 } from "node:zlib";
 
 /** What a token opens, by its prefix. */
@@ -40,16 +40,24 @@ export interface Keys {
  * @throws when the file cannot be read or holds no key
  */
 export function loadKeys(file: string): Keys {
-  if (!existsSync(file)) {
-    const secret = randomBytes(SECRET_BYTES).toString("base64");
-    // Fails when another process made the file in between, and that one is read.
-    try {
-      writeFileSync(file, `${JSON.stringify({ version: 1, secret })}\n`, { mode: 0o600, flag: "wx" });
-    } catch (error) {
-      if (!existsSync(file)) throw error;
-    }
-  }
+  if (!existsSync(file)) makeKeyFile(file);
   return keysFrom(readSecret(file));
+}
+
+/** The file appears whole or not at all, so that no other process, nor a later start, finds half a key. */
+function makeKeyFile(file: string): void {
+  const secret = randomBytes(SECRET_BYTES).toString("base64");
+  const draft = `${file}.${randomBytes(8).toString("hex")}`;
+  const content = `${JSON.stringify({ version: 1, secret })}\n`;
+  try {
+    writeFileSync(draft, content, { mode: 0o600, flag: "wx", flush: true });
+    // Unlike a rename it fails when another process was first, and that one's file is read.
+    linkSync(draft, file);
+  } catch (error) {
+    if (!existsSync(file)) throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
 }
 
 function readSecret(file: string): Buffer {

@@ -38,7 +38,7 @@ export function measurePace(
     arrived(bytes) {
       account();
       idleMs = 0;
-      if (elapsedMs >= graceMs) bytesAfterGrace += bytes;
+      if (elapsedMs > graceMs) bytesAfterGrace += bytes;
     },
     full() {
       account();

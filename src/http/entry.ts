@@ -1,4 +1,4 @@
-import { type ConnectError, createContextValues } from "@connectrpc/connect";
+import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
 import { readAllBytes } from "@connectrpc/connect/protocol";
 import {
   codeToHttpStatus,
@@ -92,18 +92,27 @@ async function enter(
   else if (route.gated && options.readiness.draining.aborted) values.set(refusalKey, shuttingDown());
   const reply = await route.handle({
     ...universalRequestFromNodeRequest(req, res, undefined, values),
-    // Leaving the loop early must not destroy the socket: the answer still has to go out on it.
-    body: { [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }) },
+    body: bodyOf(req),
   });
   if (UNARY_CONTENT_TYPE.test(contentType)) {
     const header = new Headers(reply.header);
     const body = reply.body
       ? await readAllBytes(reply.body as AsyncIterable<Uint8Array>, ANSWER_LIMIT)
       : EMPTY;
-    const complete = completeUnaryError(reply.status, header, body, record);
+    const complete = await completeUnaryError(reply.status, header, body, record, options.report);
     writeWhole(res, complete.status, header, complete.body);
   } else {
-    await writeStream(res, completeError(reply, record));
+    await writeStream(res, completeError(reply, record, options.report));
+  }
+}
+
+/** The body as it comes. One that breaks off is the doing of whoever sent it, and no fault of the server. */
+async function* bodyOf(req: HttpRequest): AsyncIterable<Uint8Array> {
+  try {
+    // Leaving the loop early must not destroy the socket: the answer still has to go out on it.
+    yield* req.iterator({ destroyOnReturn: false });
+  } catch (cause) {
+    throw new ConnectError("the request body was cut off", Code.Canceled, undefined, undefined, cause);
   }
 }
 

@@ -94,6 +94,8 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
         connection.session = session;
         connectionOf.set(session, connection);
       });
+      // A client that ended its side is gone; only in HTTP/1 may it still wait for an answer.
+      connection.socket.allowHalfOpen = false;
       server.emit("connection", connection.socket);
     },
   };

@@ -27,7 +27,11 @@ export async function writeStream(res: HttpResponse, answer: UniversalServerResp
     if (!write(res, chunk)) await drained(res);
   }
   begin();
-  if (answer.trailer) res.addTrailers(Object.fromEntries(answer.trailer));
+  if (answer.trailer) {
+    // An answer without a body would otherwise end with its headers, and lose the trailers on HTTP/2.
+    res.flushHeaders();
+    res.addTrailers(Object.fromEntries(answer.trailer));
+  }
   res.end();
 }
 

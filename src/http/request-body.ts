@@ -53,9 +53,9 @@ export function observeHttp1Body(req: IncomingMessage, observer: BodyObserver): 
  * Observes a body of HTTP/2: frames are pushed into the stream, and the client
  * may go on sending until its window is used up.
  *
- * A stream that the client resets ends for its reader as if the body were
- * complete, and half a message can be a valid one. Here such a reader fails, as
- * it does on HTTP/1.
+ * Some clients (Node's is one) that cancel a request end its body before they
+ * reset the stream, and half a message can be a valid one. When both come
+ * together the reader fails, as it does when a connection of HTTP/1 breaks.
  */
 export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver): RequestBody {
   const { stream } = req;
@@ -64,16 +64,21 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
   const push = stream.push;
   let isEnding = false;
 
+  const fail = (): void => {
+    if (!body.isOver) req.destroy(clientGone());
+  };
   const end = (): void => {
-    if (!body.isOver && stream.closed) req.destroy(clientGone());
+    if (stream.closed) fail();
     push.call(stream, null);
   };
+  // Before Node's own listener, which would have the reader fail for a reason that names no cause.
+  stream.prependListener("aborted", fail);
   stream.push = (chunk, encoding) => {
     if (chunk !== null || body.isOver) return push.call(stream, chunk, encoding);
     if (stream.closed) {
       end();
     } else if (!isEnding) {
-      // The end of the body and a reset look alike now; a moment later the stream is closed or not.
+      // A reset that came with it shows in a moment: then the stream is closed.
       isEnding = true;
       setImmediate(end);
     }

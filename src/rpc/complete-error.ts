@@ -10,48 +10,69 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { compressionGzip } from "@connectrpc/connect-node";
 import type { CallRecord } from "./call-record.ts";
-import { hasReason, withDetail } from "./error.ts";
+import { hasReason, type ReportFault, withDetail } from "./error.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
 
+/** What is decompressed here is the server's own answer, so there is nobody to be guarded against. */
+const ERROR_LIMIT_BYTES = 0xffffffff;
+
 /**
- * Errors that the protocol layer raises before any interceptor runs (a body
- * that does not parse, is too large or uses an unknown compression) come out of
- * it finished. This gives them their place in the catalogue, corrects the ones
- * that blame the server for the caller's bytes, and tells the record.
+ * Errors that the protocol layer raises around the interceptors (a body that
+ * does not parse, is too large or uses an unknown compression, an answer that
+ * cannot be written) come out of it finished. This gives them their place in
+ * the catalogue, corrects the ones that blame the server for the caller's
+ * bytes, reports the ones that are the server's fault, and tells the record.
  */
-export function completeError(res: UniversalServerResponse, record: CallRecord): UniversalServerResponse {
+export function completeError(
+  res: UniversalServerResponse,
+  record: CallRecord,
+  report: ReportFault,
+): UniversalServerResponse {
   if (!res.body) return res;
+  const complete: Complete = (error) => completed(error, record, report);
   const contentType = res.header?.get("content-type") ?? "";
   if (contentType.startsWith("application/grpc-web")) {
-    return { ...res, body: lastEnvelope(res.body, trailerFlag, (data) => grpcWebTrailer(data, record)) };
+    return { ...res, body: lastEnvelope(res.body, trailerFlag, (data) => grpcWebTrailer(data, complete)) };
   }
   if (contentType.startsWith("application/grpc")) {
-    return { ...res, body: thenTrailer(res.body, res.trailer, record) };
+    return { ...res, body: thenTrailer(res.body, res.trailer, complete) };
   }
   if (contentType.startsWith("application/connect+")) {
-    return { ...res, body: lastEnvelope(res.body, endStreamFlag, (data) => endStream(data, record)) };
+    return { ...res, body: lastEnvelope(res.body, endStreamFlag, (data) => endStream(data, complete)) };
   }
   return res;
 }
 
-/** The same for a unary answer of the Connect protocol, whose error is its body and status. */
-export function completeUnaryError(
+/**
+ * The same for a unary answer of the Connect protocol, whose error is its body and status.
+ *
+ * @param header changed in place when the error is: what takes its place is not compressed
+ */
+export async function completeUnaryError(
   status: number,
   header: Headers,
   body: Uint8Array,
   record: CallRecord,
-): { status: number; body: Uint8Array } {
-  if (status === 200 || header.has("content-encoding")) return { status, body };
-  const error = errorFromJsonBytes(body, undefined, new ConnectError("unreadable error"));
-  const complete = completed(error, record);
+  report: ReportFault,
+): Promise<{ status: number; body: Uint8Array }> {
+  if (status === 200) return { status, body };
+  const text = header.has("content-encoding")
+    ? await compressionGzip.decompress(body, ERROR_LIMIT_BYTES)
+    : body;
+  const error = errorFromJsonBytes(text, undefined, new ConnectError("unreadable error"));
+  const complete = completed(error, record, report);
   if (!complete) return { status, body };
+  header.delete("content-encoding");
   return { status: codeToHttpStatus(complete.code), body: errorToJsonBytes(complete, JSON_OPTIONS) };
 }
 
 /** The error to send instead; undefined when it already says its reason. */
-function completed(error: ConnectError, record: CallRecord): ConnectError | undefined {
-  const complete = hasReason(error) ? undefined : withDetail(error, record);
+type Complete = (error: ConnectError) => ConnectError | undefined;
+
+function completed(error: ConnectError, record: CallRecord, report: ReportFault): ConnectError | undefined {
+  const complete = hasReason(error) ? undefined : withDetail(error, record, report);
   record.code = (complete ?? error).code;
   return complete;
 }
@@ -59,29 +80,29 @@ function completed(error: ConnectError, record: CallRecord): ConnectError | unde
 async function* thenTrailer(
   body: AsyncIterable<Uint8Array>,
   trailer: Headers | undefined,
-  record: CallRecord,
+  complete: Complete,
 ) {
   yield* body;
-  if (trailer) completeTrailer(trailer, record);
+  if (trailer) completeTrailer(trailer, complete);
 }
 
-function completeTrailer(trailer: Headers, record: CallRecord): void {
+function completeTrailer(trailer: Headers, complete: Complete): void {
   const error = findTrailerError(trailer);
-  const complete = error && completed(error, record);
-  if (complete) setTrailerStatus(trailer, complete);
+  const instead = error && complete(error);
+  if (instead) setTrailerStatus(trailer, instead);
 }
 
-function grpcWebTrailer(data: Uint8Array, record: CallRecord): Uint8Array {
+function grpcWebTrailer(data: Uint8Array, complete: Complete): Uint8Array {
   const trailer = trailerParse(data);
-  completeTrailer(trailer, record);
+  completeTrailer(trailer, complete);
   return trailerSerialize(trailer);
 }
 
-function endStream(data: Uint8Array, record: CallRecord): Uint8Array {
+function endStream(data: Uint8Array, complete: Complete): Uint8Array {
   const end = endStreamFromJson(data);
-  const complete = end.error && completed(end.error, record);
-  return complete
-    ? new TextEncoder().encode(JSON.stringify(endStreamToJson(end.metadata, complete, JSON_OPTIONS)))
+  const instead = end.error && complete(end.error);
+  return instead
+    ? new TextEncoder().encode(JSON.stringify(endStreamToJson(end.metadata, instead, JSON_OPTIONS)))
     : data;
 }
 

@@ -35,6 +35,15 @@ export interface CallNames {
   readonly operation: string;
 }
 
+/**
+ * What the protocol layer says, calling it a fault of the server, when the
+ * caller's bytes cannot be decoded or decompressed.
+ */
+const MALFORMED = /^(parse binary: |decompression failed$|received compressed envelope, )/;
+
+/** Where the protocol layer says how much an operation takes. */
+const LIMIT = / readMaxBytes (\d+)/;
+
 /** What the log is told of a failure that nobody foresaw. */
 export type ReportFault = (error: unknown, call: CallNames) => void;
 
@@ -48,7 +57,7 @@ export function toConnectError(thrown: unknown, call: CallNames, report: ReportF
     report(thrown, call);
     return answer(ErrorReason.UNAVAILABLE, "the database is busy: try again");
   }
-  if (thrown instanceof ConnectError) return withDetail(thrown, call);
+  if (thrown instanceof ConnectError) return withDetail(thrown, call, report);
   report(thrown, call);
   return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
 }
@@ -82,21 +91,28 @@ export function hasReason(error: ConnectError): boolean {
   );
 }
 
-/** Gives errors of the protocol layer their place in the catalogue. */
-export function withDetail(error: ConnectError, call: CallNames): ConnectError {
+/** Gives errors of the protocol layer their place in the catalogue, and reports those that are the server's fault. */
+export function withDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
   if (hasReason(error)) return error;
-  // The layer calls undecodable binary its own fault; it is the caller's.
-  const malformedBinary = error.code === Code.Internal && error.rawMessage.startsWith("parse binary: ");
-  if (malformedBinary || error.code === Code.InvalidArgument) {
+  const malformed = error.code === Code.Internal && MALFORMED.test(error.rawMessage);
+  if (malformed || error.code === Code.InvalidArgument) {
     return answer(ErrorReason.BODY_MALFORMED, error.rawMessage);
   }
-  if (error.code === Code.ResourceExhausted) return answer(ErrorReason.BODY_TOO_LARGE, error.rawMessage);
+  if (error.code === Code.ResourceExhausted) return bodyTooLarge(error.rawMessage);
   if (error.code === Code.DeadlineExceeded)
     return answer(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
   // What is left of this code is the layer's own: a compression it does not have, a second message.
   if (error.code === Code.Unimplemented) return answer(ErrorReason.TRANSPORT_UNSUPPORTED, error.rawMessage);
   if (error.code === Code.Internal || error.code === Code.Unknown) {
+    report(error, call);
     return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
   }
   return error;
+}
+
+function bodyTooLarge(said: string): ConnectError {
+  const limit = LIMIT.exec(said)?.[1];
+  if (limit === undefined) return answer(ErrorReason.BODY_TOO_LARGE, said);
+  const message = `the request is larger than the ${limit} bytes that the operation takes`;
+  return answer(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: limit });
 }

@@ -1,33 +1,33 @@
-import type { DescEnum, DescEnumValue, DescField, DescFile, DescMessage } from "@bufbuild/protobuf";
+import type { DescEnum, DescEnumValue, DescField, DescMessage } from "@bufbuild/protobuf";
 
 /** The comment above a field or a member of an enum, as one line; empty when there is none. */
 export function leadingComment(element: DescField | DescEnumValue): string {
   const path = pathOf(element).join();
-  const location = fileOf(element).proto.sourceCodeInfo?.location.find((each) => each.path.join() === path);
-  return (location?.leadingComments ?? "").replace(/\s+/g, " ").trim();
+  const locations = element.parent.file.proto.sourceCodeInfo?.location ?? [];
+  const comment = locations.find((each) => each.path.join() === path)?.leadingComments ?? "";
+  return comment.replace(/\s+/g, " ").trim();
 }
 
-function fileOf(element: DescField | DescEnumValue): DescFile {
-  if (element.kind === "field") return element.parent.file;
-  return element.parent.file;
-}
-
-/** Where the source info of a file keeps an element: field numbers of the descriptors, and indexes. */
+/** Where the source info of a file keeps an element: numbers of descriptor.proto's fields, and indexes. */
 function pathOf(element: DescMessage | DescEnum | DescField | DescEnumValue): number[] {
-  if (element.kind === "field") return [...pathOf(element.parent), 2, index(element.parent.proto.field, element)];
-  if (element.kind === "enum_value")
-    return [...pathOf(element.parent), 2, index(element.parent.proto.value, element)];
-  const { parent, file } = element;
-  if (element.kind === "message") {
-    return parent
-      ? [...pathOf(parent), 3, index(parent.proto.nestedType, element)]
-      : [4, index(file.proto.messageType, element)];
+  const { proto } = element;
+  const place = (above: readonly number[], field: number, siblings: readonly unknown[]) => [
+    ...above,
+    field,
+    siblings.indexOf(proto),
+  ];
+  switch (element.kind) {
+    case "field":
+      return place(pathOf(element.parent), 2, element.parent.proto.field);
+    case "enum_value":
+      return place(pathOf(element.parent), 2, element.parent.proto.value);
+    case "message":
+      return element.parent
+        ? place(pathOf(element.parent), 3, element.parent.proto.nestedType)
+        : place([], 4, element.file.proto.messageType);
+    case "enum":
+      return element.parent
+        ? place(pathOf(element.parent), 4, element.parent.proto.enumType)
+        : place([], 5, element.file.proto.enumType);
   }
-  return parent
-    ? [...pathOf(parent), 4, index(parent.proto.enumType, element)]
-    : [5, index(file.proto.enumType, element)];
-}
-
-function index(protos: readonly unknown[], element: { readonly proto: unknown }): number {
-  return protos.indexOf(element.proto);
 }

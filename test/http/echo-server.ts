@@ -13,7 +13,9 @@ const { graceMs = 10_000, ...options } = JSON.parse(process.argv[2] ?? "{}");
 
 const say = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 
-const answers: Record<string, (req: HttpRequest, res: HttpResponse, query: URLSearchParams) => unknown> = {
+type Answer = (req: HttpRequest, res: HttpResponse, query: URLSearchParams) => unknown;
+
+const answers: Record<string, Answer> = {
   /** Answers how much came, and how it ended. */
   "/count": (req, res) => count(req, res),
   /** Begins to read after a while. */
@@ -38,22 +40,21 @@ const answers: Record<string, (req: HttpRequest, res: HttpResponse, query: URLSe
   "/refuse": (_, res) => answer(res, 401, { code: "unauthenticated" }),
   /** Answers after the first chunk and reads no further. */
   "/enough": async (req, res) => {
-    for await (const _ of req.iterator({ destroyOnReturn: false })) break;
+    await firstChunk(req);
     answer(res, 413, { code: "resource_exhausted" });
   },
   /** Sends a large answer and trailers after the first chunk, as gRPC does with an error. */
   "/trailers": async (req, res) => {
-    for await (const _ of req.iterator({ destroyOnReturn: false })) break;
+    await firstChunk(req);
     res.setHeader("trailer", "grpc-status");
-    res.writeHead(200);
     res.addTrailers({ "grpc-status": "8" });
     res.end("x".repeat(200_000));
   },
   /** Begins its answer, then reads. */
   "/eager": async (req, res) => {
-    res.writeHead(200);
     (res.write as (text: string) => boolean).call(res, "begun");
-    await count(req, res);
+    await read(req);
+    res.end();
   },
   "/slow": async (req, res, query) => {
     await text(req);
@@ -64,22 +65,33 @@ const answers: Record<string, (req: HttpRequest, res: HttpResponse, query: URLSe
   "/active": (_, res) => answer(res, 200, { active: listener.active }),
 };
 
+async function firstChunk(req: HttpRequest): Promise<void> {
+  for await (const _ of req.iterator({ destroyOnReturn: false })) return;
+}
+
 async function count(req: HttpRequest, res: HttpResponse): Promise<void> {
+  const bytes = await read(req);
+  if (bytes !== undefined) answer(res, 200, { bytes });
+  // What the listener answered before stands, and this goes nowhere.
+  else answer(res, 500, { code: "internal" });
+}
+
+/** Bytes of a body; nothing when it failed. */
+async function read(req: HttpRequest): Promise<number | undefined> {
   let bytes = 0;
   try {
     for await (const chunk of req) bytes += chunk.length;
     say({ event: "complete", bytes });
-    answer(res, 200, { bytes });
+    return bytes;
   } catch (error) {
     say({ event: "failed", bytes, code: (error as NodeJS.ErrnoException).code });
-    // What the listener answered before stands, and this goes nowhere.
-    answer(res, 500, { code: "internal" });
+    return undefined;
   }
 }
 
 function answer(res: HttpResponse, status: number, body: object): void {
   res.statusCode = status;
-  if (!res.headersSent || status === 500) res.setHeader("content-type", "application/json");
+  res.setHeader("content-type", "application/json");
   res.end(JSON.stringify(body));
 }
 

@@ -219,7 +219,7 @@ export declare const Project_UsedBySchema: GenMessage<Project_UsedBy>;
 export declare type RecommendedEditors = Message<"service.v1.RecommendedEditors"> & {
   /**
    * The editors by alias, each with the versions of it that are recommended.
-   * Empty: no editor is. At most 50 editors; an alias has 1 to 128 characters.
+   * Empty: no editor is. At most 20 editors; an alias has 1 to 128 characters.
    *
    * @generated from field: map<string, service.v1.EditorVersions> editors = 1;
    */
@@ -391,7 +391,7 @@ export declare const ProjectMetadataSchema: GenMessage<ProjectMetadata>;
 export declare type EditorVersions = Message<"service.v1.EditorVersions"> & {
   /**
    * The versions, in the order given. Empty: every available version is
-   * recommended. At most 100, each of at most 64 characters.
+   * recommended. At most 20, each of at most 64 characters.
    *
    * @generated from field: repeated string versions = 1;
    */

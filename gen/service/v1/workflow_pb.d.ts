@@ -1060,7 +1060,7 @@ export declare const WorkflowStep_PullRequestSchema: GenMessage<WorkflowStep_Pul
  */
 export declare type WorkflowStep_Report = Message<"service.v1.WorkflowStep.Report"> & {
   /**
-   * The outputs, 1 to 50, collected in this order.
+   * The outputs, 1 to 10, collected in this order.
    *
    * @generated from field: repeated service.v1.WorkflowStep.Report.OutputSpec outputs = 1;
    */

@@ -1,0 +1,258 @@
+import { join } from "node:path";
+import { describe, expect, test } from "@jest/globals";
+import { ConfigError, keyFileOf, readConfig, SETTINGS, type SettingName } from "./config.ts";
+
+const NAMES = Object.keys(SETTINGS) as SettingName[];
+
+/** Every problem that the settings have; none when they can be used. */
+function problems(
+  flags: Parameters<typeof readConfig>[0],
+  env: Parameters<typeof readConfig>[1] = {},
+): readonly string[] {
+  try {
+    readConfig(flags, env);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+/** Settings that differ from the default, two of each. */
+const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknown][]>> = {
+  host: [
+    ["0.0.0.0", "0.0.0.0"],
+    ["::1", "::1"],
+  ],
+  port: [
+    ["0", 0],
+    ["65535", 65_535],
+  ],
+  dataDir: [
+    ["/srv/data", "/srv/data"],
+    ["data here", "data here"],
+  ],
+  baseUrl: [
+    ["https://chartroom.example.org", "https://chartroom.example.org"],
+    ["http://10.0.0.1:8080", "http://10.0.0.1:8080"],
+  ],
+  keyFile: [
+    ["/etc/key.json", "/etc/key.json"],
+    ["key.json", "key.json"],
+  ],
+  tlsCert: [
+    ["cert.pem", "cert.pem"],
+    ["/etc/cert.pem", "/etc/cert.pem"],
+  ],
+  tlsKey: [
+    ["key.pem", "key.pem"],
+    ["/etc/key.pem", "/etc/key.pem"],
+  ],
+  corsOrigins: [
+    ["https://console.example.org", new Set(["https://console.example.org"])],
+    ["http://localhost:3000, https://a.example ,", new Set(["http://localhost:3000", "https://a.example"])],
+  ],
+  allowUnknownFields: [
+    ["true", true],
+    ["false", false],
+  ],
+  countLimit: [
+    ["1", 1],
+    ["1000000", 1_000_000],
+  ],
+  maxTimeout: [
+    ["1", 1],
+    ["86400", 86_400],
+  ],
+  popularityInterval: [
+    ["1", 1],
+    ["86400", 86_400],
+  ],
+  removalInterval: [
+    ["1", 1],
+    ["86400", 86_400],
+  ],
+  logLevel: [
+    ["debug", "debug"],
+    ["silent", "silent"],
+  ],
+};
+
+/** TLS takes two settings together, so the other one is always given with it. */
+const COMPANION: Partial<Record<SettingName, SettingName>> = { tlsCert: "tlsKey", tlsKey: "tlsCert" };
+const companion = (name: SettingName) => {
+  const other = COMPANION[name];
+  return other ? { [other]: "companion.pem" } : {};
+};
+
+describe("without flags and variables", () => {
+  test("every setting has its default", () => {
+    expect(readConfig({}, {})).toEqual({
+      host: "127.0.0.1",
+      port: 8080,
+      dataDir: "./data",
+      baseUrl: "",
+      keyFile: "",
+      tlsCert: "",
+      tlsKey: "",
+      corsOrigins: new Set(),
+      allowUnknownFields: false,
+      countLimit: 1_000,
+      maxTimeout: 300,
+      popularityInterval: 300,
+      removalInterval: 10,
+      logLevel: "info",
+    });
+  });
+
+  test("variables of other programs mean nothing", () => {
+    expect(problems({}, { PATH: "/bin", HOST: "x", PORT: "x", XCHARTROOM_PORT: "x", chartroom_port: "x" })).toEqual([]);
+  });
+});
+
+describe.each(NAMES)("the setting %s", (name) => {
+  const { flag, env, argument } = SETTINGS[name];
+  const [[first, firstValue], [second, secondValue]] = VALUES[name] as [[string, unknown], [string, unknown]];
+
+  test("is read from its flag", () => {
+    expect(readConfig({ ...companion(name), [name]: first }, {})[name]).toEqual(firstValue);
+  });
+
+  test("is read from its variable", () => {
+    expect(readConfig(companion(name), { [env]: first })[name]).toEqual(firstValue);
+    expect(readConfig(companion(name), { [env]: second })[name]).toEqual(secondValue);
+  });
+
+  test("is taken from the flag when both are given, even when the variable is wrong", () => {
+    expect(readConfig({ ...companion(name), [name]: first }, { [env]: second })[name]).toEqual(firstValue);
+    expect(readConfig({ ...companion(name), [name]: second }, { [env]: "\0wrong" })[name]).toEqual(secondValue);
+  });
+
+  test("is named alike in the code, as a flag and as a variable", () => {
+    const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    expect(flag).toBe(`--${words}`);
+    expect(env).toBe(`CHARTROOM_${words.replaceAll("-", "_").toUpperCase()}`);
+    expect(argument === undefined).toBe(name === "allowUnknownFields");
+  });
+});
+
+describe("a value that cannot be used", () => {
+  const WRONG: readonly [SettingName, string][] = [
+    ["host", ""],
+    ["host", " "],
+    ["dataDir", ""],
+    ...["", " ", "-1", "65536", "80.5", "0x50", "1e3", " 80", "80 ", "eighty", "٨٠", "+80"].map(
+      (text) => ["port", text] as [SettingName, string],
+    ),
+    ...(["countLimit", "maxTimeout", "popularityInterval", "removalInterval"] as const).flatMap((name) =>
+      ["", "0", "-1", "1.5", "none", name === "countLimit" ? "1000001" : "86401"].map(
+        (text) => [name, text] as [SettingName, string],
+      ),
+    ),
+    ...["", "yes", "1", "TRUE", "false "].map((text) => ["allowUnknownFields", text] as [SettingName, string]),
+    ...["", "INFO", "verbose", "trace"].map((text) => ["logLevel", text] as [SettingName, string]),
+    ...[
+      "chartroom.example.org",
+      "ftp://chartroom.example.org",
+      "https://",
+      "https://chartroom.example.org/?a=b",
+      "https://chartroom.example.org/#a",
+      "https://user@chartroom.example.org",
+      "https://user:word@chartroom.example.org",
+      "https://:word@chartroom.example.org",
+    ].map((text) => ["baseUrl", text] as [SettingName, string]),
+    ...[
+      "console.example.org",
+      "https://console.example.org/",
+      "https://console.example.org/app",
+      "https://console.example.org:443",
+      "https://Console.example.org",
+      "https://user@console.example.org",
+      "*",
+      "null",
+      "file://",
+      "https://a.example https://b.example",
+      "https://a.example,b.example",
+    ].map((text) => ["corsOrigins", text] as [SettingName, string]),
+  ];
+
+  test.each(WRONG)("is refused and named: %s as %j", (name, text) => {
+    const { flag, env } = SETTINGS[name];
+    expect(problems({ [name]: text })).toEqual([expect.stringMatching(new RegExp(`^${flag} must `))]);
+    expect(problems({}, { [env]: text })).toEqual([expect.stringMatching(new RegExp(`^${env} must `))]);
+  });
+
+  test("is told with the range that is allowed and what was given", () => {
+    expect(problems({ port: "70000" })).toEqual(['--port must be a whole number from 0 to 65535, not "70000"']);
+    expect(problems({ logLevel: "loud" })).toEqual([
+      '--log-level must be one of debug, info, warn, error, silent, not "loud"',
+    ]);
+  });
+
+  test("is told together with every other one", () => {
+    const flags = { port: "x", countLimit: "0", tlsCert: "cert.pem" };
+    const env = { CHARTROOM_HOST: "", CHARTROOM_LOG_LEVEL: "loud", CHARTROOM_PROT: "80", CHARTROOM_: "" };
+    const all = problems(flags, env);
+    expect(all.map((problem) => problem.split(" ", 1)[0])).toEqual([
+      "CHARTROOM_HOST",
+      "--port",
+      "--count-limit",
+      "CHARTROOM_LOG_LEVEL",
+      "--tls-cert",
+      "CHARTROOM_PROT",
+      "CHARTROOM_",
+    ]);
+    expect(() => readConfig(flags, env)).toThrow(all.join("\n  "));
+  });
+});
+
+describe("TLS", () => {
+  test.each<[string, Parameters<typeof readConfig>]>([
+    ["a certificate without a key", [{ tlsCert: "cert.pem" }, {}]],
+    ["a key without a certificate", [{ tlsKey: "key.pem" }, {}]],
+    ["a variable for one and nothing for the other", [{}, { CHARTROOM_TLS_CERT: "cert.pem" }]],
+    ["a flag that empties one of two variables", [{ tlsKey: "" }, { CHARTROOM_TLS_CERT: "c", CHARTROOM_TLS_KEY: "k" }]],
+  ])("is refused with %s", (_, [flags, env]) => {
+    expect(problems(flags, env)).toEqual(["--tls-cert and --tls-key go together"]);
+  });
+
+  test("takes one from a flag and the other from a variable", () => {
+    const config = readConfig({ tlsCert: "cert.pem" }, { CHARTROOM_TLS_KEY: "key.pem" });
+    expect([config.tlsCert, config.tlsKey]).toEqual(["cert.pem", "key.pem"]);
+  });
+});
+
+describe("the base URL", () => {
+  test.each([
+    ["https://chartroom.example.org/", "https://chartroom.example.org"],
+    ["https://chartroom.example.org///", "https://chartroom.example.org"],
+    ["https://chartroom.example.org/rooms/", "https://chartroom.example.org/rooms"],
+    ["https://chartroom.example.org:443/rooms", "https://chartroom.example.org/rooms"],
+    ["HTTPS://Chartroom.Example.org", "https://chartroom.example.org"],
+    [" https://chartroom.example.org ", "https://chartroom.example.org"],
+    ["https:chartroom.example.org", "https://chartroom.example.org"],
+    ["https://chartroom.example.org/?", "https://chartroom.example.org"],
+    ["http://[2001:db8::7]:8080", "http://[2001:db8::7]:8080"],
+    ["", ""],
+  ])("given as %j can have a path put behind it: %s", (text, url) => {
+    expect(readConfig({ baseUrl: text }, {}).baseUrl).toBe(url);
+  });
+});
+
+test.each(["CHARTROOM_PROT", "CHARTROOM_DATADIR", "CHARTROOM_port", "CHARTROOM_"])(
+  "the variable %s is no setting, and is told to be none",
+  (name) => {
+    expect(problems({}, { [name]: "x" })).toEqual([`${name} is no setting; see chartroom --help`]);
+  },
+);
+
+test("a flag without an argument is on when it is given", () => {
+  expect(readConfig({ allowUnknownFields: true }, {}).allowUnknownFields).toBe(true);
+});
+
+describe("the key file", () => {
+  test("is in the data folder unless it is set", () => {
+    expect(keyFileOf({ keyFile: "", dataDir: "some/data" })).toBe(join("some/data", "key.json"));
+    expect(keyFileOf({ keyFile: "/etc/chartroom.json", dataDir: "some/data" })).toBe("/etc/chartroom.json");
+  });
+});

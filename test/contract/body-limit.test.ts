@@ -1,0 +1,114 @@
+import {
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromJson,
+  type JsonObject,
+} from "@bufbuild/protobuf";
+import { describe, expect, test } from "@jest/globals";
+import { AgentService, SendToAgentExecutionRequestSchema } from "#gen/service/v1/agent_service_pb.js";
+import {
+  CreateProjectRequestSchema,
+  CreateProjectsRequestSchema,
+  GetProjectResponseSchema,
+  ProjectService,
+  UpdateProjectRequestSchema,
+} from "#gen/service/v1/project_service_pb.js";
+import { bodyLimit } from "../../src/rpc/body-limit.ts";
+import { createCheck } from "../../src/rpc/check.ts";
+import { CONTRACT } from "../../src/rpc/routes.ts";
+import { jsonBytes } from "./json-bytes.ts";
+import { largest } from "./largest-request.ts";
+import { ID } from "./limit.ts";
+
+const check = createCheck();
+
+/** The white space that a body written for people may have on top. */
+const INDENTATION_BYTES = 64 * 1024;
+
+function expectValid(schema: DescMessage, request: JsonObject): void {
+  expect(() => check(schema, fromJson(schema, request))).not.toThrow();
+}
+
+describe("the body limit of a service", () => {
+  test.each(CONTRACT.map((service) => [service.name, service] as const))(
+    "%s takes its largest valid request, and not half as much again",
+    (_, service) => {
+      const sizes = service.methods.map(({ input }) => jsonBytes(largest(input)));
+      const most = Math.max(...sizes);
+      expect(bodyLimit(service)).toBeGreaterThanOrEqual(most);
+      expect(bodyLimit(service)).toBeLessThanOrEqual(1.5 * most + INDENTATION_BYTES);
+    },
+  );
+
+  const methods = CONTRACT.flatMap((service) =>
+    service.methods.map((method) => [method.input.name, method] as const),
+  );
+  test.each(methods)("the largest %s that the size was taken of is valid", (_, { input }: DescMethod) => {
+    expectValid(input, largest(input) as JsonObject);
+  });
+
+  test.each([CreateProjectRequestSchema, UpdateProjectRequestSchema])(
+    "the largest $name is valid as an element of a batch too",
+    (element) => expectValid(element, largest(element) as JsonObject),
+  );
+
+  test("ProjectService takes 100 projects with every field at its bound in four-byte characters", () => {
+    const project = largestProject();
+    expectValid(CreateProjectRequestSchema, project);
+    const request = { projects: Array<JsonObject>(100).fill(project) };
+    expectValid(CreateProjectsRequestSchema, request);
+    const bytes = Buffer.byteLength(JSON.stringify(request));
+    expect(bytes).toBeGreaterThan(100 * 8192 * 4);
+    expect(bytes).toBe(jsonBytes(request));
+    expect(bodyLimit(ProjectService)).toBeGreaterThanOrEqual(bytes);
+  });
+
+  test("AgentService takes ten images of 4 MiB in base64", () => {
+    const data = Buffer.alloc(4 * 1024 * 1024, 0xff).toString("base64");
+    const input = { image: { data, mimeType: "image/jpeg", dataRef: "" } };
+    const request = {
+      agentExecutionId: ID,
+      userInput: { id: "😀".repeat(128), inputs: Array<JsonObject>(10).fill(input) },
+    };
+    expectValid(SendToAgentExecutionRequestSchema, request);
+    expect(bodyLimit(AgentService)).toBeGreaterThanOrEqual(Buffer.byteLength(JSON.stringify(request)));
+  });
+
+  test("cannot be told of a service with a field without a bound, and the error names the field", () => {
+    const unbounded = { methods: [{ input: GetProjectResponseSchema }] } as unknown as DescService;
+    expect(() => bodyLimit(unbounded)).toThrow(/field service\.v1\.\S+ has no upper bound/);
+  });
+});
+
+/** Written out by hand from the specification and the comments of the contract. */
+function largestProject(): JsonObject {
+  const text = (characters: number) => "😀".repeat(characters);
+  const git = {
+    remoteUri: text(2048),
+    upstreamRemoteUri: text(2048),
+    targetMode: "CLONE_TARGET_MODE_REMOTE_BRANCH",
+    cloneTarget: text(255),
+    checkoutLocation: text(1024),
+  };
+  const annotations = Array.from({ length: 32 }, (_, index) => [
+    `${text(127)}${String.fromCodePoint(0x1f680 + index)}`,
+    text(512),
+  ]);
+  return {
+    name: text(80),
+    initializer: { specs: Array<JsonObject>(10).fill({ git }) },
+    devcontainerFilePath: text(1024),
+    automationsFilePath: text(1024),
+    technicalDescription: text(8192),
+    prebuildConfiguration: {
+      enabled: true,
+      environmentClassIds: Array<string>(30).fill(ID),
+      timeout: "7199.999999999s",
+      trigger: { dailySchedule: { hourUtc: 23 } },
+      executor: { id: ID, principal: "PRINCIPAL_SERVICE_ACCOUNT" },
+      enableIdeWarmup: false,
+    },
+    annotations: Object.fromEntries(annotations),
+  };
+}

@@ -1,0 +1,230 @@
+import {
+  type DescEnumValue,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  isFieldSet,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { nestedTypes } from "@bufbuild/protobuf/reflect";
+import { MethodOptions_IdempotencyLevel as Idempotency, MethodOptionsSchema } from "@bufbuild/protobuf/wkt";
+import { type FieldRules, Ignore } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { describe, expect, test } from "@jest/globals";
+import { CONTRACT } from "../../src/rpc/routes.ts";
+import { isId, rulesOf } from "../../src/rpc/rules.ts";
+import { compile } from "./buf.ts";
+import { leadingComment } from "./comments.ts";
+import { boundOf } from "./largest-request.ts";
+import { reachFrom } from "./reach.ts";
+
+// The fifteen operations of the specification.
+const SPECIFIED = [
+  "AccountService/BlockAccount",
+  "AgentService/SendToAgentExecution",
+  "AgentService/StartAgent",
+  "OrganizationService/GetOrganizationPolicies",
+  "OrganizationService/UpdateOrganizationPolicies",
+  "ProjectService/CreateProject",
+  "ProjectService/CreateProjectFromEnvironment",
+  "ProjectService/CreateProjects",
+  "ProjectService/GetProject",
+  "ProjectService/ListProjects",
+  "ProjectService/UpdateProject",
+  "ProjectService/UpdateProjects",
+  "RunnerConfigurationService/CreateHostAuthenticationToken",
+  "WorkflowService/StartWorkflow",
+  "WorkflowService/UpdateWorkflow",
+];
+
+// What projects need around them.
+const ADDED = [
+  "EnvironmentService/CreateEnvironment",
+  "EnvironmentService/CreateEnvironmentFromProject",
+  "EnvironmentService/DeleteEnvironment",
+  "EnvironmentService/GetEnvironment",
+  "EnvironmentService/ListEnvironments",
+  "EnvironmentService/StartEnvironment",
+  "EnvironmentService/StopEnvironment",
+  "IdentityService/GetAuthenticatedIdentity",
+  "ProjectService/DeleteProject",
+  "ProjectService/ListProjectEnvironmentClasses",
+  "ProjectService/UpdateProjectEnvironmentClasses",
+  "RunnerConfigurationService/CreateEnvironmentClass",
+  "RunnerConfigurationService/GetEnvironmentClass",
+  "RunnerConfigurationService/ListEnvironmentClasses",
+  "RunnerConfigurationService/UpdateEnvironmentClass",
+  "RunnerService/CreateRunner",
+  "RunnerService/CreateRunnerToken",
+  "RunnerService/DeleteRunner",
+  "RunnerService/GetRunner",
+  "RunnerService/ListRunners",
+  "UserService/CreatePersonalAccessToken",
+  "UserService/DeletePersonalAccessToken",
+  "UserService/ListPersonalAccessTokens",
+];
+
+// What the Versioning part of the specification and the wire reference call deprecated.
+const DEPRECATED = [
+  "AdmissionLevel.ADMISSION_LEVEL_OWNER_ONLY",
+  "CreateHostAuthenticationTokenRequest.user_id",
+  "ExtAgentModel.EXT_AGENT_MODEL_3",
+  "ExtAgentModel.EXT_AGENT_MODEL_4",
+  "ExtAgentModel.EXT_AGENT_MODEL_5",
+  "ExtAgentModel.EXT_AGENT_MODEL_6",
+  "HostAuthenticationToken.user_id",
+  "Project.environment_class",
+  "RunnerKind.RUNNER_KIND_LOCAL",
+  "UserInputBlock.image",
+  "UserInputBlock.text",
+  "WorkflowExecution.Status.failure_message",
+  "WorkflowExecution.Status.warning_message",
+];
+
+const files = [...compile("proto").files].filter((file) => file.proto.package === "service.v1");
+const types = files.flatMap((file) => [...nestedTypes(file)]);
+const services = types.filter((type): type is DescService => type.kind === "service");
+const methods = services.flatMap((service) => service.methods);
+const inputs = [...new Set(methods.map(({ input }) => input))];
+
+function operation({ parent, name }: DescMethod): string {
+  return `${parent.name}/${name}`;
+}
+
+describe("the operations of the contract", () => {
+  test("are the specified ones and those that projects need around them", () => {
+    expect(methods.map(operation).sort()).toEqual([...SPECIFIED, ...ADDED].sort());
+  });
+
+  test("are all routed", () => {
+    expect(CONTRACT.map(({ typeName }) => typeName)).toEqual(services.map(({ typeName }) => typeName).sort());
+  });
+
+  test.each(methods.map((method) => [operation(method), method] as const))(
+    "%s states its idempotency level, and is unary",
+    (_, { proto, methodKind }) => {
+      expect(proto.options && isFieldSet(proto.options, MethodOptionsSchema.field.idempotencyLevel)).toBe(
+        true,
+      );
+      expect(methodKind).toBe("unary");
+    },
+  );
+
+  test("those without side effects are the ones that get or list, and no others", () => {
+    const readers = methods.filter(({ idempotency }) => idempotency === Idempotency.NO_SIDE_EFFECTS);
+    const named = methods.filter(
+      ({ name, output }) => /^(Get|List)[A-Z]/.test(name) && !answersSecret(output),
+    );
+    expect(readers.map(operation)).toEqual(named.map(operation));
+  });
+
+  test("those that answer a secret have side effects", () => {
+    const secret = methods.filter(({ output }) => answersSecret(output));
+    expect(secret.map(operation)).toEqual(
+      expect.arrayContaining([
+        "RunnerService/CreateRunner",
+        "RunnerService/CreateRunnerToken",
+        "UserService/CreatePersonalAccessToken",
+      ]),
+    );
+    expect(secret.filter(({ idempotency }) => idempotency === Idempotency.NO_SIDE_EFFECTS)).toEqual([]);
+  });
+});
+
+function answersSecret(output: DescMessage): boolean {
+  return reachFrom(output).some(({ field }) => ["token", "exchange_token", "secret"].includes(field.name));
+}
+
+describe("what a request can carry", () => {
+  const reached = inputs.flatMap(reachFrom);
+
+  test("is bounded wherever it has a length", () => {
+    const unbounded = reached.filter(({ field }) => !isBounded(field));
+    expect(unbounded.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("takes defined members of enums only, also in lists and maps", () => {
+    const enums = reached.filter(({ field }) => field.enum);
+    expect(enums.map(({ field }) => field.fieldKind)).toEqual(
+      expect.arrayContaining(["enum", "list", "map"]),
+    );
+    const open = enums.filter(({ field }) => {
+      const rules = elementRules(field);
+      return rules?.type.case !== "enum" || !rules.type.value.definedOnly;
+    });
+    expect(open.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("is held against its rules everywhere but in the elements of the two batches", () => {
+    const ignored = reached.filter(({ field }) =>
+      [rulesOf(field), elementRules(field)].some((rules) => rules?.ignore === Ignore.ALWAYS),
+    );
+    expect(ignored.map(({ path }) => path).sort()).toEqual([
+      "CreateProjectsRequest.projects",
+      "UpdateProjectsRequest.projects",
+    ]);
+  });
+});
+
+/** The rules of a value, of a list's items or of a map's values. */
+function elementRules(field: DescField): FieldRules | undefined {
+  const type = rulesOf(field)?.type;
+  if (field.fieldKind === "list") return type?.case === "repeated" ? type.value.items : undefined;
+  if (field.fieldKind === "map") return type?.case === "map" ? type.value.values : undefined;
+  return rulesOf(field);
+}
+
+function isBounded(field: DescField): boolean {
+  const rules = rulesOf(field);
+  if (field.fieldKind === "list" && boundOf(rules, "list") === undefined) return false;
+  if (field.fieldKind === "map") {
+    const keys = rules?.type.case === "map" ? rules.type.value.keys : undefined;
+    if (boundOf(rules, "map") === undefined || !isTextBounded(keys)) return false;
+  }
+  const element = elementRules(field);
+  if (field.scalar === ScalarType.STRING) return isTextBounded(element);
+  return field.scalar !== ScalarType.BYTES || boundOf(element, "bytes") !== undefined;
+}
+
+function isTextBounded(rules: FieldRules | undefined): boolean {
+  const isChoice = rules?.type.case === "string" && rules.type.value.in.length > 0;
+  return isChoice || isId(rules) || boundOf(rules, "text") !== undefined;
+}
+
+describe("what is deprecated", () => {
+  const elements = types.flatMap((type): (DescField | DescEnumValue)[] => {
+    if (type.kind === "message") return type.fields;
+    return type.kind === "enum" ? type.values : [];
+  });
+
+  test("is what the specification and the wire reference say", () => {
+    expect(
+      elements
+        .filter(({ deprecated }) => deprecated)
+        .map(fullName)
+        .sort(),
+    ).toEqual(DEPRECATED);
+  });
+
+  test("says what to use instead, and nothing else does", () => {
+    const advised = elements.filter((element) => /Deprecated: use \S/.test(leadingComment(element)));
+    expect(advised.map(fullName).sort()).toEqual(DEPRECATED);
+  });
+});
+
+function fullName({ parent, name }: DescField | DescEnumValue): string {
+  return `${parent.typeName.replace("service.v1.", "")}.${name}`;
+}
+
+describe("every file of the contract", () => {
+  test.each(files.map((file) => [file.name, file] as const))(
+    "%s says where generated code goes",
+    (_, file) => {
+      expect(file.proto.options).toMatchObject({
+        goPackage: "chartroom.example/gen/service/v1;servicev1",
+        javaPackage: "chartroom.service.v1",
+        javaMultipleFiles: true,
+      });
+    },
+  );
+});

@@ -1,0 +1,87 @@
+import { randomBytes } from "node:crypto";
+import { v7 } from "uuid";
+import { keyFileOf } from "../../src/config.ts";
+import { keysFrom, loadKeys } from "../../src/keys.ts";
+import { openStore } from "../../src/store/sqlite/open.ts";
+import { OPERATOR } from "../../src/store/store.ts";
+import { insertToken } from "../../src/store/token.ts";
+import { type Answer, post } from "../harness/call.ts";
+import type { TestServer } from "../harness/server.ts";
+
+/** Authorization headers that open nothing, by what is wrong with them; undefined sends none. */
+export async function badAuthorizations(
+  server: TestServer,
+): Promise<Readonly<Record<string, string | undefined>>> {
+  const revoked = await revokedToken(server);
+  const { exchangeToken } = await called(server, "RunnerService/CreateRunner", { name: "In the attic" });
+  return {
+    "no token": undefined,
+    "an empty token": "Bearer ",
+    "another scheme": `Basic ${Buffer.from("admin:admin").toString("base64")}`,
+    garbage: "Bearer let-me-in",
+    "a token of another product": `Bearer ${server.token.replace("cr_pat_", "xy_pat_")}`,
+    "a token with a typo": `Bearer ${withTypo(server.token)}`,
+    "two tokens": `Bearer ${server.token} ${server.token}`,
+    "a well-formed token that was never issued": `Bearer ${keysFrom(randomBytes(32)).mintToken("personal").value}`,
+    "a runner's exchange token": `Bearer ${exchangeToken}`,
+    "a revoked token": `Bearer ${revoked}`,
+    "an expired token": `Bearer ${await expiredToken(server)}`,
+  };
+}
+
+/** A token whose checksum does not fit: one character of its random part is another. */
+function withTypo(token: string): string {
+  const at = "cr_pat_".length + 3;
+  return token.slice(0, at) + (token[at] === "a" ? "b" : "a") + token.slice(at + 1);
+}
+
+async function revokedToken(server: TestServer): Promise<string> {
+  const { token } = await called(server, "UserService/CreatePersonalAccessToken", { description: "revoked" });
+  const { personalAccessTokens } = await called(server, "UserService/ListPersonalAccessTokens", {});
+  const { id } = personalAccessTokens.at(-1);
+  // It opened the server a moment ago; nothing may remember that.
+  await called({ ...server, token }, "IdentityService/GetAuthenticatedIdentity", {});
+  await called(server, "UserService/DeletePersonalAccessToken", { personalAccessTokenId: id });
+  return token;
+}
+
+/** No operation makes a token that has expired: the row is written beside the server, as time would leave it. */
+async function expiredToken(server: TestServer): Promise<string> {
+  const { subject, organizationId } = await called(server, "IdentityService/GetAuthenticatedIdentity", {});
+  const { dataDir } = server;
+  const { value, hash, keyId } = loadKeys(keyFileOf({ dataDir, keyFile: "" })).mintToken("personal");
+  const store = openStore({ dataDir, now: Date.now, newId: v7 });
+  try {
+    await store.write(OPERATOR, "test", (tx) =>
+      insertToken(
+        tx,
+        { organizationId },
+        {
+          id: tx.newId(),
+          organization_id: organizationId,
+          kind: "personal",
+          subject_id: subject.id,
+          hash,
+          key_id: keyId,
+          read_only: 0,
+          expires_at: tx.now - 1,
+          last_used_at: null,
+          body: "{}",
+        },
+      ),
+    );
+  } finally {
+    await store.close();
+  }
+  return value;
+}
+
+async function called(
+  server: Pick<TestServer, "url" | "token">,
+  operation: string,
+  body: unknown,
+): Promise<Answer["body"]> {
+  const answer = await post(server, operation, body);
+  if (answer.status !== 200) throw new Error(`${operation}: ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { v7 } from "uuid";
+import { type Answer, post, reasonOf } from "../harness/call.ts";
+import { addOrganization } from "../harness/organization.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { everyOperation, type NamedOperation } from "./every-operation.ts";
+import { withId } from "./id-fields.ts";
+import { withPlaceholders } from "./placeholders.ts";
+import { makeWorld, type World } from "./world.ts";
+
+let ours: TestServer;
+let theirs: Pick<TestServer, "url" | "token">;
+let ourWorld: World;
+let theirWorld: World;
+let theirRows: Record<string, unknown>;
+beforeAll(async () => {
+  ours = await startServer();
+  theirs = { url: ours.url, token: (await addOrganization(ours, "Another organization")).token };
+  ourWorld = await makeWorld(ours);
+  theirWorld = await makeWorld(theirs);
+  theirRows = await everyRow(theirs);
+});
+afterAll(stopAll);
+
+const operations = everyOperation();
+
+describe.each(operations)("%s", (name, operation) => {
+  const paths = Object.entries(operation.ids);
+  const told = async (path: string, id: string) => {
+    const answer = await post(
+      ours,
+      name,
+      withId(operation.method.input, operation.request(ourWorld), path, id),
+    );
+    return { status: answer.status, body: answer.body, type: answer.header.get("content-type") };
+  };
+
+  if (paths.length === 0) {
+    test("names no resource, and answers from the caller's own organization", async () => {
+      expect(JSON.stringify((await post(ours, name)).body)).not.toContain(theirWorld.organization);
+    });
+    return;
+  }
+
+  test.each(paths)("tells nothing of another organization's resource in %s", async (path, kind) => {
+    const absent = await told(path, v7());
+    const foreign = await told(path, theirWorld[kind]);
+    expect(withPlaceholders(foreign)).toEqual(withPlaceholders(absent));
+    if (operation.built) expectNothing(path, kind, foreign);
+  });
+});
+
+/** What an absent id leads to, by where it stands in the request. */
+function expectNothing(path: string, kind: string, { status, body }: Pick<Answer, "status" | "body">): void {
+  if (path.startsWith("filter.")) {
+    const lists = Object.values(body).filter(Array.isArray);
+    expect([status, lists]).toEqual([200, [[]]]);
+    expect(body.count ?? { value: 0 }).toMatchObject({ value: 0 });
+    expect(body.pagination.nextToken).toBe("");
+  } else if (path.startsWith("projects[]")) {
+    expect([status, body.failedProjects[0].index]).toEqual([200, 0]);
+    expect(body.failedProjects[0].error).toMatch(/^(project|environment class|user) not found$/);
+  } else if (kind === "session") {
+    // A session is whatever its environments say it is; no resource stands behind the id.
+    expect([status, body.environment.metadata.sessionId]).toEqual([200, theirWorld.session]);
+  } else if (path === "userId") {
+    expect([status, body.code]).toEqual([403, "permission_denied"]);
+  } else {
+    expect([status, body.code]).toEqual([404, "not_found"]);
+    expect(body.message).toMatch(/^[a-z ]+ not found$/);
+  }
+}
+
+describe("a page token", () => {
+  const lists = operations.filter(
+    ([, { built, method }]) => built && method.input.fields.some(({ name }) => name === "pagination"),
+  );
+
+  test.each(lists)("of %s opens no other organization's list", async (name, operation) => {
+    const page = async (server: Pick<TestServer, "url" | "token">, world: World, token: string) => {
+      const request = { ...operation.request(world), pagination: { pageSize: 1, token } };
+      return post(server, name, request);
+    };
+    const { nextToken } = (await page(ours, ourWorld, "")).body.pagination;
+    expect(nextToken).not.toBe("");
+    expect((await page(ours, ourWorld, nextToken)).status).toBe(200);
+    const refused = await page(theirs, theirWorld, nextToken);
+    expect([refused.status, refused.body.code, reasonOf(refused)]).toEqual([
+      400,
+      "invalid_argument",
+      "PAGE_TOKEN_INVALID",
+    ]);
+  });
+});
+
+test("all of this left the other organization's rows as they were", async () => {
+  const rows = await everyRow(theirs);
+  expect(rows).toEqual(theirRows);
+  const text = JSON.stringify(rows);
+  const seen = Object.entries(ourWorld).filter(([kind, id]) => kind !== "session" && text.includes(id));
+  expect(seen).toEqual([]);
+});
+
+/** Everything that an organization can list, complete, but for when a token was last used. */
+async function everyRow(server: Pick<TestServer, "url" | "token">): Promise<Record<string, unknown>> {
+  const rows: Record<string, unknown> = {};
+  for (const [name, operation] of operations) {
+    if (!operation.built || !isWholeList(operation)) continue;
+    const { body } = await post(server, name, { pagination: { pageSize: 100 } });
+    expect(body.pagination.nextToken).toBe("");
+    rows[name] = JSON.parse(JSON.stringify(body), (key, value) => (key === "lastUsed" ? undefined : value));
+  }
+  expect(Object.keys(rows)).toHaveLength(5);
+  return rows;
+}
+
+/** A list of an organization, and not of what belongs to one of its resources. */
+function isWholeList({ name, ids }: NamedOperation): boolean {
+  return name.includes("/List") && Object.keys(ids).every((path) => path.startsWith("filter."));
+}

@@ -1,0 +1,56 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { post } from "../harness/call.ts";
+import { addOrganization } from "../harness/organization.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { everyOperation } from "./every-operation.ts";
+import { withPlaceholders } from "./placeholders.ts";
+import { makeWorld } from "./world.ts";
+
+const FOLDER = join(import.meta.dirname, "golden");
+const HOW_TO_REWRITE =
+  "When the change is meant, rewrite the files with `GOLDEN=write npm test -- test/e2e/golden` and review each line that changed.";
+
+const isWriting = process.env.GOLDEN === "write";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(async () => {
+  await stopAll();
+  // The check of the whole repository wants files in this form.
+  if (isWriting) execFileSync("biome", ["format", "--write", FOLDER]);
+});
+
+const operations = everyOperation();
+const fileOf = (name: string) => `${name.replace("/", ".")}.json`;
+
+describe("the answer in JSON", () => {
+  test.each(operations)("of %s is the one on file", async (name, operation) => {
+    // An organization of its own for each, so that no answer depends on the calls before it.
+    const { token } = await addOrganization(server, name);
+    const request = operation.request(await makeWorld({ url: server.url, token }));
+    const { status, body } = await post(server, name, request, token);
+    expect([status, body.code]).toEqual(operation.built ? [200, undefined] : [501, "unimplemented"]);
+    compare(fileOf(name), withPlaceholders({ request, status, answer: body }));
+  });
+
+  test("is on file for no operation that is none", () => {
+    const known = operations.map(([name]) => fileOf(name)).toSorted();
+    expect({ [HOW_TO_REWRITE]: readdirSync(FOLDER).toSorted() }).toEqual({ [HOW_TO_REWRITE]: known });
+  });
+});
+
+function compare(name: string, actual: unknown): void {
+  const file = join(FOLDER, name);
+  if (isWriting) {
+    mkdirSync(FOLDER, { recursive: true });
+    writeFileSync(file, `${JSON.stringify(actual, null, 2)}\n`);
+  }
+  const expected = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : "no file";
+  // Compared under the advice, so that a failure shows it.
+  expect({ [HOW_TO_REWRITE]: actual }).toEqual({ [HOW_TO_REWRITE]: expected });
+}

@@ -1,0 +1,251 @@
+import { repository } from "../harness/call.ts";
+import type { ResourceKind, World } from "./world.ts";
+
+/** How the tests that go through every operation call one of them. */
+export interface Operation {
+  /** A valid request, in JSON. */
+  readonly request: (world: World) => object;
+  /** False while the operation answers unimplemented. */
+  readonly built: boolean;
+  /**
+   * Every field of the request that is an id, by its path in JSON names, with the kind of resource that it
+   * names. `projects[]` stands for the first element of a list, `ids[]` for a list of ids.
+   */
+  readonly ids: Readonly<Record<string, ResourceKind>>;
+}
+
+type Ids = Operation["ids"];
+type Request = Operation["request"];
+
+const built = (request: Request, ids: Ids = {}): Operation => ({ request, ids, built: true });
+const notBuilt = (request: Request, ids: Ids = {}): Operation => ({ request, ids, built: false });
+
+/** The same fields inside another message. */
+const within = (path: string, ids: Ids): Ids =>
+  Object.fromEntries(Object.entries(ids).map(([each, kind]) => [`${path}.${each}`, kind]));
+
+const page = { pagination: { pageSize: 1 } };
+const counted = { ...page, count: { include: true } };
+
+const prebuilds = (world: World) => ({
+  prebuildConfiguration: {
+    enabled: true,
+    environmentClassIds: [world.environmentClass],
+    trigger: { dailySchedule: { hourUtc: 4 } },
+    executor: { id: world.user, principal: "PRINCIPAL_USER" },
+  },
+});
+const PREBUILDS: Ids = within("prebuildConfiguration", {
+  "environmentClassIds[]": "environmentClass",
+  "executor.id": "user",
+});
+const spec = (world: World) => ({
+  spec: {
+    desiredPhase: "ENVIRONMENT_PHASE_STOPPED",
+    machine: { class: world.environmentClass },
+    content: { initializer: repository("https://git.example.org/team/hello.git") },
+    timeout: { disconnected: "3600s" },
+  },
+});
+const SPEC: Ids = within("spec", {
+  "machine.class": "environmentClass",
+  workflowActionId: "workflowAction",
+  securityPolicyId: "securityPolicy",
+});
+const CODE_CONTEXT: Ids = within("codeContext", {
+  projectId: "project",
+  environmentId: "environment",
+  "contextUrl.environmentClassId": "environmentClass",
+});
+const WORKFLOW_CONTEXT: Ids = {
+  "projects.projectIds[]": "project",
+  "repositories.environmentClassId": "environmentClass",
+};
+
+const newProject = (world: World) => ({
+  name: "Hello",
+  initializer: repository("https://git.example.org/team/hello.git"),
+  devcontainerFilePath: ".devcontainer/devcontainer.json",
+  automationsFilePath: "automations.yaml",
+  technicalDescription: "a web shop in one process",
+  annotations: { "example.org/team": "shop" },
+  ...prebuilds(world),
+});
+const projectUpdate = (world: World) => ({
+  projectId: world.project,
+  name: "Renamed",
+  recommendedEditors: { editors: { code: { versions: ["1.99"] } } },
+  ...prebuilds(world),
+});
+const PROJECT_UPDATE: Ids = { projectId: "project", ...PREBUILDS };
+const workflowAction = {
+  limits: { maxParallel: 1, maxTotal: 1 },
+  steps: [{ task: { command: "make lint" } }],
+};
+
+/** Every operation of the contract; see every-operation.ts. */
+export const OPERATIONS: Readonly<Record<string, Operation>> = {
+  "AccountService/BlockAccount": notBuilt(
+    (world) => ({ accountId: world.account, reason: "left the team" }),
+    { accountId: "account" },
+  ),
+
+  "AgentService/StartAgent": notBuilt(
+    (world) => ({ name: "Fix the build", codeContext: { projectId: world.project } }),
+    {
+      agentId: "agent",
+      runnerId: "runner",
+      sessionId: "session",
+      workflowActionId: "workflowAction",
+      ...CODE_CONTEXT,
+    },
+  ),
+  "AgentService/SendToAgentExecution": notBuilt(
+    (world) => ({
+      agentExecutionId: world.agentExecution,
+      userInput: { inputs: [{ text: { content: "go on" } }] },
+    }),
+    { agentExecutionId: "agentExecution" },
+  ),
+
+  "EnvironmentService/GetEnvironment": built((world) => ({ environmentId: world.environment }), {
+    environmentId: "environment",
+  }),
+  "EnvironmentService/ListEnvironments": built(() => counted, {
+    "filter.runnerIds[]": "runner",
+    "filter.creatorIds[]": "user",
+    "filter.projectIds[]": "project",
+    "filter.sessionIds[]": "session",
+  }),
+  "EnvironmentService/CreateEnvironment": built(
+    (world) => ({ name: "Trial", annotations: { "example.org/team": "shop" }, ...spec(world) }),
+    { sessionId: "session", ...SPEC },
+  ),
+  "EnvironmentService/CreateEnvironmentFromProject": built(
+    (world) => ({ projectId: world.project, spec: { machine: { class: world.environmentClass } } }),
+    { projectId: "project", sessionId: "session", ...SPEC },
+  ),
+  "EnvironmentService/StartEnvironment": built((world) => ({ environmentId: world.environment }), {
+    environmentId: "environment",
+  }),
+  "EnvironmentService/StopEnvironment": built((world) => ({ environmentId: world.environment }), {
+    environmentId: "environment",
+  }),
+  "EnvironmentService/DeleteEnvironment": built(
+    (world) => ({ environmentId: world.environment, force: true }),
+    { environmentId: "environment" },
+  ),
+
+  "IdentityService/GetAuthenticatedIdentity": built(() => ({})),
+
+  "OrganizationService/GetOrganizationPolicies": notBuilt(
+    (world) => ({ organizationId: world.organization }),
+    { organizationId: "organization" },
+  ),
+  "OrganizationService/UpdateOrganizationPolicies": notBuilt(
+    (world) => ({ organizationId: world.organization, maximumEnvironmentTimeout: "3600s" }),
+    {
+      organizationId: "organization",
+      securityPolicyId: "securityPolicy",
+      "securityAgentPolicy.endpointSecurity.customerSecretId": "secret",
+    },
+  ),
+
+  "ProjectService/CreateProject": built(newProject, PREBUILDS),
+  "ProjectService/CreateProjects": built(
+    (world) => ({ projects: [newProject(world), { name: "Without an initializer" }] }),
+    within("projects[]", PREBUILDS),
+  ),
+  "ProjectService/UpdateProjects": built(
+    (world) => ({ projects: [projectUpdate(world), { projectId: world.project, name: "" }] }),
+    within("projects[]", PROJECT_UPDATE),
+  ),
+  "ProjectService/CreateProjectFromEnvironment": built(
+    (world) => ({ environmentId: world.environment, annotations: { "example.org/team": "shop" } }),
+    { environmentId: "environment" },
+  ),
+  "ProjectService/GetProject": built((world) => ({ projectId: world.project }), { projectId: "project" }),
+  "ProjectService/UpdateProject": built(projectUpdate, PROJECT_UPDATE),
+  "ProjectService/ListProjects": built(() => counted, {
+    "filter.projectIds[]": "project",
+    "filter.runnerIds[]": "runner",
+    "filter.creatorIds[]": "user",
+  }),
+  "ProjectService/DeleteProject": built((world) => ({ projectId: world.project }), { projectId: "project" }),
+  "ProjectService/ListProjectEnvironmentClasses": built((world) => ({ projectId: world.project, ...page }), {
+    projectId: "project",
+  }),
+  "ProjectService/UpdateProjectEnvironmentClasses": built(
+    (world) => ({
+      projectId: world.project,
+      projectEnvironmentClasses: [{ environmentClassId: world.environmentClass }, { localRunner: true }],
+    }),
+    { projectId: "project", "projectEnvironmentClasses[].environmentClassId": "environmentClass" },
+  ),
+
+  "RunnerConfigurationService/CreateHostAuthenticationToken": notBuilt(
+    (world) => ({
+      runnerId: world.runner,
+      host: "git.example.org",
+      token: "a credential",
+      source: "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT",
+      subject: { id: world.user, principal: "PRINCIPAL_USER" },
+    }),
+    { runnerId: "runner", userId: "user", integrationId: "integration", "subject.id": "user" },
+  ),
+  "RunnerConfigurationService/CreateEnvironmentClass": built(
+    (world) => ({
+      runnerId: world.runner,
+      displayName: "Large",
+      description: "32 processors",
+      configuration: [{ key: "processors", value: "32" }],
+    }),
+    { runnerId: "runner" },
+  ),
+  "RunnerConfigurationService/GetEnvironmentClass": built(
+    (world) => ({ environmentClassId: world.environmentClass }),
+    { environmentClassId: "environmentClass" },
+  ),
+  "RunnerConfigurationService/ListEnvironmentClasses": built(() => page, { "filter.runnerIds[]": "runner" }),
+  "RunnerConfigurationService/UpdateEnvironmentClass": built(
+    (world) => ({ environmentClassId: world.environmentClass, displayName: "Renamed", enabled: false }),
+    { environmentClassId: "environmentClass" },
+  ),
+
+  "RunnerService/CreateRunner": built(() => ({ name: "In the cellar", kind: "RUNNER_KIND_REMOTE" })),
+  "RunnerService/GetRunner": built((world) => ({ runnerId: world.runner }), { runnerId: "runner" }),
+  "RunnerService/ListRunners": built(() => page, { "filter.creatorIds[]": "user" }),
+  "RunnerService/DeleteRunner": built((world) => ({ runnerId: world.runner, force: true }), {
+    runnerId: "runner",
+  }),
+  "RunnerService/CreateRunnerToken": built((world) => ({ runnerId: world.runner }), { runnerId: "runner" }),
+
+  "UserService/CreatePersonalAccessToken": built(
+    (world) => ({ userId: world.user, description: "nightly report", validFor: "86400s", readOnly: true }),
+    { userId: "user" },
+  ),
+  "UserService/ListPersonalAccessTokens": built(() => page, { "filter.userIds[]": "user" }),
+  "UserService/DeletePersonalAccessToken": built((world) => ({ personalAccessTokenId: world.token }), {
+    personalAccessTokenId: "token",
+  }),
+
+  "WorkflowService/UpdateWorkflow": notBuilt(
+    (world) => ({
+      workflowId: world.workflow,
+      triggers: [{ manual: {}, context: { projects: { projectIds: [world.project] } } }],
+      action: workflowAction,
+    }),
+    {
+      workflowId: "workflow",
+      agentId: "agent",
+      "executor.id": "user",
+      "triggers[].pullRequest.webhookId": "webhook",
+      "triggers[].pullRequest.integrationId": "integration",
+      ...within("triggers[].context", WORKFLOW_CONTEXT),
+    },
+  ),
+  "WorkflowService/StartWorkflow": notBuilt(
+    (world) => ({ workflowId: world.workflow, parameters: { branch: "main" } }),
+    { workflowId: "workflow", ...within("contextOverride", WORKFLOW_CONTEXT) },
+  ),
+};

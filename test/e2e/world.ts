@@ -1,0 +1,102 @@
+import { v7 } from "uuid";
+import { type Answer, post, repository } from "../harness/call.ts";
+import type { TestServer } from "../harness/server.ts";
+
+/** An id of one resource of every kind that requests name, all of one organization. */
+export interface World {
+  readonly account: string;
+  readonly agent: string;
+  readonly agentExecution: string;
+  readonly environment: string;
+  readonly environmentClass: string;
+  readonly integration: string;
+  readonly organization: string;
+  readonly project: string;
+  readonly runner: string;
+  readonly secret: string;
+  readonly securityPolicy: string;
+  readonly session: string;
+  readonly token: string;
+  readonly user: string;
+  readonly webhook: string;
+  readonly workflow: string;
+  readonly workflowAction: string;
+}
+
+export type ResourceKind = keyof World;
+
+/** Ids of nothing, of every kind. */
+export function nowhere(): World {
+  return {
+    account: v7(),
+    agent: v7(),
+    agentExecution: v7(),
+    environment: v7(),
+    environmentClass: v7(),
+    integration: v7(),
+    organization: v7(),
+    project: v7(),
+    runner: v7(),
+    secret: v7(),
+    securityPolicy: v7(),
+    session: v7(),
+    token: v7(),
+    user: v7(),
+    webhook: v7(),
+    workflow: v7(),
+    workflowAction: v7(),
+  };
+}
+
+/**
+ * Fills the organization of a token with two projects, two environments of one
+ * session, a runner with two classes, and two tokens. What no operation makes
+ * yet has an id of nothing.
+ */
+export async function makeWorld(server: Pick<TestServer, "url" | "token">): Promise<World> {
+  const call = async (operation: string, body: unknown): Promise<Answer["body"]> => {
+    const answer = await post(server, operation, body);
+    if (answer.status !== 200) throw new Error(`${operation}: ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  };
+  const identity = await call("IdentityService/GetAuthenticatedIdentity", {});
+  const { runner } = await call("RunnerService/CreateRunner", { name: "In the attic" });
+  const classes: string[] = [];
+  for (const displayName of ["Small", "Medium"]) {
+    const environmentClass = { runnerId: runner.runnerId, displayName, description: "a machine" };
+    classes.push((await call("RunnerConfigurationService/CreateEnvironmentClass", environmentClass)).id);
+  }
+  const environmentClass = classes[0] ?? "";
+  const session = v7();
+  const environments: string[] = [];
+  for (const name of ["First", "Second"]) {
+    const initializer = repository("https://git.example.org/team/lonely.git");
+    const spec = { content: { initializer }, machine: { class: environmentClass } };
+    const made = await call("EnvironmentService/CreateEnvironment", { name, sessionId: session, spec });
+    environments.push(made.environment.id);
+  }
+  const projects: string[] = [];
+  for (const name of ["Alpha", "Beta"]) {
+    const initializer = repository(`https://git.example.org/team/${name}.git`);
+    projects.push((await call("ProjectService/CreateProject", { name, initializer })).project.id);
+  }
+  const project = projects[0] ?? "";
+  await call("ProjectService/UpdateProjectEnvironmentClasses", {
+    projectId: project,
+    projectEnvironmentClasses: classes.map((environmentClassId, order) => ({ environmentClassId, order })),
+  });
+  await call("EnvironmentService/CreateEnvironmentFromProject", { projectId: project });
+  await call("UserService/CreatePersonalAccessToken", { description: "to be deleted" });
+  const { personalAccessTokens } = await call("UserService/ListPersonalAccessTokens", {});
+  return {
+    ...nowhere(),
+    organization: identity.organizationId,
+    user: identity.subject.id,
+    runner: runner.runnerId,
+    environmentClass,
+    environment: environments[0] ?? "",
+    session,
+    project,
+    token: personalAccessTokens.at(-1).id,
+  };
+}

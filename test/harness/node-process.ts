@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** Another Node process, for what only a second process can do to a file. */
+export interface NodeProcess {
+  /** The next line that it prints, parsed as JSON. */
+  next(): Promise<unknown>;
+  /** Gives it a line on standard input. */
+  tell(line: string): void;
+  /** SIGKILL and wait. */
+  kill(): Promise<void>;
+}
+
+const root = join(import.meta.dirname, "../..");
+const running = new Set<ChildProcess>();
+
+/**
+ * Starts a process that runs `code`, an ES module whose relative imports begin
+ * at the repository's root. In it, `print(value)` sends a line and
+ * `await told()` waits for one.
+ *
+ * @param args its `process.argv` from 1 on
+ */
+export function startNode(code: string, ...args: string[]): NodeProcess {
+  const child = spawn(process.execPath, ["--input-type=module", "-e", `${PRELUDE}${code}`, ...args], {
+    cwd: root,
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  // A write to a process that has ended; its end is told by `next`.
+  child.stdin.on("error", () => undefined);
+  let complaints = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    complaints += text;
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    async next() {
+      const line = await lines.next();
+      if (line.done) throw new Error(`the process ended without another line:\n${complaints}`);
+      return JSON.parse(line.value);
+    },
+    tell(line) {
+      child.stdin.write(`${line}\n`);
+    },
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}
+
+/** Ends what a file's tests left running; call it in afterAll. */
+export async function endNodes(): Promise<void> {
+  await Promise.all(
+    [...running].map(async (child) => {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }),
+  );
+}
+
+const PRELUDE = `
+import { createInterface } from "node:readline";
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const told = async () => (await lines.next()).value;
+const print = (value) => process.stdout.write(JSON.stringify(value ?? null) + "\\n");
+`;

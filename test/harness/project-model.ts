@@ -1,0 +1,149 @@
+/**
+ * What ListProjects must answer, worked out the slow way and without a line of
+ * src/: every project is looked at for every question. The words of the
+ * specification and of the contract's comments are its only source.
+ */
+
+/** A project as the model knows it. */
+export interface KnownProject {
+  readonly id: string;
+  readonly name: string;
+  readonly creatorId: string;
+  /** Remotes of the git specs, as they were given. */
+  readonly remotes: readonly string[];
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Runners of its environment classes, with their kinds by name. */
+  readonly runners: readonly { readonly id: string; readonly kind: string }[];
+  /** Creation times of every environment ever created from it, in ms since 1970. */
+  readonly uses: readonly number[];
+  /** The project as lists show it. */
+  readonly body: object;
+}
+
+/** ListProjectsRequest in JSON. */
+export interface ListQuery {
+  readonly filter?: {
+    readonly projectIds?: readonly string[];
+    readonly search?: string;
+    readonly runnerIds?: readonly string[];
+    readonly runnerKinds?: readonly string[];
+    readonly specRemoteUris?: readonly string[];
+    readonly creatorIds?: readonly string[];
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly sort?: { readonly field?: string; readonly order?: string };
+  readonly pagination?: { readonly pageSize?: number; readonly token?: string };
+  readonly count?: { readonly include?: boolean };
+}
+
+export interface ExpectedPage {
+  readonly projects: readonly KnownProject[];
+  readonly isLast: boolean;
+  readonly count?: { readonly value: number; readonly relation: string };
+}
+
+const DEFAULT_PAGE_SIZE = 25;
+const POPULARITY_DOUBLES_AFTER_MS = 3 * 24 * 3600 * 1000;
+
+/** All pages that a query has, one after the other; at least one. */
+export function expectedPages(
+  projects: readonly KnownProject[],
+  query: ListQuery,
+  countLimit: number,
+): ExpectedPage[] {
+  const found = inOrder(matching(projects, query.filter), query.sort ?? {});
+  const size = query.pagination?.pageSize || DEFAULT_PAGE_SIZE;
+  const starts = Array.from(
+    { length: Math.max(1, Math.ceil(found.length / size)) },
+    (_, page) => page * size,
+  );
+  return starts.map((start) => ({
+    projects: found.slice(start, start + size),
+    isLast: start + size >= found.length,
+    ...(start === 0 && query.count?.include && { count: counted(found.length, countLimit) }),
+  }));
+}
+
+/** Last segment of a remote's path, without `.git` and with its percent escapes read. */
+export function repositoryNameOf(remote: string): string {
+  const scheme = remote.indexOf("://");
+  let path: string;
+  if (scheme >= 0) {
+    const [withoutQuery = ""] = remote.slice(scheme + 3).split(/[?#]/);
+    path = withoutQuery.split("/").slice(1).join("/");
+  } else {
+    path = remote.slice(remote.indexOf(":", remote.lastIndexOf("]") + 1) + 1);
+  }
+  const segment = path.split("/").findLast((each) => each !== "") ?? "";
+  const name = segment.endsWith(".git") ? segment.slice(0, -4) : segment;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+/** The remote, and the ssh:// form of one in the short form. */
+export function remoteFormsOf(remote: string): string[] {
+  if (remote.includes("://")) return [remote];
+  const colon = remote.indexOf(":", remote.lastIndexOf("]") + 1);
+  const path = remote.slice(colon + 1);
+  return [remote, `ssh://${remote.slice(0, colon)}/${path.startsWith("/") ? path.slice(1) : path}`];
+}
+
+/** The projects that pass a filter: its fields with AND, the values of a field with OR, annotations with AND. */
+export function matching(
+  projects: readonly KnownProject[],
+  filter: NonNullable<ListQuery["filter"]> = {},
+): KnownProject[] {
+  const isFound = finder(filter.search ?? "");
+  return projects.filter((project) => passes(project, filter) && isFound(project));
+}
+
+function passes(project: KnownProject, filter: NonNullable<ListQuery["filter"]>): boolean {
+  return (
+    anyOf(filter.projectIds, (id) => id.toLowerCase() === project.id) &&
+    anyOf(filter.creatorIds, (id) => id.toLowerCase() === project.creatorId) &&
+    anyOf(filter.runnerIds, (id) => project.runners.some((runner) => runner.id === id.toLowerCase())) &&
+    anyOf(filter.runnerKinds, (kind) => project.runners.some((runner) => runner.kind === kind)) &&
+    anyOf(filter.specRemoteUris, (uri) => project.remotes.flatMap(remoteFormsOf).includes(uri)) &&
+    Object.entries(filter.annotations ?? {}).every(([key, value]) => project.annotations[key] === value)
+  );
+}
+
+/** An empty list of values restricts nothing. */
+function anyOf<T>(values: readonly T[] | undefined, holds: (value: T) => boolean): boolean {
+  return values === undefined || values.length === 0 || values.some(holds);
+}
+
+/** Case is disregarded as the flags `i` and `u` do it, which is Unicode's simple folding. */
+function finder(search: string): (project: KnownProject) => boolean {
+  const expression = new RegExp(search.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "iu");
+  return ({ name, id, remotes }) =>
+    [name, id, ...remotes.map(repositoryNameOf)].some((text) => expression.test(text));
+}
+
+function inOrder(projects: readonly KnownProject[], sort: NonNullable<ListQuery["sort"]>): KnownProject[] {
+  const byId = (one: KnownProject, other: KnownProject) =>
+    one.id < other.id ? -1 : one.id > other.id ? 1 : 0;
+  if (sort.field === "id") {
+    const ascending = projects.toSorted(byId);
+    return sort.order === "SORT_ORDER_DESC" ? ascending.reverse() : ascending;
+  }
+  const firstUse = Math.min(...projects.flatMap(({ uses }) => uses));
+  const scores = new Map(projects.map((project) => [project, weight(project, firstUse)]));
+  const score = (project: KnownProject) => scores.get(project) ?? 0;
+  const descending = projects.toSorted((one, other) => score(other) - score(one) || byId(one, other));
+  return sort.order === "SORT_ORDER_ASC" ? descending.reverse() : descending;
+}
+
+/** Sum of the uses, each weighing twice as much as one three days older; the logarithm would not change the order. */
+function weight({ uses }: KnownProject, since: number): number {
+  return uses.reduce((sum, time) => sum + 2 ** ((time - since) / POPULARITY_DOUBLES_AFTER_MS), 0);
+}
+
+function counted(number: number, limit: number): { value: number; relation: string } {
+  return number > limit
+    ? { value: limit, relation: "COUNT_RESPONSE_RELATION_GREATER_THAN_OR_EQUAL" }
+    : { value: number, relation: "COUNT_RESPONSE_RELATION_EQUAL" };
+}

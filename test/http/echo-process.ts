@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { ListenerLimits } from "../../src/http/listener-limits.ts";
+
+/** Limits that a test can wait for, with room for a busy machine. */
+export const SHORT_LIMITS: Partial<ListenerLimits> = {
+  headersTimeoutMs: 400,
+  keepAliveTimeoutMs: 300,
+  idleSessionMs: 500,
+  bodyIdleMs: 500,
+  discardMs: 200,
+  flushMs: 300,
+  checkIntervalMs: 25,
+};
+
+export interface EchoOptions {
+  readonly limits?: Partial<ListenerLimits>;
+  readonly tls?: { key: string; cert: string };
+  readonly graceMs?: number;
+}
+
+/** What echo-server.ts says of itself. */
+export interface EchoEvent {
+  readonly event: string;
+  readonly bytes?: number;
+  readonly code?: string;
+  readonly isDone?: boolean;
+  readonly ms?: number;
+}
+
+export interface Echo {
+  readonly port: number;
+  /** The next event of that kind, in order; earlier ones of other kinds are skipped. */
+  next(event: string): Promise<EchoEvent>;
+  /** Asks for a drain. */
+  terminate(): void;
+  /** When and how the process ended; `code` is null when a signal ended it. */
+  readonly exited: Promise<{ code: number | null; at: number }>;
+  /** What it wrote to standard error, such as an uncaught exception. */
+  complaints(): string;
+}
+
+const PROGRAM = fileURLToPath(new URL("./echo-server.ts", import.meta.url));
+const running = new Set<ChildProcess>();
+
+export async function startEcho(options: EchoOptions = {}): Promise<Echo> {
+  const child = spawn(process.execPath, [PROGRAM, JSON.stringify(options)], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  running.add(child);
+  const exited = once(child, "exit").then(([code]) => {
+    running.delete(child);
+    return { code: code as number | null, at: performance.now() };
+  });
+  let complaints = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    complaints += text;
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const line = async () => {
+    const { value, done } = await lines.next();
+    if (done) throw new Error(`the server ended: ${complaints}`);
+    return JSON.parse(value);
+  };
+  const { port } = (await line()) as { port: number };
+  return {
+    port,
+    async next(event) {
+      for (;;) {
+        const said = (await line()) as EchoEvent;
+        if (said.event === event) return said;
+      }
+    },
+    terminate: () => void child.kill("SIGTERM"),
+    exited,
+    complaints: () => complaints,
+  };
+}
+
+/** Kills the servers that a test file left behind. */
+export function stopEchoes(): void {
+  for (const child of running) child.kill("SIGKILL");
+}

@@ -1,0 +1,48 @@
+/** Frames of HTTP/2 as bytes, for clients that do what no library lets them do (RFC 9113, section 6). */
+
+export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+
+/** What a client must send first, and the least it may: the preface and SETTINGS without any. */
+export const GREETING = Buffer.concat([PREFACE, frame(4, 0, 0)]);
+
+const END_STREAM = 1;
+const END_HEADERS = 4;
+
+/** A POST on stream 1 with its headers complete and its body to come. */
+export function postFrame(path: string): Buffer {
+  return headersFrame("POST", path, END_HEADERS);
+}
+
+/** A GET on stream 1. */
+export function getFrame(path: string): Buffer {
+  return headersFrame("GET", path, END_HEADERS | END_STREAM);
+}
+
+export function dataFrame(text: string, isLast = false): Buffer {
+  return frame(0, isLast ? END_STREAM : 0, 1, Buffer.from(text));
+}
+
+export function resetFrame(code: number): Buffer {
+  return frame(3, 0, 1, Buffer.from([0, 0, 0, code]));
+}
+
+export function frame(type: number, flags: number, stream: number, content = Buffer.alloc(0)): Buffer {
+  const head = Buffer.from([0, 0, 0, type, flags, 0, 0, 0, stream]);
+  head.writeUIntBE(content.length, 0, 3);
+  return Buffer.concat([head, content]);
+}
+
+function headersFrame(method: string, path: string, flags: number): Buffer {
+  const fields = { ":method": method, ":scheme": "http", ":path": path, ":authority": "a" };
+  // Literal fields that are not indexed: a zero, then name and value with their lengths.
+  const block = Object.entries(fields).flatMap(([name, value]) => [
+    Buffer.from([0]),
+    literal(name),
+    literal(value),
+  ]);
+  return frame(1, flags, 1, Buffer.concat(block));
+}
+
+function literal(text: string): Buffer {
+  return Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
+}
