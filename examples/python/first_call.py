@@ -20,8 +20,8 @@ class CallError(Exception):
 
     def __init__(self, body):
         super().__init__(f"{body['code']}: {body['message']}")
-        details = (detail for detail in body.get("details", []) if detail["type"] == "service.v1.ErrorDetail")
-        self.reason = next((detail["debug"]["reason"] for detail in details), None)
+        details = {detail["type"]: detail["debug"] for detail in body["details"]}
+        self.reason = details["service.v1.ErrorDetail"]["reason"]
 
 
 def call(operation, request):
@@ -62,11 +62,11 @@ def git(remote_uri):
     return {"specs": [{"git": {"remoteUri": remote_uri}}]}
 
 
-created = call("ProjectService/CreateProjects", {"projects": [
-    {"initializer": git("https://git.example.org/team/first-call-api.git")},
-    {"name": "first-call-bad", "initializer": git("https://git.example.org/team/x.git"), "devcontainerFilePath": "/x"},
-    {"initializer": git("https://git.example.org/team/first-call-web.git")},
-]})
+api = {"initializer": git("https://git.example.org/team/first-call-api.git")}
+web = {"initializer": git("https://git.example.org/team/first-call-web.git")}
+bad = {**web, "name": "first-call-bad", "devcontainerFilePath": "/absolute"}
+
+created = call("ProjectService/CreateProjects", {"projects": [api, bad, web]})
 print("created:", ", ".join(project["metadata"]["name"] for project in created["createdProjects"]))
 for failure in created["failedProjects"]:
     print(f"failed: element {failure['index']}, {failure['name']}: {failure['error']}")

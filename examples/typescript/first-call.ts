@@ -15,7 +15,7 @@ import { ProjectService } from "./gen/service/v1/project_service_pb.js";
 const address = process.argv[2] ?? "http://127.0.0.1:8080";
 
 const withToken: Interceptor = (next) => (req) => {
-  req.header.set("Authorization", `Bearer ${process.env["TOKEN"]}`);
+  req.header.set("Authorization", `Bearer ${process.env.TOKEN}`);
   return next(req);
 };
 
@@ -49,17 +49,11 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-const created = await projects.createProjects({
-  projects: [
-    { initializer: git("https://git.example.org/team/first-call-api.git") },
-    {
-      name: "first-call-bad",
-      initializer: git("https://git.example.org/team/x.git"),
-      devcontainerFilePath: "/x",
-    },
-    { initializer: git("https://git.example.org/team/first-call-web.git") },
-  ],
-});
+const api = { initializer: git("https://git.example.org/team/first-call-api.git") };
+const web = { initializer: git("https://git.example.org/team/first-call-web.git") };
+const bad = { ...web, name: "first-call-bad", devcontainerFilePath: "/absolute" };
+
+const created = await projects.createProjects({ projects: [api, bad, web] });
 print(`created: ${created.createdProjects.map(({ metadata }) => metadata?.name).join(", ")}`);
 for (const { index, name, error } of created.failedProjects) {
   print(`failed: element ${index}, ${name}: ${error}`);

@@ -1,19 +1,22 @@
 import type { Server } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Connections } from "./connections.ts";
 import { endConnection, sendAway } from "./farewell.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 
-/** Requests that were on their way when the last answer left get this long to show. */
-const QUIET_MS = 100;
-/** Farewells get this long at the end; with the above it is less than half a second. */
-const FLUSH_MS = 250;
+/** Requests that were on their way when the last answer left get this long to show, before and after the port closes. */
+const QUIET_MS = 75;
+/** Farewells get this long at the end; with twice the above it is less than half a second. */
+const FLUSH_MS = 200;
 /** From this part of the time on no new connections are taken. */
 const LAST_CALL = 3 / 4;
+/** Against clients that connect faster than that. */
+const MOST_TURNS = 1_000;
 
 export interface Drain {
   /** To be called whenever a request ended. */
   requestEnded(): void;
-  /** Whether all requests ended in time; the server is closed then, or closes when its last connection does. */
+  /** Whether all requests ended in time; what is still connected then may be broken off. */
   readonly done: Promise<boolean>;
 }
 
@@ -24,39 +27,62 @@ export function startDrain(
   limits: ListenerLimits,
   graceMs: number,
 ): Drain {
-  const end = Promise.withResolvers<boolean>();
-  let quiet: NodeJS.Timeout | undefined;
+  let onEnded = (): void => {};
 
-  const requestEnded = (): void => {
-    if (connections.active > 0) return;
+  const untilQuiet = async (mostMs: number): Promise<boolean> => {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const deadline = setTimeout(resolve, mostMs, false);
+    let quiet: NodeJS.Timeout | undefined;
+    onEnded = () => {
+      clearTimeout(quiet);
+      if (connections.active > 0) return;
+      quiet = setTimeout(() => {
+        if (connections.active === 0) resolve(true);
+      }, QUIET_MS);
+    };
+    onEnded();
+    const isQuiet = await promise;
+    clearTimeout(deadline);
     clearTimeout(quiet);
-    quiet = setTimeout(() => {
-      if (connections.active === 0) end.resolve(true);
-    }, QUIET_MS);
+    return isQuiet;
   };
-  const stopAccepting = (): void => {
-    if (server.listening) server.close();
-    for (const connection of connections) endConnection(connection, limits);
-  };
-  const lastCall = setTimeout(stopAccepting, graceMs * LAST_CALL);
-  const deadline = setTimeout(() => end.resolve(false), graceMs);
 
-  const finish = async (): Promise<boolean> => {
-    const isQuiet = await end.promise;
-    for (const timer of [quiet, lastCall, deadline]) clearTimeout(timer);
-    if (!isQuiet) return false;
-    stopAccepting();
+  const run = async (): Promise<boolean> => {
+    for (const connection of connections) {
+      if (connection.isServed && connection.open.size === 0) sendAway(connection, limits);
+    }
+    await untilQuiet(graceMs * LAST_CALL);
+
+    await takeWaiting(server);
+    if (server.listening) server.close();
+    for (const connection of connections) sendAway(connection, limits);
+    if (!(await untilQuiet(graceMs * (1 - LAST_CALL)))) return false;
+
+    for (const connection of connections) endConnection(connection, limits);
     const flushed = Promise.withResolvers<void>();
-    const flush = setTimeout(flushed.resolve, FLUSH_MS);
+    const deadline = setTimeout(flushed.resolve, FLUSH_MS);
     connections.whenEmpty(flushed.resolve);
     await flushed.promise;
-    clearTimeout(flush);
+    clearTimeout(deadline);
     return true;
   };
 
-  for (const connection of connections) {
-    if (connection.isServed && connection.open.size === 0) sendAway(connection, limits);
+  return { requestEnded: () => onEnded(), done: run() };
+}
+
+/**
+ * Accepts the connections that wait in the kernel, which would break them off
+ * when the port closes. Node accepts some in each turn of its loop.
+ */
+async function takeWaiting(server: Server): Promise<void> {
+  let isArriving = true;
+  const onConnection = (): void => {
+    isArriving = true;
+  };
+  server.on("connection", onConnection);
+  for (let turn = 0; isArriving && turn < MOST_TURNS; turn++) {
+    isArriving = false;
+    await nextTurn();
   }
-  requestEnded();
-  return { requestEnded, done: finish() };
+  server.off("connection", onConnection);
 }

@@ -106,12 +106,12 @@ export function createHttp1Server(context: ServerContext): Http1Server {
 
   /** Ends a connection whose client may still be sending a body that nobody wants. */
   const closeUnread = (socket: Socket, req: IncomingMessage, body: RequestBody): void => {
-    const destroy = (): void => void socket.destroy();
     socket.destroySoon = ignore;
-    body.discard(limits.discardBytes, destroy);
+    // Not destroyed yet: the reset would fail the client's next write before it reads the answer.
+    body.discard(limits.discardBytes, () => void socket.pause());
     socket.end();
-    // Counts as a start of reading, without which Node would drop the rest uncounted.
-    req.read(0);
+    // Counts as reading, without which Node would drop the rest uncounted; the socket may be paused besides.
+    req.resume();
     socket.resume();
     destroyWithin(socket, limits.discardMs);
   };

@@ -5,6 +5,7 @@ import http2, {
 } from "node:http2";
 import {
   BODY_TOO_SLOW,
+  HEADERS_TOO_LARGE,
   MALFORMED,
   mute,
   NO_TUNNEL,
@@ -18,6 +19,9 @@ import { hasTarget } from "./request-target.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = http2.constants;
+
+/** What a field counts beside its name and value (RFC 9113, section 6.5.2). */
+const HEADER_OVERHEAD = 32;
 
 /** Serves connections that speak HTTP/2. */
 export function createHttp2Server(context: ServerContext): ProtocolServer {
@@ -55,7 +59,12 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
     stream.once("close", connections.begin(connection, pace.over));
     if (!body.isOver) {
       const reset = (): void => {
-        if (body.isOver || stream.destroyed) return;
+        if (stream.destroyed) return;
+        if (body.isOver) {
+          // All of it came, and what nobody has read would hold the stream open and count against the limit.
+          stream.resume();
+          return;
+        }
         stream.close(NGHTTP2_NO_ERROR);
         // A stream with bytes that nobody reads would never close by itself.
         stream.destroy();
@@ -66,9 +75,16 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
       stream.once("finish", () => setTimeout(reset, limits.discardMs).unref());
     }
 
-    const problem = refusal ?? (hasTarget(req) ? undefined : MALFORMED);
+    const problem = refusal ?? problemOf(req);
     if (problem) refuse(res, problem);
     else context.handle(req, res);
+  };
+
+  const problemOf = (req: Http2ServerRequest): Refusal | undefined => {
+    // Node holds clients to the limit only once they have confirmed that they know it.
+    const bytes = req.rawHeaders.reduce((sum, text) => sum + text.length + HEADER_OVERHEAD / 2, 0);
+    if (bytes > limits.maxHeaderBytes) return HEADERS_TOO_LARGE;
+    return hasTarget(req) ? undefined : MALFORMED;
   };
 
   const cut = (res: Http2ServerResponse): void => {

@@ -53,6 +53,6 @@ export const LISTENER_LIMITS: ListenerLimits = {
   discardMs: 400,
   discardBytes: 262_144,
   flushMs: 1_000,
-  checkIntervalMs: 1_000,
+  checkIntervalMs: 500,
   now: () => performance.now(),
 };

@@ -7,8 +7,9 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules, FieldRulesSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { Code, createContextValues, createRouterTransport, type Interceptor } from "@connectrpc/connect";
+import { Code, createClient, createRouterTransport } from "@connectrpc/connect";
 import { describe, expect, test } from "@jest/globals";
+import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import {
   CreateProjectRequestSchema,
@@ -18,6 +19,7 @@ import {
 import { DomainError } from "../domain/error.ts";
 import { ConstraintViolated, checkRequests, createCheck, VIOLATIONS_TOLD } from "./check.ts";
 import { toConnectError } from "./error.ts";
+import { faults } from "./faults.ts";
 
 const check = createCheck();
 
@@ -52,6 +54,7 @@ function messageWithRule(expression: string) {
         field: [
           {
             name: "text",
+            jsonName: "text",
             number: 1,
             type: FieldDescriptorProto_Type.STRING,
             label: FieldDescriptorProto_Label.OPTIONAL,
@@ -68,7 +71,9 @@ function messageWithRule(expression: string) {
 }
 
 describe("a message", () => {
-  const initializer = { specs: [{ spec: { case: "git", value: { remoteUri: "https://h/o/r" } } }] } as const;
+  const initializer = create(EnvironmentInitializerSchema, {
+    specs: [{ spec: { case: "git", value: { remoteUri: "https://git.example.org/o/r" } } }],
+  });
 
   test("that keeps every rule passes", () => {
     const message = create(CreateProjectRequestSchema, { name: "harbour", initializer });
@@ -156,11 +161,14 @@ describe("a rule of the contract", () => {
 });
 
 describe("before an operation runs", () => {
-  const contextValues = createContextValues();
-
   test("its request is checked, and a bad one never gets there", async () => {
     let calls = 0;
-    const interceptors: Interceptor[] = [checkRequests(check)];
+    const interceptors = [
+      faults((fault) => {
+        throw fault;
+      }),
+      checkRequests(check),
+    ];
     const transport = createRouterTransport(
       ({ rpc }) => {
         rpc(ProjectService.method.getProject, () => {
@@ -170,18 +178,10 @@ describe("before an operation runs", () => {
       },
       { router: { interceptors } },
     );
-    const call = (projectId: string) =>
-      transport.unary(
-        ProjectService.method.getProject,
-        undefined,
-        undefined,
-        undefined,
-        { projectId },
-        contextValues,
-      );
-    await expect(call("none")).rejects.toThrow("[projectId]");
+    const client = createClient(ProjectService, transport);
+    await expect(client.getProject({ projectId: "none" })).rejects.toThrow("[projectId]");
     expect(calls).toBe(0);
-    await call("0192d3c0-0000-7000-8000-000000000001");
+    await client.getProject({ projectId: "0192d3c0-0000-7000-8000-000000000001" });
     expect(calls).toBe(1);
   });
 

@@ -20,6 +20,7 @@ import { enterGate } from "./admission.ts";
 import { bodyLimit } from "./body-limit.ts";
 import { healthService, type Readiness } from "./health.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
+import { readJsonText } from "./json-text.ts";
 import { reflectionService } from "./reflection.ts";
 import { skipUnknownFields } from "./skip-unknown-fields.ts";
 
@@ -105,10 +106,8 @@ function operation(implementation: Implementation, method: DescMethod): MethodIm
  * a setting allows the former, they are taken out before it sees the text.
  */
 function jsonOptions({ input }: DescMethod, allowUnknownFields: boolean) {
-  // Broken UTF-8 is refused, not replaced by question marks.
-  const utf8 = new TextDecoder("utf-8", { fatal: true });
   const decode = allowUnknownFields
-    ? (data: Uint8Array) => JSON.stringify(skipUnknownFields(input, JSON.parse(utf8.decode(data))))
-    : (data: Uint8Array) => utf8.decode(data);
+    ? (data: Uint8Array) => JSON.stringify(skipUnknownFields(input, JSON.parse(readJsonText(data))))
+    : readJsonText;
   return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };
 }

@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { text } from "node:stream/consumers";
 import { setTimeout as wait } from "node:timers/promises";
 import { exemptFromBodyGuard } from "../../src/http/body-guard.ts";
 import { createListener, type HttpRequest, type HttpResponse } from "../../src/http/listener.ts";
@@ -43,6 +42,12 @@ const answers: Record<string, Answer> = {
     await firstChunk(req);
     answer(res, 413, { code: "resource_exhausted" });
   },
+  /** The same without a body in the answer. */
+  "/nothing": async (req, res) => {
+    await firstChunk(req);
+    res.statusCode = 204;
+    res.end();
+  },
   /** Sends a large answer and trailers after the first chunk, as gRPC does with an error. */
   "/trailers": async (req, res) => {
     await firstChunk(req);
@@ -57,7 +62,7 @@ const answers: Record<string, Answer> = {
     res.end();
   },
   "/slow": async (req, res, query) => {
-    await text(req);
+    if ((await read(req)) === undefined) return;
     say({ event: "slow" });
     await wait(Number(query.get("ms")));
     answer(res, 200, { slow: true });

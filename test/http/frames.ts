@@ -8,31 +8,33 @@ export const GREETING = Buffer.concat([PREFACE, frame(4, 0, 0)]);
 const END_STREAM = 1;
 const END_HEADERS = 4;
 
-/** A POST on stream 1 with its headers complete and its body to come. */
-export function postFrame(path: string): Buffer {
-  return headersFrame("POST", path, END_HEADERS);
+/** A POST with its headers complete and its body to come. */
+export function postFrame(path: string, stream = 1): Buffer {
+  return headersFrame("POST", path, END_HEADERS, stream);
 }
 
-/** A GET on stream 1. */
-export function getFrame(path: string): Buffer {
-  return headersFrame("GET", path, END_HEADERS | END_STREAM);
+export function getFrame(path: string, stream = 1): Buffer {
+  return headersFrame("GET", path, END_HEADERS | END_STREAM, stream);
 }
 
 export function dataFrame(text: string, isLast = false): Buffer {
   return frame(0, isLast ? END_STREAM : 0, 1, Buffer.from(text));
 }
 
-export function resetFrame(code: number): Buffer {
-  return frame(3, 0, 1, Buffer.from([0, 0, 0, code]));
+export function resetFrame(code: number, stream = 1): Buffer {
+  return frame(3, 0, stream, Buffer.from([0, 0, 0, code]));
 }
 
 export function frame(type: number, flags: number, stream: number, content = Buffer.alloc(0)): Buffer {
-  const head = Buffer.from([0, 0, 0, type, flags, 0, 0, 0, stream]);
+  const head = Buffer.alloc(9);
   head.writeUIntBE(content.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
   return Buffer.concat([head, content]);
 }
 
-function headersFrame(method: string, path: string, flags: number): Buffer {
+function headersFrame(method: string, path: string, flags: number, stream: number): Buffer {
   const fields = { ":method": method, ":scheme": "http", ":path": path, ":authority": "a" };
   // Literal fields that are not indexed: a zero, then name and value with their lengths.
   const block = Object.entries(fields).flatMap(([name, value]) => [
@@ -40,7 +42,7 @@ function headersFrame(method: string, path: string, flags: number): Buffer {
     literal(name),
     literal(value),
   ]);
-  return frame(1, flags, 1, Buffer.concat(block));
+  return frame(1, flags, stream, Buffer.concat(block));
 }
 
 function literal(text: string): Buffer {

@@ -41,9 +41,10 @@ export async function answerOf(stream: ClientHttp2Stream): Promise<Http2Answer> 
     headers = { ...received };
   });
   stream.on("trailers", (received) => {
-    trailers = { ...received };
+    trailers = Object.fromEntries(Object.entries(received));
   });
-  const closed = once(stream, "close");
+  // Not `once`, which fails on a reset; that is part of the answer here.
+  const closed = new Promise<void>((resolve) => stream.on("close", resolve));
   const body = await text(stream).catch(() => "");
   await closed;
   return { status: Number(headers[":status"] ?? 0), headers, trailers, body, resetCode: stream.rstCode };

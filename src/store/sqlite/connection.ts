@@ -8,6 +8,9 @@ import type { Schema } from "../schema.ts";
  */
 const BUSY_TIMEOUT_MS = 5_000;
 
+/** How long to wait before asking again for what the engine itself does not wait for. */
+const RETRY_MS = 2;
+
 /** Statements kept prepared per connection; the list filters make up most shapes. */
 const STATEMENT_CACHE_SIZE = 500;
 
@@ -26,7 +29,7 @@ export interface Connection {
 export function openConnection(file: string, mode: "reader" | "writer"): Connection {
   const raw = new Database(file, { readonly: mode === "reader", timeout: BUSY_TIMEOUT_MS });
   if (mode === "writer") {
-    raw.pragma("journal_mode = WAL");
+    writeAhead(raw);
     // The driver's default is NORMAL, which may lose the last commits on power loss.
     raw.pragma("synchronous = FULL");
   }
@@ -36,6 +39,25 @@ export function openConnection(file: string, mode: "reader" | "writer"): Connect
     db: new Kysely<Schema>({ dialect: new SqliteDialect({ database: cached(raw) }) }),
     close: () => raw.close(),
   };
+}
+
+/**
+ * Keeps changes in a log beside the file, so that readers go on while one
+ * writes. For a new file this is a change of the file, and when two processes
+ * make it at once the engine fails one of them without waiting.
+ */
+function writeAhead(raw: Database.Database): void {
+  const started = performance.now();
+  for (;;) {
+    try {
+      raw.pragma("journal_mode = WAL");
+      return;
+    } catch (error) {
+      const busy = (error as { code?: string }).code === "SQLITE_BUSY";
+      if (!busy || performance.now() - started > BUSY_TIMEOUT_MS) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+    }
+  }
 }
 
 /** The query builder prepares every call anew; this keeps the statements, dropping the oldest. */

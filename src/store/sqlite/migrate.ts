@@ -1,5 +1,5 @@
-import { existsSync, statSync } from "node:fs";
-import type Database from "better-sqlite3";
+import { renameSync, rmSync } from "node:fs";
+import Database from "better-sqlite3";
 import * as first from "./migrations/0001-first.ts";
 
 export interface Migration {
@@ -14,8 +14,8 @@ export const MIGRATIONS: readonly Migration[] = [first];
 /**
  * Brings the file to the newest schema, each migration in a transaction of its
  * own. Two processes may call this at once: the second waits and finds nothing
- * to do. A file that holds data is copied beside itself first, as
- * `FILE.before-NAME`.
+ * to do. A file that an earlier release made is copied beside itself first, as
+ * `FILE.before-NAME` with the name of the first migration that runs.
  *
  * @returns the names of the migrations that ran
  * @throws when the file was written by a newer release, or a statement fails;
@@ -28,19 +28,20 @@ export function migrate(raw: Database.Database, migrations = MIGRATIONS): string
   ) strict`);
   const ran: string[] = [];
   for (const [position, migration] of migrations.entries()) {
-    if (applied(raw)[position] === undefined) copyBefore(raw, migration.name);
     raw.exec("begin immediate");
     try {
       const done = applied(raw);
       refuseForeign(done, migrations);
       if (done[position] === undefined) {
+        if (position > 0 && ran.length === 0) copyBefore(raw, migration.name);
         raw.exec(migration.statements);
         raw.prepare("insert into migration (position, name) values (?, ?)").run(position, migration.name);
         ran.push(migration.name);
       }
       raw.exec("commit");
     } catch (error) {
-      raw.exec("rollback");
+      // Some failures, such as a full disk, have ended the transaction already.
+      if (raw.inTransaction) raw.exec("rollback");
       throw error;
     }
   }
@@ -63,9 +64,20 @@ function refuseForeign(done: readonly string[], migrations: readonly Migration[]
   }
 }
 
+/**
+ * Copies what is committed, through a connection of its own, while the caller's
+ * open transaction keeps every other process from writing. A copy of an earlier
+ * attempt is replaced: the file has changed since.
+ */
 function copyBefore(raw: Database.Database, name: string): void {
   const copy = `${raw.name}.before-${name}`;
-  const empty = applied(raw).length === 0;
-  if (empty || (existsSync(copy) && statSync(copy).size > 0)) return;
-  raw.prepare("vacuum into ?").run(copy);
+  const draft = `${copy}.draft`;
+  rmSync(draft, { force: true });
+  const reading = new Database(raw.name, { readonly: true });
+  try {
+    reading.prepare("vacuum into ?").run(draft);
+  } finally {
+    reading.close();
+  }
+  renameSync(draft, copy);
 }

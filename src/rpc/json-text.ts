@@ -1,0 +1,36 @@
+/** Escapes in the order in which they stand: both halves of a character, one half alone, any other. */
+const ESCAPES =
+  /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./gs;
+const HALF_ESCAPE = /\\u[dD][89a-fA-F]/;
+const PAST_FFFF = /[\ud800-\udfff]/;
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/**
+ * The text of a JSON body. Broken UTF-8 is refused, not replaced by question
+ * marks, and so is an escape such as `\ud800` that is half a character: no
+ * stored text and no gRPC status could hold it.
+ *
+ * @throws Error whose message can be sent in every protocol
+ */
+export function readJsonText(data: Uint8Array): string {
+  const text = utf8.decode(data);
+  if (HALF_ESCAPE.test(text)) refuseHalves(text);
+  // Parsed twice, as the parser quotes some letters around a mistake and may cut one in two.
+  if (PAST_FFFF.test(text)) refuseMistakes(text);
+  return text;
+}
+
+function refuseHalves(text: string): void {
+  for (const [, half] of text.matchAll(ESCAPES)) {
+    if (half) throw new Error(`the escape ${half} is half a character without its other half`);
+  }
+}
+
+function refuseMistakes(text: string): void {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    throw new Error((error as Error).message.toWellFormed());
+  }
+}

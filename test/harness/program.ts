@@ -1,0 +1,76 @@
+import { spawn, spawnSync } from "node:child_process";
+import { delimiter, join } from "node:path";
+import { test } from "@jest/globals";
+
+/** The folder of the repository. */
+export const ROOT = join(import.meta.dirname, "../..");
+
+/** Where `npm ci` put the programs of the packages. */
+export const PROGRAMS = join(ROOT, "node_modules/.bin");
+
+/** A program that hangs is killed after this. */
+const TIME_MS = 25_000;
+
+/** How a program ended. */
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ProgramOptions {
+  /** By default the folder of the repository. */
+  readonly cwd?: string;
+  /** The whole environment; by default the one of a person's terminal. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** Runs a program to its end, without input. */
+export function runProgram(
+  command: string,
+  args: readonly string[],
+  { cwd = ROOT, env = terminalEnvironment() }: ProgramOptions = {},
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: TIME_MS,
+      killSignal: "SIGKILL",
+    });
+    let stdout = "";
+    let stderr = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+/**
+ * The environment of somebody who has just opened a terminal: without the
+ * settings of Chartroom, and without what npm adds for its scripts, the
+ * repository's own Node above all.
+ */
+export function terminalEnvironment(): Record<string, string | undefined> {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(CHARTROOM|npm)_|^(INIT_CWD|TOKEN)$/.test(name),
+  );
+  const path = (process.env.PATH ?? "")
+    .split(delimiter)
+    .filter((folder) => !/node_modules|node-gyp/.test(folder));
+  return { ...Object.fromEntries(kept), PATH: path.join(delimiter) };
+}
+
+/** `test` where the machine has these programs; elsewhere the test is skipped and its name says why. */
+export function testWith(...programs: readonly string[]): (name: string, run: () => Promise<void>) => void {
+  const { PATH } = terminalEnvironment();
+  const missing = programs.filter((name) => spawnSync(name, ["--version"], { env: { PATH } }).status !== 0);
+  if (missing.length === 0) return (name, run) => test(name, run);
+  return (name, run) => test.skip(`${name} (skipped: this machine has no ${missing.join(", no ")})`, run);
+}

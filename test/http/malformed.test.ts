@@ -1,0 +1,166 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { type Echo, SHORT_LIMITS, startEcho, stopEchoes } from "./echo-process.ts";
+import { dataFrame, frame, GREETING, getFrame, PREFACE, postFrame, resetFrame } from "./frames.ts";
+import { answerOf, connectHttp2, open, post } from "./http2-client.ts";
+import { connectRaw } from "./raw-client.ts";
+
+const MALFORMED = '{"code":"invalid_argument","message":"malformed HTTP request"}';
+
+let echo: Echo;
+beforeAll(async () => {
+  echo = await startEcho({ limits: SHORT_LIMITS });
+});
+afterEach(async () => {
+  const session = await connectHttp2(echo.port);
+  expect(await post(session, "/active")).toMatchObject({ status: 200, body: '{"active":1}' });
+  session.close();
+  expect(echo.complaints()).toBe("");
+});
+afterAll(stopEchoes);
+
+async function answerTo(bytes: string | Buffer): Promise<string> {
+  const client = await connectRaw(echo.port);
+  client.send(bytes);
+  return (await client.closed).text;
+}
+
+describe("on HTTP/1", () => {
+  test.each([
+    ["no HTTP at all", "NONSENSE\r\n\r\n"],
+    ["a bad version", "GET / HTTP/9.9\r\nHost: a\r\n\r\n"],
+    ["a header without a colon", "GET / HTTP/1.1\r\nHost: a\r\nbroken\r\n\r\n"],
+    ["two lengths", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na"],
+    [
+      "a length and chunks",
+      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ],
+    ["no host", "GET / HTTP/1.1\r\n\r\n"],
+    ["an impossible host", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"],
+    ["a broken chunk", "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"],
+    ["TLS", Buffer.from("16030100a5010000a10303", "hex")],
+  ])("%s is answered 400 with a JSON body, and the connection closed", async (_, bytes) => {
+    const text = await answerTo(bytes);
+    expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(text).toMatch(/\r\ncontent-type: application\/json\r\n/i);
+    expect(text).toMatch(/\r\nconnection: close\r\n/i);
+    expect(text.split("\r\n\r\n")[1]).toBe(MALFORMED);
+  });
+
+  test("headers over 16 KiB are answered 431", async () => {
+    const text = await answerTo(`GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(17_000)}\r\n\r\n`);
+    expect(text).toMatch(/^HTTP\/1\.1 431 .*"the request headers are too large"\}$/s);
+  });
+
+  test("an unknown expectation is answered 417", async () => {
+    const text = await answerTo("POST / HTTP/1.1\r\nHost: a\r\nExpect: more\r\nContent-Length: 9\r\n\r\n");
+    expect(text).toMatch(/^HTTP\/1\.1 417 .*"invalid_argument"/s);
+  });
+
+  test("a probe of HTTP/1.0 needs no host", async () => {
+    expect(await answerTo("GET /count HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 .*\{"bytes":0\}$/s);
+  });
+
+  test("clients that go away with pipelined requests leave nothing behind", async () => {
+    const client = await connectRaw(echo.port);
+    client.send("GET /slow?ms=60000 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5));
+    for (let count = 0; count < 5; count++) await echo.next("slow");
+    client.socket.resetAndDestroy();
+    await client.closed;
+  });
+});
+
+describe("on HTTP/2", () => {
+  test("half a preface is no request", async () => {
+    const client = await connectRaw(echo.port);
+    client.socket.end(PREFACE.subarray(0, 12));
+    expect((await client.closed).text).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test.each([
+    ["no frame", Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n")],
+    ["a frame that is too large", frame(0, 0, 1, Buffer.alloc(20_000))],
+    ["a header block that cannot be read", frame(1, 5, 1, Buffer.alloc(50, 0xff))],
+    ["a frame of a stream that does not exist", Buffer.concat([frame(4, 0, 0), dataFrame("some")])],
+    [
+      "a request on a stream of the server",
+      Buffer.concat([frame(4, 0, 0), frame(1, 5, 2, Buffer.from([0x82]))]),
+    ],
+  ])("%s after the preface ends the connection", async (_, bytes) => {
+    const client = await connectRaw(echo.port);
+    client.send(Buffer.concat([PREFACE, bytes]));
+    expect((await client.closed).ms).toBeLessThan(5_000);
+  });
+
+  test("headers over 16 KiB are refused, also before the client knows the limit", async () => {
+    const session = await connectHttp2(echo.port);
+    const early = open(session, "/count", { x: "x".repeat(17_000) });
+    early.end();
+    expect(await answerOf(early)).toMatchObject({ status: 431 });
+    const late = open(session, "/count", { x: "x".repeat(17_000) });
+    late.end();
+    expect((await answerOf(late)).status).not.toBe(200);
+    session.destroy();
+  });
+
+  test("a tunnel is refused, also when its client keeps it open", async () => {
+    const session = await connectHttp2(echo.port);
+    const stream = session.request({ ":method": "CONNECT", ":authority": "a" });
+    stream.on("error", () => {});
+    expect(await answerOf(stream)).toMatchObject({ status: 405 });
+    session.close();
+  });
+
+  test("a client that opens and resets streams without end is cut off", async () => {
+    const client = await connectRaw(echo.port);
+    client.send(GREETING);
+    for (let stream = 1; stream < 6_000; stream += 2) {
+      client.send(Buffer.concat([postFrame("/slow?ms=60000", stream), resetFrame(8, stream)]));
+    }
+    expect((await client.closed).ms).toBeLessThan(5_000);
+  });
+});
+
+describe("random bytes", () => {
+  const seed = Number(process.env.HTTP_SEED ?? Date.now() % 1_000_000);
+
+  test(`never harm the server (HTTP_SEED=${seed})`, async () => {
+    const random = generator(seed);
+    const whole = Buffer.concat([GREETING, postFrame("/count"), dataFrame("some", true), getFrame("/count")]);
+    const text = Buffer.from(
+      "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n0\r\n\r\n",
+    );
+    const bytes = (length: number) => Buffer.from(Array.from({ length }, () => random(256)));
+    const damage = (original: Buffer) => {
+      const copy = Buffer.from(original);
+      for (let count = 0; count < 3; count++) copy[random(copy.length)] = random(256);
+      return copy;
+    };
+    const kinds = [
+      () => bytes(1 + random(200)),
+      () => Buffer.concat([PREFACE.subarray(0, 1 + random(PREFACE.length)), bytes(random(100))]),
+      () => Buffer.concat([GREETING, frame(random(10), random(256), random(256), bytes(random(100)))]),
+      () => whole.subarray(0, 1 + random(whole.length)),
+      () => damage(whole),
+      () => damage(text),
+      () => Buffer.concat([text, bytes(random(100))]),
+    ];
+    await Promise.all(
+      Array.from({ length: 140 }, async (_, index) => {
+        const client = await connectRaw(echo.port);
+        client.send(kinds[index % kinds.length]?.() ?? text);
+        if (random(3) === 0) client.socket.resetAndDestroy();
+        else client.socket.end();
+        await client.closed;
+      }),
+    );
+  });
+});
+
+/** Numbers below a bound that a seed repeats (the minimal standard generator of Park and Miller). */
+function generator(seed: number): (bound: number) => number {
+  let state = (seed % 2_147_483_646) + 1;
+  return (bound) => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % bound;
+  };
+}

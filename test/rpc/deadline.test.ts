@@ -1,0 +1,96 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { type Answer, post, repository } from "../harness/call.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
+import { expectError } from "./expected-error.ts";
+
+/** What the server of this file cuts deadlines to. */
+const MOST_MS = 1_000;
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer({ args: ["--max-timeout", String(MOST_MS / 1000)] });
+});
+afterAll(stopAll);
+
+const timed = (timeout: string, body: unknown = {}) =>
+  post(server, "ProjectService/ListProjects", body, server.token, { "connect-timeout-ms": timeout });
+
+/** A call whose body never comes whole, and how long its answer took. */
+async function unfinished(timeoutMs: string): Promise<{ answer: Answer; tookMs: number }> {
+  const begun = performance.now();
+  const req = request(`${server.url}/api/service.v1.ProjectService/ListProjects`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${server.token}`,
+      "content-type": "application/json",
+      "content-length": 100,
+      "connect-timeout-ms": timeoutMs,
+    },
+  });
+  req.on("error", () => {});
+  req.write("{");
+  const [res] = (await once(req, "response")) as [IncomingMessage];
+  const header = new Headers(res.headers as Record<string, string>);
+  const answer = { status: res.statusCode ?? 0, header, body: JSON.parse(await text(res)) };
+  req.destroy();
+  return { answer, tookMs: performance.now() - begun };
+}
+
+describe("a deadline in Connect-Timeout-Ms", () => {
+  test.each(["abc", "-1", "1.5", "1e3", "", "12345678901"])("is refused as %j", async (timeout) => {
+    expectError(await timed(timeout), 400, "invalid_argument", "BODY_MALFORMED");
+  });
+
+  test.each(["10000", "9999999999"])("may be as long as %s", async (timeout) => {
+    expect((await timed(timeout)).status).toBe(200);
+  });
+
+  test("that passes before the body has come ends the call", async () => {
+    const { answer, tookMs } = await unfinished("50");
+    expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
+    expect(tookMs).toBeLessThan(MOST_MS);
+  });
+
+  test("that has passed already lets nothing happen", async () => {
+    const body = { name: "Too late", initializer: repository("https://git.example.org/late") };
+    const answer = await post(server, "ProjectService/CreateProject", body, server.token, {
+      "connect-timeout-ms": "0",
+    });
+    expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
+    const { body: listed } = await timed("10000", { filter: { search: "too late" } });
+    expect(listed.projects).toEqual([]);
+  });
+
+  test.each(["60000", "9999999999"])("is cut to the server's longest: %s", async (timeout) => {
+    const { answer, tookMs } = await unfinished(timeout);
+    expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
+    expect(tookMs).toBeGreaterThanOrEqual(MOST_MS - 50);
+    expect(tookMs).toBeLessThan(MOST_MS * 4);
+  });
+});
+
+test.each([
+  ["50m", 0],
+  ["99999999H", MOST_MS - 50],
+])("a deadline in grpc-timeout ends the call as well: %s", async (timeout, leastMs) => {
+  const begun = performance.now();
+  const session = await connectHttp2(server.port);
+  const stream = open(session, "/service.v1.ProjectService/ListProjects", {
+    authorization: `Bearer ${server.token}`,
+    "content-type": "application/grpc",
+    "grpc-timeout": timeout,
+    te: "trailers",
+  });
+  stream.write(Buffer.from([0, 0, 0]));
+  const { trailers } = await answerOf(stream);
+  const error = findTrailerError(new Headers(Object.entries(trailers) as [string, string][]));
+  expect(error?.code).toBe(Code.DeadlineExceeded);
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(leastMs);
+  session.destroy();
+});

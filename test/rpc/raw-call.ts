@@ -1,0 +1,87 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { trailerParse } from "@connectrpc/connect/protocol-grpc-web";
+import type { TestServer } from "../harness/server.ts";
+import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
+
+/** A binary call of a unary operation, byte by byte; the error that came of it, or undefined. */
+export type RawCall = (
+  server: TestServer,
+  operation: string,
+  body: Uint8Array,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<ConnectError | undefined>;
+
+/** One message in the frame of gRPC: flags, length, bytes. */
+export function envelope(message: Uint8Array, flags = 0, length = message.length): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt8(flags);
+  head.writeUInt32BE(length, 1);
+  return Buffer.concat([head, message]);
+}
+
+/** Connect's unary binary form over HTTP/1.1: no envelope, errors in JSON. */
+export const callConnect: RawCall = async (server, operation, body, headers = {}) => {
+  const res = await exchange(server, `/api/service.v1.${operation}`, "application/proto", body, headers);
+  return res.statusCode === 200
+    ? undefined
+    : errorFromJsonBytes(new Uint8Array(await buffer(res)), undefined, new ConnectError("the error is no JSON", Code.Unknown));
+};
+
+/** gRPC-Web over HTTP/1.1: the trailers are the last envelope. */
+export const callGrpcWeb: RawCall = async (server, operation, body, headers = {}) => {
+  const type = "application/grpc-web+proto";
+  const res = await exchange(server, `/api/service.v1.${operation}`, type, body, headers);
+  let rest = await buffer(res);
+  while (rest.length >= 5 && rest[0] !== 0x80) rest = rest.subarray(5 + rest.readUInt32BE(1));
+  return findTrailerError(trailerParse(new Uint8Array(rest.subarray(5))));
+};
+
+/** gRPC over HTTP/2, at the root path. */
+export const callGrpc: RawCall = async (server, operation, body, headers = {}) => {
+  const session = await connectHttp2(server.port);
+  try {
+    const stream = open(session, `/service.v1.${operation}`, {
+      authorization: `Bearer ${server.token}`,
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...headers,
+    });
+    stream.end(body);
+    const { trailers } = await answerOf(stream);
+    // Without the entry whose name is a symbol.
+    return findTrailerError(new Headers(Object.entries(trailers) as [string, string][]));
+  } finally {
+    session.destroy();
+  }
+};
+
+/** gRPC over HTTP/1.1, whose trailers come behind the last chunk. */
+export const callGrpcHttp1: RawCall = async (server, operation, body, headers = {}) => {
+  const res = await exchange(server, `/service.v1.${operation}`, "application/grpc", body, {
+    te: "trailers",
+    ...headers,
+  });
+  await buffer(res);
+  return findTrailerError(new Headers(res.trailers as Record<string, string>));
+};
+
+async function exchange(
+  server: TestServer,
+  path: string,
+  contentType: string,
+  body: Uint8Array,
+  headers: Readonly<Record<string, string>>,
+): Promise<IncomingMessage> {
+  const req = request(server.url + path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${server.token}`, "content-type": contentType, ...headers },
+  });
+  req.end(body);
+  const [res] = (await once(req, "response")) as [IncomingMessage];
+  return res;
+}

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { post, repository } from "../harness/call.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { expectError } from "./expected-error.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer({ args: ["--allow-unknown-fields"] });
+});
+afterAll(stopAll);
+
+const create = (body: unknown) => post(server, "ProjectService/CreateProject", body);
+const initializer = repository("https://git.example.org/team/hello.git");
+
+describe("a server that allows unknown fields", () => {
+  test("skips them at any depth, whatever is in them", async () => {
+    const answer = await create({
+      initializer: {
+        specs: [{ git: { remoteUri: "https://git.example.org/team/hello.git", depth: 1 }, later: [] }],
+        later: { deep: [{ deeper: null }] },
+      },
+      prebuildConfiguration: { trigger: { dailySchedule: { hourUtc: 3, minute: 30 } }, timeout: "600s" },
+      annotations: { later: "is a key here, and stays" },
+      later: true,
+      __proto__: { name: "from nowhere" },
+    });
+    expect(answer.status).toBe(200);
+    expect(answer.body.project).toMatchObject({
+      metadata: { name: "hello", annotations: { later: "is a key here, and stays" } },
+      prebuildConfiguration: { trigger: { dailySchedule: { hourUtc: 3 } }, timeout: "600s" },
+    });
+  });
+
+  test("reads both spellings of the known ones, and every form of their values", async () => {
+    const answer = await create({
+      initializer,
+      devcontainer_file_path: "a.json",
+      prebuild_configuration: { enabled: true, timeout: "300s", executor: null },
+      later: 1,
+    });
+    expect(answer.body.project).toMatchObject({
+      devcontainerFilePath: "a.json",
+      prebuildConfiguration: { enabled: true, timeout: "300s" },
+    });
+  });
+
+  test("refuses unknown names of enums all the same", async () => {
+    const executor = { principal: "PRINCIPAL_DOG" };
+    const answer = await create({ initializer, later: 1, prebuildConfiguration: { executor } });
+    expectError(answer, 400, "invalid_argument", "BODY_MALFORMED");
+  });
+
+  test("refuses unknown numbers of enums all the same", async () => {
+    const answer = await create({ initializer, later: 1, prebuildConfiguration: { executor: { principal: 99 } } });
+    expectError(answer, 400, "invalid_argument", "CONSTRAINT_VIOLATED");
+  });
+
+  test.each(["", "{", "[]", "null", '"x"', '{"name":7,"later":1}', '{"initializer":[]}'])(
+    "refuses what is no JSON of the request: %j",
+    async (text) => {
+      expectError(await create(text), 400, "invalid_argument", "BODY_MALFORMED");
+    },
+  );
+
+  test.each([5_000, 100_000])("refuses or skips what is nested %d deep, and lives on", async (depth) => {
+    const deep = `${'{"later":'.repeat(depth)}{}${"}".repeat(depth)}`;
+    const list = "[".repeat(depth) + "]".repeat(depth);
+    for (const body of [deep, `{"later":${list}}`, `{"initializer":{"specs":${list}}}`]) {
+      const { status } = await create(body);
+      expect([200, 400]).toContain(status);
+    }
+    expect((await create({ initializer })).status).toBe(200);
+  });
+
+  test("refuses bytes that are no UTF-8", async () => {
+    const body = Buffer.concat([Buffer.from('{"later":"'), Buffer.from([0xff]), Buffer.from('"}')]);
+    expectError(await create(new Uint8Array(body)), 400, "invalid_argument", "BODY_MALFORMED");
+  });
+});

@@ -1,0 +1,198 @@
+CREATE TABLE account (
+  id text primary key,
+  name text not null,
+  email text not null unique,
+  created_at integer not null,
+  updated_at integer not null
+) strict;
+
+CREATE TABLE audit_log (
+  id text primary key,
+  organization_id text,
+  sequence integer not null,
+  at integer not null,
+  actor_id text not null,
+  actor_principal integer not null,
+  operation text not null,
+  subject_type text not null,
+  subject_id text not null,
+  reason text not null,
+  diff text not null,
+  unique (organization_id, sequence)
+) strict;
+
+CREATE TRIGGER audit_log_is_not_deleted before delete on audit_log
+begin select raise(abort, 'audit rows are never removed'); end;
+
+CREATE TRIGGER audit_log_is_not_updated before update on audit_log
+begin select raise(abort, 'audit rows are never changed'); end;
+
+CREATE TABLE environment (
+  id text primary key,
+  organization_id text not null references organization (id),
+  project_id text references project (id),
+  runner_id text references runner (id),
+  environment_class_id text references environment_class (id),
+  creator_id text not null,
+  phase integer not null,
+  desired_phase integer not null,
+  session_id text,
+  created_at integer not null,
+  archived_at integer,
+  counted integer not null default 0,
+  search_text text not null,
+  body text not null
+) strict;
+
+CREATE INDEX environment_by_archival on environment (organization_id, archived_at, id);
+
+CREATE INDEX environment_by_class on environment (environment_class_id);
+
+CREATE INDEX environment_by_id on environment (organization_id, id);
+
+CREATE INDEX environment_by_project on environment (project_id);
+
+CREATE INDEX environment_by_runner on environment (runner_id);
+
+CREATE TABLE environment_class (
+  id text primary key,
+  organization_id text not null references organization (id),
+  runner_id text not null references runner (id),
+  enabled integer not null,
+  body text not null
+) strict;
+
+CREATE INDEX environment_class_by_organization on environment_class (organization_id, id);
+
+CREATE INDEX environment_class_by_runner on environment_class (runner_id, id);
+
+CREATE INDEX environment_uncounted on environment (project_id, created_at) where counted = 0;
+
+CREATE TABLE event (
+  organization_id text not null,
+  sequence integer not null,
+  at integer not null,
+  kind text not null,
+  resource_type text not null,
+  resource_id text not null,
+  primary key (organization_id, sequence)
+) strict, without rowid;
+
+CREATE TABLE fact (
+  name text primary key,
+  value text not null
+) strict, without rowid;
+
+CREATE TABLE idempotency (
+  caller_id text not null,
+  operation text not null,
+  key text not null,
+  request_hash blob not null,
+  response blob not null,
+  created_at integer not null,
+  primary key (caller_id, operation, key)
+) strict, without rowid;
+
+CREATE TABLE member (
+  id text primary key,
+  organization_id text not null references organization (id),
+  account_id text not null references account (id),
+  role integer not null,
+  created_at integer not null,
+  unique (organization_id, account_id)
+) strict;
+
+CREATE TABLE migration (
+    position integer primary key,
+    name text not null unique
+  ) strict;
+
+CREATE TABLE organization (
+  id text primary key,
+  name text not null,
+  created_at integer not null,
+  updated_at integer not null,
+  sequence integer not null default 0
+) strict;
+
+CREATE TABLE project (
+  id text primary key,
+  organization_id text not null references organization (id),
+  creator_id text not null,
+  desired_phase integer not null,
+  popularity real not null default 0,
+  search_text text not null,
+  technical_description text not null,
+  used_by text not null,
+  body text not null
+) strict;
+
+CREATE TABLE project_annotation (
+  project_id text not null references project (id) on delete cascade,
+  key text not null,
+  value text not null,
+  primary key (project_id, key)
+) strict, without rowid;
+
+CREATE INDEX project_annotation_by_pair on project_annotation (key, value, project_id);
+
+CREATE INDEX project_by_id on project (organization_id, id);
+
+CREATE INDEX project_by_phase on project (desired_phase, id);
+
+CREATE INDEX project_by_popularity on project (organization_id, popularity desc, id);
+
+CREATE TABLE project_environment_class (
+  project_id text not null references project (id) on delete cascade,
+  position integer not null,
+  runner_id text not null references runner (id),
+  environment_class_id text references environment_class (id),
+  primary key (project_id, position)
+) strict, without rowid;
+
+CREATE INDEX project_environment_class_by_class on project_environment_class (environment_class_id, project_id);
+
+CREATE INDEX project_environment_class_by_runner on project_environment_class (runner_id, project_id);
+
+CREATE TABLE project_remote (
+  project_id text not null references project (id) on delete cascade,
+  remote_uri text not null,
+  primary key (project_id, remote_uri)
+) strict, without rowid;
+
+CREATE INDEX project_remote_by_uri on project_remote (remote_uri, project_id);
+
+CREATE TABLE project_use (
+  project_id text not null references project (id) on delete cascade,
+  principal integer not null,
+  subject_id text not null,
+  environment_id text not null,
+  primary key (project_id, principal, subject_id)
+) strict, without rowid;
+
+CREATE INDEX project_use_by_recency on project_use (project_id, environment_id desc);
+
+CREATE TABLE runner (
+  id text primary key,
+  organization_id text not null references organization (id),
+  creator_id text not null,
+  kind integer not null,
+  body text not null
+) strict;
+
+CREATE INDEX runner_by_organization on runner (organization_id, id);
+
+CREATE TABLE token (
+  id text primary key,
+  organization_id text not null references organization (id),
+  kind text not null,
+  subject_id text not null,
+  hash blob not null unique,
+  key_id text not null,
+  read_only integer not null,
+  expires_at integer not null,
+  last_used_at integer,
+  body text not null
+) strict;
+
+CREATE INDEX token_by_subject on token (organization_id, kind, subject_id, id);
