@@ -1,9 +1,16 @@
-import { createHmac, hkdfSync, randomBytes, randomInt } from "node:crypto";
-import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHmac, hkdfSync, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { readKeyFile } from "./key-file.ts";
+import { openWith, type Place, sealWith } from "./sealing.ts";
 
 /** What a token opens, by its prefix. */
-export const TOKEN_PREFIXES = { personal: "cr_pat_", exchange: "cr_exc_" } as const;
+export const TOKEN_PREFIXES = {
+  personal: "cr_pat_",
+  service_account: "cr_sat_",
+  runner: "cr_run_",
+  environment: "cr_env_",
+  exchange: "cr_exc_",
+} as const;
 export type TokenKind = keyof typeof TOKEN_PREFIXES;
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -12,9 +19,6 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const RANDOM_CHARACTERS = 30;
 const CHECKSUM_CHARACTERS = 6;
 const TOKEN_BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
-
-/** Bytes of the secret in the key file. */
-const SECRET_BYTES = 32;
 
 export interface TokenValue {
   /** The secret itself, shown once. */
@@ -25,13 +29,28 @@ export interface TokenValue {
 
 /** The secrets of the server and what is done with them. */
 export interface Keys {
-  /** Names the key file; it is safe to store and to log. */
+  /** Names the newest secret; it is safe to store and to log. */
   readonly id: string;
+  /** Every secret of the file, newest first; rows name the one they were made with. */
+  readonly ids: readonly string[];
   mintToken(kind: TokenKind): TokenValue;
-  /** Kind and hash of a well-formed token; undefined for any other text, found out without the database. */
-  readToken(value: string): { readonly kind: TokenKind; readonly hash: Uint8Array } | undefined;
+  /**
+   * Kind and hash of a well-formed token; undefined for any other text, found
+   * out without the database. `hashes` has one under each secret, newest first.
+   */
+  readToken(
+    value: string,
+  ):
+    | { readonly kind: TokenKind; readonly hash: Uint8Array; readonly hashes: readonly Uint8Array[] }
+    | undefined;
   /** Authenticates a page token. */
   pageMac(bytes: Uint8Array): Uint8Array;
+  /** Authenticates an audit row with the newest secret, or with the named one. */
+  auditMac(bytes: Uint8Array, keyId?: string): { readonly keyId: string; readonly mac: Uint8Array };
+  /** Encrypts a value for one place in the database. */
+  seal(value: string, place: Place): { readonly keyId: string; readonly sealed: Uint8Array };
+  /** @throws when the value was changed or moved, or its secret is not in the file */
+  open(keyId: string, sealed: Uint8Array, place: Place): string;
 }
 
 /**
@@ -40,51 +59,32 @@ export interface Keys {
  * @throws when the file cannot be read or holds no key
  */
 export function loadKeys(file: string): Keys {
-  if (!existsSync(file)) makeKeyFile(file);
-  return keysFrom(readSecret(file));
-}
-
-/** The file appears whole or not at all, so that no other process, nor a later start, finds half a key. */
-function makeKeyFile(file: string): void {
-  const secret = randomBytes(SECRET_BYTES).toString("base64");
-  const draft = `${file}.${randomBytes(8).toString("hex")}`;
-  const content = `${JSON.stringify({ version: 1, secret })}\n`;
-  try {
-    writeFileSync(draft, content, { mode: 0o600, flag: "wx", flush: true });
-    // Unlike a rename it fails when another process was first, and that one's file is read.
-    linkSync(draft, file);
-  } catch (error) {
-    if (!existsSync(file)) throw error;
-  } finally {
-    rmSync(draft, { force: true });
-  }
-}
-
-function readSecret(file: string): Buffer {
-  let secret: unknown;
-  try {
-    secret = JSON.parse(readFileSync(file, "utf8")).secret;
-  } catch (error) {
-    // Not the parser's own message: it may quote what the file holds.
-    throw new Error(
-      `the key file ${file} cannot be read${error instanceof SyntaxError ? ": it is no JSON" : ""}`,
-    );
-  }
-  const bytes = typeof secret === "string" ? Buffer.from(secret, "base64") : Buffer.alloc(0);
-  if (bytes.length !== SECRET_BYTES)
-    throw new Error(`the key file ${file} holds no key of ${SECRET_BYTES} bytes`);
-  return bytes;
+  return keysFrom(...readKeyFile(file));
 }
 
 /** A key of its own for each purpose, so that none can stand in for another. */
-export function keysFrom(secret: Uint8Array): Keys {
-  const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
-  const tokenKey = derive("token hash");
-  const pageKey = derive("page token");
-  const id = derive("key id").toString("hex").slice(0, 16);
-  const hash = (value: string) => createHmac("sha256", tokenKey).update(value).digest();
+interface Ring {
+  readonly id: string;
+  readonly token: Buffer;
+  readonly page: Buffer;
+  readonly audit: Buffer;
+  readonly seal: Buffer;
+}
+
+/** @param secrets newest first, at least one */
+export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
+  const rings = secrets.map(deriveRing);
+  const [newest] = rings;
+  if (!newest) throw new Error("the key file holds no key");
+  const ringOf = (keyId: string): Ring => {
+    const ring = rings.find(({ id }) => id === keyId);
+    if (!ring) throw new Error(`the key file does not hold the key ${keyId}`);
+    return ring;
+  };
+  const tokenHash = (ring: Ring, value: string) => createHmac("sha256", ring.token).update(value).digest();
   return {
-    id,
+    id: newest.id,
+    ids: rings.map(({ id }) => id),
     mintToken(kind) {
       const random = Array.from(
         { length: RANDOM_CHARACTERS },
@@ -92,18 +92,35 @@ export function keysFrom(secret: Uint8Array): Keys {
       ).join("");
       const unchecked = TOKEN_PREFIXES[kind] + random;
       const value = unchecked + checksum(unchecked);
-      return { value, hash: hash(value), keyId: id };
+      return { value, hash: tokenHash(newest, value), keyId: newest.id };
     },
     readToken(value) {
       for (const [kind, prefix] of Object.entries(TOKEN_PREFIXES) as [TokenKind, string][]) {
         if (!value.startsWith(prefix) || !TOKEN_BODY.test(value.slice(prefix.length))) continue;
         const unchecked = value.slice(0, -CHECKSUM_CHARACTERS);
         if (value !== unchecked + checksum(unchecked)) return undefined;
-        return { kind, hash: hash(value) };
+        const hash = tokenHash(newest, value);
+        return { kind, hash, hashes: [hash, ...rings.slice(1).map((ring) => tokenHash(ring, value))] };
       }
       return undefined;
     },
-    pageMac: (bytes) => createHmac("sha256", pageKey).update(bytes).digest(),
+    pageMac: (bytes) => createHmac("sha256", newest.page).update(bytes).digest(),
+    auditMac(bytes, keyId = newest.id) {
+      return { keyId, mac: createHmac("sha256", ringOf(keyId).audit).update(bytes).digest() };
+    },
+    seal: (value, place) => ({ keyId: newest.id, sealed: sealWith(newest.seal, value, place) }),
+    open: (keyId, sealed, place) => openWith(ringOf(keyId).seal, sealed, place),
+  };
+}
+
+function deriveRing(secret: Uint8Array): Ring {
+  const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
+  return {
+    id: derive("key id").toString("hex").slice(0, 16),
+    token: derive("token hash"),
+    page: derive("page token"),
+    audit: derive("audit chain"),
+    seal: derive("sealed value"),
   };
 }
 

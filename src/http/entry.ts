@@ -6,12 +6,12 @@ import {
   errorToJsonBytes,
 } from "@connectrpc/connect/protocol-connect";
 import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
-import { misdirection, refusalKey, shuttingDown } from "../rpc/admission.ts";
+import { type Misdirection, misdirection, refusalKey, shuttingDown } from "../rpc/admission.ts";
 import { type CallRecord, callRecordKey } from "../rpc/call-record.ts";
 import { completeError, completeUnaryError } from "../rpc/complete-error.ts";
 import { capDeadline } from "../rpc/deadline.ts";
 import { type ReportFault, toConnectError } from "../rpc/error.ts";
-import { type Gate, unauthenticated } from "../rpc/gate.ts";
+import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
 import type { Route } from "../rpc/routes.ts";
@@ -68,18 +68,17 @@ async function enter(
   const path = (req.url ?? "").split("?", 1)[0] ?? "";
   const route = options.routes.get(path.startsWith(`${PREFIX}/`) ? path.slice(PREFIX.length) : path);
   if (route) record.operation = `${route.handle.service.typeName}/${route.handle.method.name}`;
-  const caller = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
+  const admission = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
+  const caller = admission?.kind === "known" ? admission.caller : undefined;
   if (caller) record.caller = caller;
 
-  const known = caller !== undefined || route?.gated === false;
+  const rejected = admission && rejection(admission);
   const contentType = req.headers["content-type"] ?? "";
   const misdirected = misdirection(route, req.method ?? "", contentType);
   if (misdirected || !route) {
-    const { error, status, header } = (known && misdirected) || {
-      error: unauthenticated(),
-      status: 401,
-      header: {},
-    };
+    const { error, status, header } = rejected
+      ? { error: rejected, status: codeToHttpStatus(rejected.code), header: {} }
+      : (misdirected as Misdirection);
     record.code = error.code;
     writeError(res, error, status, header);
     return;
@@ -88,7 +87,7 @@ async function enter(
   capDeadline(req.headers, options.maxTimeoutMs);
   if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
   const values = createContextValues().set(callRecordKey, record).set(callerKey, caller);
-  if (!known) values.set(refusalKey, unauthenticated());
+  if (rejected) values.set(refusalKey, rejected);
   else if (route.gated && options.readiness.draining.aborted) values.set(refusalKey, shuttingDown());
   const reply = await route.handle({
     ...universalRequestFromNodeRequest(req, res, undefined, values),

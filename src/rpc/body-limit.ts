@@ -59,6 +59,7 @@ function fieldBytes(field: DescField): number {
 }
 
 function elementBytes(field: DescField, rules: FieldRules | undefined): number {
+  if (field.message?.typeName === "google.protobuf.FieldMask") return maskBytes(field, rules);
   if (field.message) return messageBytes(field.message);
   if (field.enum) return enumBytes(field.enum);
   if (field.scalar === ScalarType.STRING) return textBytes(field, rules);
@@ -92,6 +93,15 @@ function longestAllowed(rules: FieldRules | undefined): number {
     return found === undefined ? [] : [Number(found)];
   });
   return bounds.length > 0 ? Math.min(...bounds) : 0;
+}
+
+/** A field mask in JSON: its paths in one text, with commas between them. */
+function maskBytes(field: DescField, rules: FieldRules | undefined): number {
+  const expressions = (rules?.cel ?? []).map(({ expression }) => expression).join();
+  const paths = /size\(this\.paths\) <= (\d+)/.exec(expressions)?.[1];
+  const characters = /size\(path\) <= (\d+)/.exec(expressions)?.[1];
+  if (!paths || !characters) throw new Error(`${field} has no upper bound`);
+  return Number(paths) * (Number(characters) * CHARACTER_BYTES + 1) + QUOTES;
 }
 
 function enumBytes(values: DescEnum): number {

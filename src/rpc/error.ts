@@ -27,6 +27,14 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.NOT_BUILT]: Code.Unimplemented,
   [ErrorReason.UNAVAILABLE]: Code.Unavailable,
   [ErrorReason.INTERNAL]: Code.Internal,
+  [ErrorReason.ACCOUNT_BLOCKED]: Code.PermissionDenied,
+  [ErrorReason.POLICY_DENIED]: Code.FailedPrecondition,
+  [ErrorReason.LAST_ADMINISTRATOR]: Code.FailedPrecondition,
+  [ErrorReason.OWN_ACCOUNT]: Code.FailedPrecondition,
+  [ErrorReason.IDEMPOTENCY_KEY_REUSED]: Code.AlreadyExists,
+  [ErrorReason.NOT_ENTERPRISE]: Code.FailedPrecondition,
+  [ErrorReason.SECURITY_POLICY_UNASSIGNABLE]: Code.FailedPrecondition,
+  [ErrorReason.FIELD_MASK_INVALID]: Code.InvalidArgument,
 };
 
 /** A call as the log and an internal error name it. */

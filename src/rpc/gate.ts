@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
-import type { Caller } from "../domain/caller.ts";
+import type { Caller, Role } from "../domain/caller.ts";
 import type { Keys } from "../keys.ts";
 import type { Store } from "../store/store.ts";
-import { findPersonalToken } from "../store/token.ts";
+import { type FoundToken, findTokenByHash } from "../store/token.ts";
 import { answer } from "./error.ts";
 
 /** The last use of a token is written at most this often. */
@@ -12,6 +13,9 @@ const LAST_USED_EVERY_MS = 60_000;
 
 /** `Bearer` and one token, as RFC 6750 writes it; the scheme's case does not matter. */
 const BEARER = /^bearer +(\S+) *$/i;
+
+/** Role of a member that is an administrator, as its row has it. */
+const ADMINISTRATOR = 1;
 
 export interface GateOptions {
   readonly store: Store;
@@ -21,36 +25,87 @@ export interface GateOptions {
   readonly onNoteFailure: (error: unknown) => void;
 }
 
-/** Who sends a request with this Authorization header; undefined for nobody known. */
-export type Gate = (authorization: string | undefined) => Promise<Caller | undefined>;
+/** What the gate says of a request: who sends it, or why nobody known does. */
+export type Admission =
+  | { readonly kind: "known"; readonly caller: Caller }
+  | { readonly kind: "unknown" }
+  /** The token is good and the account behind it is cut off. */
+  | { readonly kind: "blocked" };
+
+export type Gate = (authorization: string | undefined) => Promise<Admission>;
+
+const UNKNOWN: Admission = { kind: "unknown" };
 
 /**
  * Finds the caller of a request before anything of its body is read. It looks
- * each time: a token that was revoked by the last commit opens nothing.
+ * each time: what the last commit revoked or blocked opens nothing.
  */
 export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Gate {
   return async (authorization) => {
     const value = BEARER.exec(authorization ?? "")?.[1];
     const token = value === undefined ? undefined : keys.readToken(value);
-    if (token?.kind !== "personal") return undefined;
-    const found = await findPersonalToken(store.reader, token.hash);
+    if (!token || token.kind === "exchange") return UNKNOWN;
+    const found = await findUnderAnyKey(store, token.hashes);
     const at = now();
-    if (!found || found.expires_at <= at) return undefined;
+    if (!found || found.kind !== token.kind || !holds(found, at)) return UNKNOWN;
+    if (found.blocked_at !== null) return { kind: "blocked" };
+    const acting = actingAs(found);
+    if (!acting) return UNKNOWN;
     if (at - (found.last_used_at ?? 0) >= LAST_USED_EVERY_MS) {
       store.note("token", found.id, { last_used_at: at }).catch(onNoteFailure);
     }
     return {
-      organizationId: found.organization_id,
-      subject: create(SubjectSchema, { id: found.subject_id, principal: Principal.USER }),
-      accountId: found.account_id,
-      tokenId: found.id,
-      readOnly: found.read_only === 1,
+      kind: "known",
+      caller: {
+        organizationId: found.organization_id,
+        subject: create(SubjectSchema, { id: found.subject_id, principal: acting.principal }),
+        role: acting.role,
+        accountId: found.account_id ?? "",
+        tokenId: found.id,
+        readOnly: found.read_only === 1,
+      },
     };
   };
 }
 
+/** Tokens made before a rotation are stored under the secret of their time. */
+async function findUnderAnyKey(store: Store, hashes: readonly Uint8Array[]): Promise<FoundToken | undefined> {
+  for (const hash of hashes) {
+    const found = await findTokenByHash(store.reader, hash);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function holds(token: FoundToken, at: number): boolean {
+  if (token.disabled_at !== null || token.expires_at <= at) return false;
+  return token.kind !== "service_account" || ((token.valid_until ?? 0) > at && token.suspended !== 1);
+}
+
+/** Undefined for a user who is a member no longer. */
+function actingAs({ kind, role }: FoundToken): { role: Role; principal: Principal } | undefined {
+  if (kind === "service_account") return { role: kind, principal: Principal.SERVICE_ACCOUNT };
+  if (kind === "runner") return { role: kind, principal: Principal.RUNNER };
+  if (kind === "environment") return { role: kind, principal: Principal.ENVIRONMENT };
+  if (role === null) return undefined;
+  return { role: role === ADMINISTRATOR ? "administrator" : "member", principal: Principal.USER };
+}
+
+/** The error for who may not enter; undefined for who may. */
+export function rejection(admission: Admission): ConnectError | undefined {
+  if (admission.kind === "known") return undefined;
+  return admission.kind === "blocked" ? accountBlocked() : unauthenticated();
+}
+
+function accountBlocked(): ConnectError {
+  return answer(
+    ErrorReason.ACCOUNT_BLOCKED,
+    "the account is blocked: ask an administrator of its organization",
+  );
+}
+
 /** One answer for every cause, so that it tells nothing about tokens. */
-export function unauthenticated() {
+function unauthenticated(): ConnectError {
   const error = answer(
     ErrorReason.UNAUTHENTICATED,
     "a valid access token is required: send it as `Authorization: Bearer cr_pat_...`",

@@ -29,6 +29,8 @@ export async function replaceExchangeToken(
     read_only: 0,
     expires_at: tx.now + EXCHANGE_TOKEN_VALID_MS,
     last_used_at: null,
+    creator_account_id: null,
+    disabled_at: null,
     body: "{}",
   });
   return value;

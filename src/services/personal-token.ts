@@ -29,6 +29,8 @@ export async function createPersonalToken(
     read_only: token.readOnly ? 1 : 0,
     expires_at: expiresAtMs,
     last_used_at: null,
+    creator_account_id: null,
+    disabled_at: null,
     body: toBody(PersonalAccessTokenSchema, token),
   });
   return value;

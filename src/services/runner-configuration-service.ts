@@ -19,7 +19,10 @@ import type { ServiceDependencies } from "./dependencies.ts";
 import { answerEnvironmentClasses } from "./environment-class-list.ts";
 
 /** What is built of the service; the router answers unimplemented for the rest. */
-type Built = Omit<ServiceImpl<typeof Contract>, "createHostAuthenticationToken">;
+type Built = Pick<
+  ServiceImpl<typeof Contract>,
+  "createEnvironmentClass" | "getEnvironmentClass" | "listEnvironmentClasses" | "updateEnvironmentClass"
+>;
 
 /** Runner configuration: the environment classes that runners offer. */
 export class RunnerConfigurationService implements Built {

@@ -23,6 +23,6 @@ export async function insertAccount(
 ): Promise<void> {
   await tx.db
     .insertInto("account")
-    .values({ id, name, email, created_at: tx.now, updated_at: tx.now })
+    .values({ id, name, email, created_at: tx.now, updated_at: tx.now, blocked_at: null })
     .execute();
 }

@@ -59,6 +59,8 @@ const insertRow = prepared<EnvironmentTable, unknown>((db, row) =>
     counted: row.counted,
     search_text: row.search_text,
     body: row.body,
+    stopped_at: row.stopped_at,
+    lockdown_at: row.lockdown_at,
   }),
 );
 
@@ -79,6 +81,8 @@ export async function insertEnvironment(
     created_at: metadata?.createdAt ? timestampMs(metadata.createdAt) : tx.now,
     // Without a project there is no popularity that could count it.
     counted: metadata?.projectId ? 0 : 1,
+    stopped_at: null,
+    lockdown_at: metadata?.lockdownAt ? timestampMs(metadata.lockdownAt) : null,
   });
   tx.record({
     organizationId: scope.organizationId,

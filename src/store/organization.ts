@@ -14,7 +14,15 @@ export async function insertOrganization(
 ): Promise<void> {
   await tx.db
     .insertInto("organization")
-    .values({ id, name, created_at: tx.now, updated_at: tx.now, sequence: 0 })
+    .values({
+      id,
+      name,
+      created_at: tx.now,
+      updated_at: tx.now,
+      sequence: 0,
+      enterprise: 0,
+      chain_hash: null,
+    })
     .execute();
   tx.record({
     organizationId: id,

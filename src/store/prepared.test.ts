@@ -21,6 +21,8 @@ const token = (id: string, hash: Uint8Array): TokenTable => ({
   read_only: 0,
   expires_at: 9_007_199_254_740_991,
   last_used_at: null,
+  creator_account_id: null,
+  disabled_at: null,
   body: "{}",
 });
 
@@ -32,7 +34,15 @@ beforeAll(async () => {
   db = connection.db;
   await db
     .insertInto("organization")
-    .values({ id: "o", name: "o", created_at: 0, updated_at: 0, sequence: 0 })
+    .values({
+      id: "o",
+      name: "o",
+      created_at: 0,
+      updated_at: 0,
+      sequence: 0,
+      enterprise: 0,
+      chain_hash: null,
+    })
     .execute();
 });
 afterAll(async () => {

@@ -24,6 +24,9 @@ const insertAuditRow = prepared<AuditLogTable, unknown>((db, row) =>
     subject_id: row.subject_id,
     reason: row.reason,
     diff: row.diff,
+    previous_hash: row.previous_hash,
+    hash: row.hash,
+    key_id: row.key_id,
   }),
 );
 
@@ -60,6 +63,9 @@ export async function insertRecord(
     subject_id: change.id,
     reason: change.reason ?? "",
     diff: JSON.stringify(diffJson(change.before, change.after)),
+    previous_hash: null,
+    hash: null,
+    key_id: null,
   });
   await insertEventRow(tx.db, {
     organization_id: change.organizationId,

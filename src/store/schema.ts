@@ -16,6 +16,14 @@ export interface Schema {
   project_annotation: ProjectAnnotationTable;
   project_use: ProjectUseTable;
   environment: EnvironmentTable;
+  service_account: ServiceAccountTable;
+  organization_policies: OrganizationPoliciesTable;
+  security_policy: SecurityPolicyTable;
+  host_token: HostTokenTable;
+  subscription: SubscriptionTable;
+  block_receipt: BlockReceiptTable;
+  installation: InstallationTable;
+  pruning: PruningTable;
   audit_log: AuditLogTable;
   event: EventTable;
   idempotency: IdempotencyTable;
@@ -29,6 +37,10 @@ export interface OrganizationTable {
   updated_at: number;
   /** Number of the organization's newest audit and event row. */
   sequence: number;
+  /** 1 when the operator marked it so; some policies need it. */
+  enterprise: number;
+  /** Hash of its newest audit row, which the next one continues. */
+  chain_hash: Uint8Array | null;
 }
 
 /** A person's login. */
@@ -38,6 +50,8 @@ export interface AccountTable {
   email: string;
   created_at: number;
   updated_at: number;
+  /** Set while the account is cut off. */
+  blocked_at: number | null;
 }
 
 /** An account's membership in one organization: the `user` of the contract. */
@@ -54,9 +68,9 @@ export interface MemberTable {
 export interface TokenTable {
   id: string;
   organization_id: string;
-  /** What it opens: `personal` the API, `exchange` the registration of a runner. */
-  kind: "personal" | "exchange";
-  /** The member or the runner that it acts for. */
+  /** What it opens: `exchange` the registration of a runner, the others the API as what they name. */
+  kind: "personal" | "service_account" | "runner" | "environment" | "exchange";
+  /** The member, service account, runner or environment that it acts for. */
   subject_id: string;
   /** HMAC-SHA256 of the value under the key `key_id`. */
   hash: Uint8Array;
@@ -65,8 +79,12 @@ export interface TokenTable {
   expires_at: number;
   /** Kept out of the body: it changes on its own. */
   last_used_at: number | null;
-  /** PersonalAccessToken; an empty object for the other kinds. */
+  /** PersonalAccessToken or ServiceAccountToken; an empty object for the other kinds. */
   body: string;
+  /** The account that made it; blocking that account disables it. Null for the operator's and a runner's. */
+  creator_account_id: string | null;
+  /** Set when it was disabled for good; it answers like an unknown one. */
+  disabled_at: number | null;
 }
 
 export interface RunnerTable {
@@ -148,6 +166,10 @@ export interface EnvironmentTable {
   counted: number;
   search_text: string;
   body: string;
+  /** When it was last found stopped; null while it is not. */
+  stopped_at: number | null;
+  /** From then on a strict lifetime lets it start no more. */
+  lockdown_at: number | null;
 }
 
 export interface AuditLogTable {
@@ -165,6 +187,11 @@ export interface AuditLogTable {
   reason: string;
   /** JSON object of changed path to [before, after]; secrets never get here. */
   diff: string;
+  /** Hash of the row before; null for the first of a chain and for rows of the first release. */
+  previous_hash: Uint8Array | null;
+  /** Keyed hash over the row and `previous_hash`; null for rows of the first release. */
+  hash: Uint8Array | null;
+  key_id: string | null;
 }
 
 export interface EventTable {
@@ -184,6 +211,79 @@ export interface IdempotencyTable {
   request_hash: Uint8Array;
   response: Uint8Array;
   created_at: number;
+  organization_id: string | null;
+  /** 1 when the answer carried a secret, which was left out. */
+  redacted: number;
+}
+
+export interface ServiceAccountTable {
+  id: string;
+  organization_id: string;
+  creator_account_id: string | null;
+  valid_until: number;
+  suspended: number;
+  /** Folded name and id, one a line. */
+  search_text: string;
+  body: string;
+}
+
+export interface OrganizationPoliciesTable {
+  organization_id: string;
+  /** OrganizationPolicies, only what was set; defaults are added when it is read. */
+  body: string;
+  /** JSON object of field path to who set it and when. */
+  origins: string;
+}
+
+export interface SecurityPolicyTable {
+  id: string;
+  organization_id: string;
+  search_text: string;
+  body: string;
+}
+
+/** A credential for a source-control host; its values are sealed, each for its own row and column. */
+export interface HostTokenTable {
+  id: string;
+  organization_id: string;
+  runner_id: string;
+  host: string;
+  subject_id: string;
+  subject_principal: number;
+  expires_at: number | null;
+  key_id: string;
+  sealed_token: Uint8Array;
+  sealed_refresh_token: Uint8Array | null;
+  body: string;
+}
+
+/** What an account pays for; only the operator adds one. */
+export interface SubscriptionTable {
+  id: string;
+  account_id: string;
+  name: string;
+  created_at: number;
+  cancelled_at: number | null;
+}
+
+/** The answer to the first block of an account, for repetitions of it. */
+export interface BlockReceiptTable {
+  account_id: string;
+  blocked_at: number;
+  /** BlockAccountResponse. */
+  body: string;
+}
+
+/** The one row of the installation's own audit chain. */
+export interface InstallationTable {
+  id: number;
+  sequence: number;
+  chain_hash: Uint8Array | null;
+}
+
+/** Organizations whose old events are being removed, inside the transaction that does it. */
+export interface PruningTable {
+  organization_id: string;
 }
 
 /** Facts about the installation itself, such as which key file it belongs to. */

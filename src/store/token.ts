@@ -3,41 +3,74 @@ import { prepared } from "./prepared.ts";
 import type { Schema, TokenTable } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
-/** What a token's hash leads to: the token, and the member it acts for. */
+/** What a token's hash leads to: the token, and who it acts for. */
 export interface FoundToken {
   readonly id: string;
   readonly organization_id: string;
+  readonly kind: TokenTable["kind"];
   readonly subject_id: string;
-  readonly account_id: string;
   readonly read_only: number;
   readonly expires_at: number;
   readonly last_used_at: number | null;
+  readonly disabled_at: number | null;
+  /** The account that is answerable: the member's own, or that of the environment's creator; null without one. */
+  readonly account_id: string | null;
+  /** Set while that account is cut off. */
+  readonly blocked_at: number | null;
+  /** Role of the member that it acts for; null for other principals. */
+  readonly role: number | null;
+  /** Until when the service account that it acts for holds; null for other principals. */
+  readonly valid_until: number | null;
+  /** 1 while that service account is suspended. */
+  readonly suspended: number | null;
 }
 
-const selectPersonalToken = prepared<{ hash: Uint8Array; kind: "personal" }, FoundToken>(
-  (db, { hash, kind }) =>
-    db
-      .selectFrom("token")
-      .innerJoin("member", "member.id", "token.subject_id")
-      .select([
-        "token.id",
-        "token.organization_id",
-        "token.subject_id",
-        "member.account_id",
-        "token.read_only",
-        "token.expires_at",
-        "token.last_used_at",
-      ])
-      .where("token.hash", "=", hash)
-      .where("token.kind", "=", kind),
+const selectToken = prepared<{ hash: Uint8Array }, FoundToken>((db, { hash }) =>
+  db
+    .selectFrom("token")
+    .leftJoin("environment", (join) =>
+      join.onRef("environment.id", "=", "token.subject_id").on("token.kind", "=", "environment"),
+    )
+    .leftJoin("member", (join) =>
+      join.on((eb) =>
+        eb(
+          "member.id",
+          "=",
+          eb
+            .case()
+            .when("token.kind", "=", "personal")
+            .then(eb.ref("token.subject_id"))
+            .when("token.kind", "=", "environment")
+            .then(eb.ref("environment.creator_id"))
+            .end(),
+        ),
+      ),
+    )
+    .leftJoin("account", "account.id", "member.account_id")
+    .leftJoin("service_account", (join) =>
+      join.onRef("service_account.id", "=", "token.subject_id").on("token.kind", "=", "service_account"),
+    )
+    .select([
+      "token.id",
+      "token.organization_id",
+      "token.kind",
+      "token.subject_id",
+      "token.read_only",
+      "token.expires_at",
+      "token.last_used_at",
+      "token.disabled_at",
+      "member.account_id",
+      "account.blocked_at",
+      "member.role",
+      "service_account.valid_until",
+      "service_account.suspended",
+    ])
+    .where("token.hash", "=", hash),
 );
 
 /** The one lookup of a request without a scope: it is what tells the scope. */
-export async function findPersonalToken(
-  db: Kysely<Schema>,
-  hash: Uint8Array,
-): Promise<FoundToken | undefined> {
-  const [row] = await selectPersonalToken(db, { hash, kind: "personal" });
+export async function findTokenByHash(db: Kysely<Schema>, hash: Uint8Array): Promise<FoundToken | undefined> {
+  const [row] = await selectToken(db, { hash });
   return row;
 }
 

@@ -130,6 +130,8 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
 
 function wellKnown(message: DescMessage, rules: FieldRules | undefined): JsonValue {
   if (message.name === "Timestamp") return TIMESTAMP;
+  // At most 64 paths of at most 256 characters, as the rules of every update mask say.
+  if (message.name === "FieldMask") return Array(64).fill("😀".repeat(256)).join();
   const duration = typed(rules, "duration");
   if (duration?.lessThan.case !== "lte") throw new Error("a duration has no upper bound");
   const most = duration.lessThan.value.seconds;

@@ -64,6 +64,34 @@ const ADDED = [
   "UserService/ListPersonalAccessTokens",
 ];
 
+// What accounts, organizations, credentials and the record need.
+const GOVERNING = [
+  "AccountService/GetAccount",
+  "AccountService/UnblockAccount",
+  "EventService/ListAuditLogs",
+  "EventService/WatchEvents",
+  "OrganizationService/CreateOrganization",
+  "OrganizationService/GetOrganization",
+  "OrganizationService/ListMembers",
+  "OrganizationService/RemoveMember",
+  "OrganizationService/SetRole",
+  "RunnerConfigurationService/DeleteHostAuthenticationToken",
+  "RunnerConfigurationService/GetHostAuthenticationToken",
+  "RunnerConfigurationService/ListHostAuthenticationTokens",
+  "RunnerConfigurationService/UpdateHostAuthenticationToken",
+  "SecurityService/CreateSecurityPolicy",
+  "SecurityService/DeleteSecurityPolicy",
+  "SecurityService/GetSecurityPolicy",
+  "SecurityService/ListSecurityPolicies",
+  "SecurityService/UpdateSecurityPolicy",
+  "ServiceAccountService/CreateServiceAccount",
+  "ServiceAccountService/CreateServiceAccountToken",
+  "ServiceAccountService/DeleteServiceAccount",
+  "ServiceAccountService/DeleteServiceAccountToken",
+  "ServiceAccountService/ListServiceAccountTokens",
+  "ServiceAccountService/ListServiceAccounts",
+];
+
 // What the Versioning part of the specification and the wire reference call deprecated.
 const DEPRECATED = [
   "AdmissionLevel.ADMISSION_LEVEL_OWNER_ONLY",
@@ -73,6 +101,7 @@ const DEPRECATED = [
   "ExtAgentModel.EXT_AGENT_MODEL_5",
   "ExtAgentModel.EXT_AGENT_MODEL_6",
   "HostAuthenticationToken.user_id",
+  "ListHostAuthenticationTokensRequest.Filter.user_id",
   "Project.environment_class",
   "RunnerKind.RUNNER_KIND_LOCAL",
   "UserInputBlock.image",
@@ -93,7 +122,7 @@ function operation({ parent, name }: DescMethod): string {
 
 describe("the operations of the contract", () => {
   test("are the specified ones and those that projects need around them", () => {
-    expect(methods.map(operation).sort()).toEqual([...SPECIFIED, ...ADDED].sort());
+    expect(methods.map(operation).sort()).toEqual([...SPECIFIED, ...ADDED, ...GOVERNING].sort());
   });
 
   test("are all routed", () => {
@@ -101,19 +130,19 @@ describe("the operations of the contract", () => {
   });
 
   test.each(methods.map((method) => [operation(method), method] as const))(
-    "%s states its idempotency level, and is unary",
-    (_, { proto, methodKind }) => {
+    "%s states its idempotency level, and is unary unless it watches",
+    (_, { name, proto, methodKind }) => {
       expect(proto.options && isFieldSet(proto.options, MethodOptionsSchema.field.idempotencyLevel)).toBe(
         true,
       );
-      expect(methodKind).toBe("unary");
+      expect(methodKind).toBe(name.startsWith("Watch") ? "server_streaming" : "unary");
     },
   );
 
   test("those without side effects are the ones that get or list, and no others", () => {
     const readers = methods.filter(({ idempotency }) => idempotency === Idempotency.NO_SIDE_EFFECTS);
     const named = methods.filter(
-      ({ name, output }) => /^(Get|List)[A-Z]/.test(name) && !answersSecret(output),
+      ({ name, output }) => /^(Get|List|Watch)[A-Z]/.test(name) && !answersSecret(output),
     );
     expect(readers.map(operation)).toEqual(named.map(operation));
   });
@@ -124,6 +153,7 @@ describe("the operations of the contract", () => {
       expect.arrayContaining([
         "RunnerService/CreateRunner",
         "RunnerService/CreateRunnerToken",
+        "ServiceAccountService/CreateServiceAccountToken",
         "UserService/CreatePersonalAccessToken",
       ]),
     );
@@ -132,7 +162,10 @@ describe("the operations of the contract", () => {
 });
 
 function answersSecret(output: DescMessage): boolean {
-  return reachFrom(output).some(({ field }) => ["token", "exchange_token", "secret"].includes(field.name));
+  return reachFrom(output).some(
+    ({ field }) =>
+      field.scalar === ScalarType.STRING && ["token", "exchange_token", "secret"].includes(field.name),
+  );
 }
 
 describe("what a request can carry", () => {

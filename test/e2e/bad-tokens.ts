@@ -66,6 +66,8 @@ async function expiredToken(server: TestServer): Promise<string> {
           read_only: 0,
           expires_at: tx.now - 1,
           last_used_at: null,
+          creator_account_id: null,
+          disabled_at: null,
           body: "{}",
         },
       ),

@@ -24,7 +24,9 @@ afterAll(stopAll);
 
 describe("the story of a project", () => {
   test("by hand-written JSON has the ends that the contract promises", () => {
-    expect(byFetch.map(([operation, outcome]) => [operation, "answer" in outcome ? "ok" : outcome.code])).toEqual([
+    expect(
+      byFetch.map(([operation, outcome]) => [operation, "answer" in outcome ? "ok" : outcome.code]),
+    ).toEqual([
       ["CreateProject", "ok"],
       ["GetProject", "ok"],
       ["ListProjects", "ok"],
@@ -79,7 +81,9 @@ describe("the story of a project", () => {
   test("is the same to a gRPC client of Connect, with the prefix and without", async () => {
     const interceptors = [bearer(server.token)];
     await same(speakConnect(createGrpcTransport({ baseUrl: `${server.url}/api`, interceptors })));
-    await same(speakConnect(createGrpcTransport({ baseUrl: server.url, interceptors, useBinaryFormat: false })));
+    await same(
+      speakConnect(createGrpcTransport({ baseUrl: server.url, interceptors, useBinaryFormat: false })),
+    );
   });
 
   test("is the same to requests and answers that are compressed", async () => {

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
-import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { Code } from "@connectrpc/connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";

@@ -4,7 +4,7 @@ import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { findUsers, foundOrganization, issueToken } from "../../src/services/found-organization.ts";
 import { hasOrganization } from "../../src/store/organization.ts";
 import { listRunners } from "../../src/store/runner-list.ts";
-import { findPersonalToken } from "../../src/store/token.ts";
+import { findTokenByHash } from "../../src/store/token.ts";
 import { DAY_MS, openTestStore, type TestStore } from "./test-store.ts";
 
 let testStore: TestStore;
@@ -22,7 +22,7 @@ const founding = {
 };
 
 function lookUp(value: string) {
-  return findPersonalToken(testStore.store.reader, testStore.keys.readToken(value)?.hash ?? new Uint8Array());
+  return findTokenByHash(testStore.store.reader, testStore.keys.readToken(value)?.hash ?? new Uint8Array());
 }
 
 describe("founding an organization", () => {

@@ -2,7 +2,7 @@ import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
-import { findPersonalToken } from "../../src/store/token.ts";
+import { findTokenByHash } from "../../src/store/token.ts";
 import { type Services, servicesOf } from "./services.ts";
 import { DAY_MS, openTestStore, type TestStore, userOf } from "./test-store.ts";
 
@@ -19,7 +19,7 @@ afterEach(() => testStore.close());
 
 function lookUp(value: string) {
   const read = testStore.keys.readToken(value);
-  return read && findPersonalToken(testStore.store.reader, read.hash);
+  return read && findTokenByHash(testStore.store.reader, read.hash);
 }
 
 async function newest() {

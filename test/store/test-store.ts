@@ -85,6 +85,7 @@ export function userOf(like: Pick<Caller, "organizationId" | "accountId">, userI
     organizationId: like.organizationId,
     accountId: like.accountId,
     subject: create(SubjectSchema, { id: userId, principal: Principal.USER }),
+    role: "administrator",
     tokenId: "",
     readOnly: false,
   };

@@ -4,12 +4,47 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { Account } from "./account_pb.js";
 import type { ServiceAccountToken } from "./service_account_pb.js";
 
 /**
  * Describes the file service/v1/account_service.proto.
  */
 export declare const file_service_v1_account_service: GenFile;
+
+/**
+ * Says nothing: the token identifies the account.
+ *
+ * @generated from message service.v1.GetAccountRequest
+ */
+export declare type GetAccountRequest = Message<"service.v1.GetAccountRequest"> & {
+};
+
+/**
+ * Describes the message service.v1.GetAccountRequest.
+ * Use `create(GetAccountRequestSchema)` to create a new message.
+ */
+export declare const GetAccountRequestSchema: GenMessage<GetAccountRequest>;
+
+/**
+ * Carries the caller's account.
+ *
+ * @generated from message service.v1.GetAccountResponse
+ */
+export declare type GetAccountResponse = Message<"service.v1.GetAccountResponse"> & {
+  /**
+   * The account as it is now; always set.
+   *
+   * @generated from field: service.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetAccountResponse.
+ * Use `create(GetAccountResponseSchema)` to create a new message.
+ */
+export declare const GetAccountResponseSchema: GenMessage<GetAccountResponse>;
 
 /**
  * Names the account to block, and why.
@@ -78,19 +113,70 @@ export declare type BlockAccountResponse = Message<"service.v1.BlockAccountRespo
 export declare const BlockAccountResponseSchema: GenMessage<BlockAccountResponse>;
 
 /**
+ * Names the account to unblock.
+ *
+ * @generated from message service.v1.UnblockAccountRequest
+ */
+export declare type UnblockAccountRequest = Message<"service.v1.UnblockAccountRequest"> & {
+  /**
+   * The account to unblock.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message service.v1.UnblockAccountRequest.
+ * Use `create(UnblockAccountRequestSchema)` to create a new message.
+ */
+export declare const UnblockAccountRequestSchema: GenMessage<UnblockAccountRequest>;
+
+/**
+ * Says that the account is not blocked; carries nothing.
+ *
+ * @generated from message service.v1.UnblockAccountResponse
+ */
+export declare type UnblockAccountResponse = Message<"service.v1.UnblockAccountResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.UnblockAccountResponse.
+ * Use `create(UnblockAccountResponseSchema)` to create a new message.
+ */
+export declare const UnblockAccountResponseSchema: GenMessage<UnblockAccountResponse>;
+
+/**
  * Acts on accounts. An account is a person's login; it may be a member of
  * several organizations. Every operation also answers unauthenticated without a
- * valid token and invalid_argument for a request that breaks a rule of its
- * message.
+ * valid token, permission_denied to a blocked account or to a read-only token
+ * that asks for a change, and invalid_argument for a request that breaks a rule
+ * of its message. Ids are taken in either letter case and answered in lower
+ * case.
  *
  * @generated from service service.v1.AccountService
  */
 export declare const AccountService: GenService<{
   /**
+   * Answers the caller's own account with its memberships, also those of other
+   * organizations than the one that the token acts in. Every user may call it.
+   * Errors: permission_denied for callers that are no users, and so have no
+   * account.
+   *
+   * @generated from rpc service.v1.AccountService.GetAccount
+   */
+  getAccount: {
+    methodKind: "unary";
+    input: typeof GetAccountRequestSchema;
+    output: typeof GetAccountResponseSchema;
+  },
+  /**
    * Blocks an account and cuts off what acts for it. All of it happens in one
    * commit, before the answer, or none of it does:
    * - from the next request on, every request of the account answers
-   *   permission_denied (HTTP 403), whichever of its tokens it carries;
+   *   permission_denied (HTTP 403), whichever of its tokens it carries: its
+   *   own ones and those of its environments, agent runs and leases; streams
+   *   that it holds open end;
    * - the service account tokens that the account created are disabled and
    *   answer unauthenticated;
    * - its environments that run, or are about to, get the desired phase
@@ -100,12 +186,12 @@ export declare const AccountService: GenService<{
    * the first one again and records the new reason.
    *
    * Requires the permission block_account, which an administrator of every
-   * organization that the account is a member of holds. Errors:
+   * organization that the account is a member of holds; any other account is
+   * blocked by the operator, on the command line of the server. Errors:
    * permission_denied without that permission; not_found when the account is
    * absent or shares no organization with the caller; failed_precondition when
    * it is the caller's own account or that of the last administrator of an
    * organization.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AccountService.BlockAccount
    */
@@ -113,6 +199,23 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof BlockAccountRequestSchema;
     output: typeof BlockAccountResponseSchema;
+  },
+  /**
+   * Unblocks an account: gives it access again, from the next request on, with
+   * those of its own tokens that still hold. Nothing else comes back: service
+   * account tokens stay disabled, environments stopped and subscriptions
+   * cancelled. Unblocking an account that is not blocked changes nothing.
+   *
+   * Requires the permission block_account, as BlockAccount does. Errors:
+   * permission_denied without that permission; not_found when the account is
+   * absent or shares no organization with the caller.
+   *
+   * @generated from rpc service.v1.AccountService.UnblockAccount
+   */
+  unblockAccount: {
+    methodKind: "unary";
+    input: typeof UnblockAccountRequestSchema;
+    output: typeof UnblockAccountResponseSchema;
   },
 }>;
 

@@ -4,33 +4,64 @@
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { file_service_v1_account } from "./account_pb.js";
 import { file_service_v1_service_account } from "./service_account_pb.js";
 
 /**
  * Describes the file service/v1/account_service.proto.
  */
 export const file_service_v1_account_service = /*@__PURE__*/
-  fileDesc("CiBzZXJ2aWNlL3YxL2FjY291bnRfc2VydmljZS5wcm90bxIKc2VydmljZS52MSJVChNCbG9ja0FjY291bnRSZXF1ZXN0Eh8KCmFjY291bnRfaWQYASABKAlCC7pICMgBAXIDsAEBEh0KBnJlYXNvbhgCIAEoCUINukgKyAEBcgUQARiACCKfAQoUQmxvY2tBY2NvdW50UmVzcG9uc2USHAoUZW52aXJvbm1lbnRzX3N0b3BwZWQYASABKAUSHwoXc3Vic2NyaXB0aW9uc19jYW5jZWxsZWQYAiABKAUSSAofZGlzYWJsZWRfc2VydmljZV9hY2NvdW50X3Rva2VucxgDIAMoCzIfLnNlcnZpY2UudjEuU2VydmljZUFjY291bnRUb2tlbjJoCg5BY2NvdW50U2VydmljZRJWCgxCbG9ja0FjY291bnQSHy5zZXJ2aWNlLnYxLkJsb2NrQWNjb3VudFJlcXVlc3QaIC5zZXJ2aWNlLnYxLkJsb2NrQWNjb3VudFJlc3BvbnNlIgOQAgBCRAoUY2hhcnRyb29tLnNlcnZpY2UudjFQAVoqY2hhcnRyb29tLmV4YW1wbGUvZ2VuL3NlcnZpY2UvdjE7c2VydmljZXYxYgZwcm90bzM", [file_buf_validate_validate, file_service_v1_service_account]);
+  fileDesc("CiBzZXJ2aWNlL3YxL2FjY291bnRfc2VydmljZS5wcm90bxIKc2VydmljZS52MSITChFHZXRBY2NvdW50UmVxdWVzdCJCChJHZXRBY2NvdW50UmVzcG9uc2USLAoHYWNjb3VudBgBIAEoCzITLnNlcnZpY2UudjEuQWNjb3VudEIGukgDyAEBIlUKE0Jsb2NrQWNjb3VudFJlcXVlc3QSHwoKYWNjb3VudF9pZBgBIAEoCUILukgIyAEBcgOwAQESHQoGcmVhc29uGAIgASgJQg26SArIAQFyBRABGIAIIp8BChRCbG9ja0FjY291bnRSZXNwb25zZRIcChRlbnZpcm9ubWVudHNfc3RvcHBlZBgBIAEoBRIfChdzdWJzY3JpcHRpb25zX2NhbmNlbGxlZBgCIAEoBRJICh9kaXNhYmxlZF9zZXJ2aWNlX2FjY291bnRfdG9rZW5zGAMgAygLMh8uc2VydmljZS52MS5TZXJ2aWNlQWNjb3VudFRva2VuIjgKFVVuYmxvY2tBY2NvdW50UmVxdWVzdBIfCgphY2NvdW50X2lkGAEgASgJQgu6SAjIAQFyA7ABASIYChZVbmJsb2NrQWNjb3VudFJlc3BvbnNlMpgCCg5BY2NvdW50U2VydmljZRJQCgpHZXRBY2NvdW50Eh0uc2VydmljZS52MS5HZXRBY2NvdW50UmVxdWVzdBoeLnNlcnZpY2UudjEuR2V0QWNjb3VudFJlc3BvbnNlIgOQAgESVgoMQmxvY2tBY2NvdW50Eh8uc2VydmljZS52MS5CbG9ja0FjY291bnRSZXF1ZXN0GiAuc2VydmljZS52MS5CbG9ja0FjY291bnRSZXNwb25zZSIDkAIAElwKDlVuYmxvY2tBY2NvdW50EiEuc2VydmljZS52MS5VbmJsb2NrQWNjb3VudFJlcXVlc3QaIi5zZXJ2aWNlLnYxLlVuYmxvY2tBY2NvdW50UmVzcG9uc2UiA5ACAkJEChRjaGFydHJvb20uc2VydmljZS52MVABWipjaGFydHJvb20uZXhhbXBsZS9nZW4vc2VydmljZS92MTtzZXJ2aWNldjFiBnByb3RvMw", [file_buf_validate_validate, file_service_v1_account, file_service_v1_service_account]);
+
+/**
+ * Describes the message service.v1.GetAccountRequest.
+ * Use `create(GetAccountRequestSchema)` to create a new message.
+ */
+export const GetAccountRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_account_service, 0);
+
+/**
+ * Describes the message service.v1.GetAccountResponse.
+ * Use `create(GetAccountResponseSchema)` to create a new message.
+ */
+export const GetAccountResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_account_service, 1);
 
 /**
  * Describes the message service.v1.BlockAccountRequest.
  * Use `create(BlockAccountRequestSchema)` to create a new message.
  */
 export const BlockAccountRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_account_service, 0);
+  messageDesc(file_service_v1_account_service, 2);
 
 /**
  * Describes the message service.v1.BlockAccountResponse.
  * Use `create(BlockAccountResponseSchema)` to create a new message.
  */
 export const BlockAccountResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_account_service, 1);
+  messageDesc(file_service_v1_account_service, 3);
+
+/**
+ * Describes the message service.v1.UnblockAccountRequest.
+ * Use `create(UnblockAccountRequestSchema)` to create a new message.
+ */
+export const UnblockAccountRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_account_service, 4);
+
+/**
+ * Describes the message service.v1.UnblockAccountResponse.
+ * Use `create(UnblockAccountResponseSchema)` to create a new message.
+ */
+export const UnblockAccountResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_account_service, 5);
 
 /**
  * Acts on accounts. An account is a person's login; it may be a member of
  * several organizations. Every operation also answers unauthenticated without a
- * valid token and invalid_argument for a request that breaks a rule of its
- * message.
+ * valid token, permission_denied to a blocked account or to a read-only token
+ * that asks for a change, and invalid_argument for a request that breaks a rule
+ * of its message. Ids are taken in either letter case and answered in lower
+ * case.
  *
  * @generated from service service.v1.AccountService
  */

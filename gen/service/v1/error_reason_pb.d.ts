@@ -194,6 +194,74 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_INTERNAL = 18;
    */
   INTERNAL = 18,
+
+  /**
+   * The account that the token acts for is blocked. Code permission_denied. No
+   * metadata.
+   *
+   * @generated from enum value: ERROR_REASON_ACCOUNT_BLOCKED = 19;
+   */
+  ACCOUNT_BLOCKED = 19,
+
+  /**
+   * A policy of the organization forbids what the request asks for. Code
+   * failed_precondition. The error also carries a PolicyDecision detail.
+   * Metadata: `policy`, `field_path`, as in that detail.
+   *
+   * @generated from enum value: ERROR_REASON_POLICY_DENIED = 20;
+   */
+  POLICY_DENIED = 20,
+
+  /**
+   * An organization would lose its last administrator. Code
+   * failed_precondition. Metadata: `organization_id`.
+   *
+   * @generated from enum value: ERROR_REASON_LAST_ADMINISTRATOR = 21;
+   */
+  LAST_ADMINISTRATOR = 21,
+
+  /**
+   * The operation is never done to the caller's own account. Code
+   * failed_precondition. No metadata.
+   *
+   * @generated from enum value: ERROR_REASON_OWN_ACCOUNT = 22;
+   */
+  OWN_ACCOUNT = 22,
+
+  /**
+   * The caller sent the idempotency key with another request to the same
+   * operation within the last 24 hours. Code already_exists. Metadata:
+   * `operation`.
+   *
+   * @generated from enum value: ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 23;
+   */
+  IDEMPOTENCY_KEY_REUSED = 23,
+
+  /**
+   * The value is only for organizations that the operator marked as enterprise.
+   * Code failed_precondition. Metadata: `field`, which one.
+   *
+   * @generated from enum value: ERROR_REASON_NOT_ENTERPRISE = 24;
+   */
+  NOT_ENTERPRISE = 24,
+
+  /**
+   * The security policy cannot be enforced in environments, and so cannot be
+   * assigned. Code failed_precondition. Metadata: `security_policy_id`; `field`,
+   * the path in the policy of what cannot be enforced, in JSON names; `problem`,
+   * what is wrong with it, to be read by people.
+   *
+   * @generated from enum value: ERROR_REASON_SECURITY_POLICY_UNASSIGNABLE = 25;
+   */
+  SECURITY_POLICY_UNASSIGNABLE = 25,
+
+  /**
+   * A path of the field mask names no field of the request, or one that it
+   * cannot clear. Code invalid_argument. Metadata: `path`, the first such path.
+   *
+   * @generated from enum value: ERROR_REASON_FIELD_MASK_INVALID = 26;
+   */
+  FIELD_MASK_INVALID = 26,
 }
 
 /**

@@ -4,7 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { UserStatus } from "./user_pb.js";
 import type { AdmissionLevel, KernelControlsAction, VetoFileBlockDevicesPolicy, VetoFilePathPolicy } from "./environment_pb.js";
 import type { ExtAgentReasoningEffort, ExtAgentServiceTier } from "./agent_pb.js";
 
@@ -12,6 +13,120 @@ import type { ExtAgentReasoningEffort, ExtAgentServiceTier } from "./agent_pb.js
  * Describes the file service/v1/organization.proto.
  */
 export declare const file_service_v1_organization: GenFile;
+
+/**
+ * A group of members with resources of its own, which no other organization
+ * sees.
+ *
+ * @generated from message service.v1.Organization
+ */
+export declare type Organization = Message<"service.v1.Organization"> & {
+  /**
+   * Id of the organization.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Human readable name. Need not be unique.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * When the organization was created.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 3;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When the organization last changed; its members, policies and resources do
+   * not count.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 4;
+   */
+  updatedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.Organization.
+ * Use `create(OrganizationSchema)` to create a new message.
+ */
+export declare const OrganizationSchema: GenMessage<Organization>;
+
+/**
+ * An account's membership in one organization. Its id is that of the user: the
+ * subject that acts and is named as creator there.
+ *
+ * @generated from message service.v1.OrganizationMember
+ */
+export declare type OrganizationMember = Message<"service.v1.OrganizationMember"> & {
+  /**
+   * Id of the user.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * What the member may do; of one that left, what it might.
+   *
+   * @generated from field: service.v1.OrganizationRole role = 2;
+   */
+  role: OrganizationRole;
+
+  /**
+   * When the account became a member.
+   *
+   * @generated from field: google.protobuf.Timestamp member_since = 3;
+   */
+  memberSince?: Timestamp | undefined;
+
+  /**
+   * Address of a picture of the person; empty when none is known.
+   *
+   * @generated from field: string avatar_url = 4;
+   */
+  avatarUrl: string;
+
+  /**
+   * The person's name.
+   *
+   * @generated from field: string full_name = 5;
+   */
+  fullName: string;
+
+  /**
+   * The person's mail address.
+   *
+   * @generated from field: string email = 6;
+   */
+  email: string;
+
+  /**
+   * Whether the member still has access.
+   *
+   * @generated from field: service.v1.UserStatus status = 7;
+   */
+  status: UserStatus;
+
+  /**
+   * How the person signs in: `token` for an account that was made on the command
+   * line of the server.
+   *
+   * @generated from field: string login_provider = 8;
+   */
+  loginProvider: string;
+};
+
+/**
+ * Describes the message service.v1.OrganizationMember.
+ * Use `create(OrganizationMemberSchema)` to create a new message.
+ */
+export declare const OrganizationMemberSchema: GenMessage<OrganizationMember>;
 
 /**
  * What an organization allows. Each organization has exactly one set of
@@ -618,6 +733,42 @@ export declare type CustomAgentEnvMapping = Message<"service.v1.CustomAgentEnvMa
  * Use `create(CustomAgentEnvMappingSchema)` to create a new message.
  */
 export declare const CustomAgentEnvMappingSchema: GenMessage<CustomAgentEnvMapping>;
+
+/**
+ * What a member may do in its organization.
+ *
+ * @generated from enum service.v1.OrganizationRole
+ */
+export enum OrganizationRole {
+  /**
+   * Never answered. In a request that sets a role it is refused; in a filter it
+   * matches nothing, since every member has a role.
+   *
+   * @generated from enum value: ORGANIZATION_ROLE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * May do everything in the organization. An organization always has at least
+   * one member with this role whose account is not blocked.
+   *
+   * @generated from enum value: ORGANIZATION_ROLE_ADMIN = 1;
+   */
+  ADMIN = 1,
+
+  /**
+   * Reads the organization, creates as its policies allow, and changes what it
+   * made itself.
+   *
+   * @generated from enum value: ORGANIZATION_ROLE_MEMBER = 2;
+   */
+  MEMBER = 2,
+}
+
+/**
+ * Describes the enum service.v1.OrganizationRole.
+ */
+export declare const OrganizationRoleSchema: GenEnum<OrganizationRole>;
 
 /**
  * Who else in the organization may read the conversation of an agent run.

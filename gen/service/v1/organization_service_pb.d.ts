@@ -2,10 +2,13 @@
 // @generated from file service/v1/organization_service.proto (package service.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, ExtAgentModelPolicy, OrganizationPolicies, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, ExtAgentModelPolicy, Organization, OrganizationMember, OrganizationPolicies, OrganizationRole, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
+import type { PaginationRequest, PaginationResponse, SortOrder } from "./pagination_pb.js";
+import type { CountRequest, CountResponse } from "./count_pb.js";
+import type { UserStatus } from "./user_pb.js";
+import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
 import type { AdmissionLevel } from "./environment_pb.js";
 import type { ExtAgentReasoningEffort, ExtAgentServiceTier } from "./agent_pb.js";
 
@@ -13,6 +16,373 @@ import type { ExtAgentReasoningEffort, ExtAgentServiceTier } from "./agent_pb.js
  * Describes the file service/v1/organization_service.proto.
  */
 export declare const file_service_v1_organization_service: GenFile;
+
+/**
+ * The organization to create.
+ *
+ * @generated from message service.v1.CreateOrganizationRequest
+ */
+export declare type CreateOrganizationRequest = Message<"service.v1.CreateOrganizationRequest"> & {
+  /**
+   * Human readable name, 3 to 255 characters without control characters. Need
+   * not be unique.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message service.v1.CreateOrganizationRequest.
+ * Use `create(CreateOrganizationRequestSchema)` to create a new message.
+ */
+export declare const CreateOrganizationRequestSchema: GenMessage<CreateOrganizationRequest>;
+
+/**
+ * Carries the organization that was created.
+ *
+ * @generated from message service.v1.CreateOrganizationResponse
+ */
+export declare type CreateOrganizationResponse = Message<"service.v1.CreateOrganizationResponse"> & {
+  /**
+   * The organization; always set.
+   *
+   * @generated from field: service.v1.Organization organization = 1;
+   */
+  organization?: Organization | undefined;
+
+  /**
+   * The caller's membership in it, with ORGANIZATION_ROLE_ADMIN; always set.
+   *
+   * @generated from field: service.v1.OrganizationMember member = 2;
+   */
+  member?: OrganizationMember | undefined;
+};
+
+/**
+ * Describes the message service.v1.CreateOrganizationResponse.
+ * Use `create(CreateOrganizationResponseSchema)` to create a new message.
+ */
+export declare const CreateOrganizationResponseSchema: GenMessage<CreateOrganizationResponse>;
+
+/**
+ * Names the organization to answer.
+ *
+ * @generated from message service.v1.GetOrganizationRequest
+ */
+export declare type GetOrganizationRequest = Message<"service.v1.GetOrganizationRequest"> & {
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+};
+
+/**
+ * Describes the message service.v1.GetOrganizationRequest.
+ * Use `create(GetOrganizationRequestSchema)` to create a new message.
+ */
+export declare const GetOrganizationRequestSchema: GenMessage<GetOrganizationRequest>;
+
+/**
+ * Carries the organization that was asked for.
+ *
+ * @generated from message service.v1.GetOrganizationResponse
+ */
+export declare type GetOrganizationResponse = Message<"service.v1.GetOrganizationResponse"> & {
+  /**
+   * The organization as it is now; always set.
+   *
+   * @generated from field: service.v1.Organization organization = 1;
+   */
+  organization?: Organization | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetOrganizationResponse.
+ * Use `create(GetOrganizationResponseSchema)` to create a new message.
+ */
+export declare const GetOrganizationResponseSchema: GenMessage<GetOrganizationResponse>;
+
+/**
+ * Which members to list, and how.
+ *
+ * @generated from message service.v1.ListMembersRequest
+ */
+export declare type ListMembersRequest = Message<"service.v1.ListMembersRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 2;
+   */
+  organizationId: string;
+
+  /**
+   * Restricts the list. Unset: all members that did not leave.
+   *
+   * @generated from field: service.v1.ListMembersRequest.Filter filter = 3;
+   */
+  filter?: ListMembersRequest_Filter | undefined;
+
+  /**
+   * Order of the list. Unset: by the time of joining, ascending.
+   *
+   * @generated from field: service.v1.ListMembersRequest.Sort sort = 4;
+   */
+  sort?: ListMembersRequest_Sort | undefined;
+
+  /**
+   * Asks for the number of matching members. Unset: it is not counted.
+   *
+   * @generated from field: service.v1.CountRequest count = 5;
+   */
+  count?: CountRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListMembersRequest.
+ * Use `create(ListMembersRequestSchema)` to create a new message.
+ */
+export declare const ListMembersRequestSchema: GenMessage<ListMembersRequest>;
+
+/**
+ * Conditions on members. Different fields combine with AND, the values of one
+ * field with OR; an empty field restricts nothing, save that of statuses.
+ *
+ * @generated from message service.v1.ListMembersRequest.Filter
+ */
+export declare type ListMembersRequest_Filter = Message<"service.v1.ListMembersRequest.Filter"> & {
+  /**
+   * Only members with this text in their full name, mail address or user id.
+   * Letter case is disregarded by Unicode's simple case folding. At most 256
+   * characters.
+   *
+   * @generated from field: string search = 1;
+   */
+  search: string;
+
+  /**
+   * Only members with one of these statuses. Empty: USER_STATUS_ACTIVE and
+   * USER_STATUS_SUSPENDED. At most 25 entries.
+   *
+   * @generated from field: repeated service.v1.UserStatus statuses = 2;
+   */
+  statuses: UserStatus[];
+
+  /**
+   * Only members with one of these roles. At most 25 entries.
+   *
+   * @generated from field: repeated service.v1.OrganizationRole roles = 3;
+   */
+  roles: OrganizationRole[];
+
+  /**
+   * Only these users. At most 25 ids.
+   *
+   * @generated from field: repeated string user_ids = 4;
+   */
+  userIds: string[];
+};
+
+/**
+ * Describes the message service.v1.ListMembersRequest.Filter.
+ * Use `create(ListMembersRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListMembersRequest_FilterSchema: GenMessage<ListMembersRequest_Filter>;
+
+/**
+ * An order of members.
+ *
+ * @generated from message service.v1.ListMembersRequest.Sort
+ */
+export declare type ListMembersRequest_Sort = Message<"service.v1.ListMembersRequest.Sort"> & {
+  /**
+   * What to order by. Unspecified: by the time of joining.
+   *
+   * @generated from field: service.v1.ListMembersRequest.SortField field = 1;
+   */
+  field: ListMembersRequest_SortField;
+
+  /**
+   * Direction. Unspecified: ascending.
+   *
+   * @generated from field: service.v1.SortOrder order = 2;
+   */
+  order: SortOrder;
+};
+
+/**
+ * Describes the message service.v1.ListMembersRequest.Sort.
+ * Use `create(ListMembersRequest_SortSchema)` to create a new message.
+ */
+export declare const ListMembersRequest_SortSchema: GenMessage<ListMembersRequest_Sort>;
+
+/**
+ * What members can be ordered by. Pages never repeat or leave out a member
+ * while others come and go, as long as no name changes.
+ *
+ * @generated from enum service.v1.ListMembersRequest.SortField
+ */
+export enum ListMembersRequest_SortField {
+  /**
+   * Behaves as SORT_FIELD_DATE_JOINED.
+   *
+   * @generated from enum value: SORT_FIELD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * By full name without regard to letter case, equal names by user id in the
+   * same direction.
+   *
+   * @generated from enum value: SORT_FIELD_NAME = 1;
+   */
+  NAME = 1,
+
+  /**
+   * By the time of joining, equal times by user id in the same direction.
+   *
+   * @generated from enum value: SORT_FIELD_DATE_JOINED = 2;
+   */
+  DATE_JOINED = 2,
+}
+
+/**
+ * Describes the enum service.v1.ListMembersRequest.SortField.
+ */
+export declare const ListMembersRequest_SortFieldSchema: GenEnum<ListMembersRequest_SortField>;
+
+/**
+ * Carries a page of members.
+ *
+ * @generated from message service.v1.ListMembersResponse
+ */
+export declare type ListMembersResponse = Message<"service.v1.ListMembersResponse"> & {
+  /**
+   * Where the list goes on; always set.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The members of this page, in the order asked for; none only when none
+   * matches.
+   *
+   * @generated from field: repeated service.v1.OrganizationMember members = 2;
+   */
+  members: OrganizationMember[];
+
+  /**
+   * How many members match; set only on the first page, when it was asked for.
+   *
+   * @generated from field: service.v1.CountResponse count = 3;
+   */
+  count?: CountResponse | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListMembersResponse.
+ * Use `create(ListMembersResponseSchema)` to create a new message.
+ */
+export declare const ListMembersResponseSchema: GenMessage<ListMembersResponse>;
+
+/**
+ * Names a member and its new role.
+ *
+ * @generated from message service.v1.SetRoleRequest
+ */
+export declare type SetRoleRequest = Message<"service.v1.SetRoleRequest"> & {
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * The member whose role is set.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * The role that the member is to have. Unspecified is refused.
+   *
+   * @generated from field: service.v1.OrganizationRole role = 3;
+   */
+  role: OrganizationRole;
+};
+
+/**
+ * Describes the message service.v1.SetRoleRequest.
+ * Use `create(SetRoleRequestSchema)` to create a new message.
+ */
+export declare const SetRoleRequestSchema: GenMessage<SetRoleRequest>;
+
+/**
+ * Says that the member has the role; carries nothing.
+ *
+ * @generated from message service.v1.SetRoleResponse
+ */
+export declare type SetRoleResponse = Message<"service.v1.SetRoleResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.SetRoleResponse.
+ * Use `create(SetRoleResponseSchema)` to create a new message.
+ */
+export declare const SetRoleResponseSchema: GenMessage<SetRoleResponse>;
+
+/**
+ * Names the member to remove.
+ *
+ * @generated from message service.v1.RemoveMemberRequest
+ */
+export declare type RemoveMemberRequest = Message<"service.v1.RemoveMemberRequest"> & {
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * The member to remove.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+};
+
+/**
+ * Describes the message service.v1.RemoveMemberRequest.
+ * Use `create(RemoveMemberRequestSchema)` to create a new message.
+ */
+export declare const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest>;
+
+/**
+ * Says that the user is a member no longer; carries nothing.
+ *
+ * @generated from message service.v1.RemoveMemberResponse
+ */
+export declare type RemoveMemberResponse = Message<"service.v1.RemoveMemberResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.RemoveMemberResponse.
+ * Use `create(RemoveMemberResponseSchema)` to create a new message.
+ */
+export declare const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse>;
 
 /**
  * Names the organization whose policies are read.
@@ -58,7 +428,8 @@ export declare const GetOrganizationPoliciesResponseSchema: GenMessage<GetOrgani
  * The policies to set. Every field but organization_id is optional: one that is
  * set replaces the stored value entirely, one that is unset leaves it. Lists
  * and maps count as set when they are not empty; in JSON an explicit [] or {}
- * counts as well and clears what is stored.
+ * counts as well and clears what is stored, and update_mask says the same in
+ * every form.
  *
  * @generated from message service.v1.UpdateOrganizationPoliciesRequest
  */
@@ -265,11 +636,29 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   /**
    * How long a stopped environment stays inactive before it is archived, in
    * whole days from 86,400 s (1 day) to 2,592,000 s (30 days). Only for
-   * organizations that the operator marked as enterprise.
+   * organizations that the operator marked as enterprise. To switch archival
+   * off, name the field in update_mask and leave it unset.
    *
    * @generated from field: optional google.protobuf.Duration archive_environments_after = 28;
    */
   archiveEnvironmentsAfter?: Duration | undefined;
+
+  /**
+   * Names fields that are replaced even though the request leaves them empty: a
+   * list or map is emptied, any other field goes back to its default. Fields
+   * that the request sets are replaced whether they are named or not. A path is
+   * the names of fields joined by dots, such as agent_policy.command_deny_list,
+   * in JSON agentPolicy.commandDenyList; the messages on its way need not be
+   * set. One that goes into a message that is replaced entirely adds nothing.
+   * In JSON an explicit [] or {} has the same effect by itself.
+   * organization_id, update_mask and a path that names no field, such as one
+   * into a list or a map, are invalid_argument.
+   *
+   * At most 64 paths of at most 256 characters each. Unset: none.
+   *
+   * @generated from field: optional google.protobuf.FieldMask update_mask = 1000;
+   */
+  updateMask?: FieldMask | undefined;
 };
 
 /**
@@ -475,19 +864,99 @@ export declare type UpdateOrganizationPoliciesResponse = Message<"service.v1.Upd
 export declare const UpdateOrganizationPoliciesResponseSchema: GenMessage<UpdateOrganizationPoliciesResponse>;
 
 /**
- * Reads and sets the policies of organizations. Every operation also answers
- * unauthenticated without a valid token and invalid_argument for a request that
- * breaks a rule of its message.
+ * Manages organizations, their members and their policies. Every operation also
+ * answers unauthenticated without a valid token, permission_denied to a blocked
+ * account or to a read-only token that asks for a change, and invalid_argument
+ * for a request that breaks a rule of its message. Ids are taken in either
+ * letter case and answered in lower case.
  *
  * @generated from service service.v1.OrganizationService
  */
 export declare const OrganizationService: GenService<{
   /**
+   * Creates an organization, with the default of every policy and with the
+   * caller as its first administrator. The token that made the request still
+   * acts in its own organization; the operator issues the first one for the new
+   * organization, on the command line of the server.
+   *
+   * Users whose account the server's settings allow to create organizations may
+   * call it, in whichever organization they are; the operator creates them on
+   * the command line. Errors: permission_denied for everybody else.
+   *
+   * @generated from rpc service.v1.OrganizationService.CreateOrganization
+   */
+  createOrganization: {
+    methodKind: "unary";
+    input: typeof CreateOrganizationRequestSchema;
+    output: typeof CreateOrganizationResponseSchema;
+  },
+  /**
+   * Answers one organization. Every member and service account of it may call
+   * it. Errors: not_found when the organization is absent or another one than
+   * the caller's.
+   *
+   * @generated from rpc service.v1.OrganizationService.GetOrganization
+   */
+  getOrganization: {
+    methodKind: "unary";
+    input: typeof GetOrganizationRequestSchema;
+    output: typeof GetOrganizationResponseSchema;
+  },
+  /**
+   * Lists the members of an organization by the time they joined, ascending,
+   * unless the request says otherwise. Every member and service account of the
+   * organization may call it. Errors: not_found when the organization is absent
+   * or another one than the caller's; invalid_argument for a page token of
+   * another query.
+   *
+   * @generated from rpc service.v1.OrganizationService.ListMembers
+   */
+  listMembers: {
+    methodKind: "unary";
+    input: typeof ListMembersRequestSchema;
+    output: typeof ListMembersResponseSchema;
+  },
+  /**
+   * Sets the role of a member; it binds from the member's next request on.
+   * Setting the role that the member has changes nothing.
+   *
+   * Only administrators of the organization may call it, for themselves too.
+   * Errors: permission_denied for its other members; not_found when the
+   * organization is absent or another one than the caller's, or when the user
+   * is no member of it or has left; invalid_argument when no role is given;
+   * failed_precondition when the organization would lose its last
+   * administrator.
+   *
+   * @generated from rpc service.v1.OrganizationService.SetRole
+   */
+  setRole: {
+    methodKind: "unary";
+    input: typeof SetRoleRequestSchema;
+    output: typeof SetRoleResponseSchema;
+  },
+  /**
+   * Removes a member from an organization. From the next request on, tokens
+   * that act for it there answer unauthenticated. What it made stays; its
+   * account, and its memberships in other organizations, are left alone.
+   *
+   * Only administrators of the organization may call it, for themselves too.
+   * Errors: permission_denied for its other members; not_found when the
+   * organization is absent or another one than the caller's, or when the user
+   * is no member of it, also on a repetition; failed_precondition when the
+   * organization would lose its last administrator.
+   *
+   * @generated from rpc service.v1.OrganizationService.RemoveMember
+   */
+  removeMember: {
+    methodKind: "unary";
+    input: typeof RemoveMemberRequestSchema;
+    output: typeof RemoveMemberResponseSchema;
+  },
+  /**
    * Answers the policies of an organization, with the defaults of those that
    * nobody set. Every member and service account of the organization may call
    * it. Errors: not_found when the organization is absent or another one than
    * the caller's.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.OrganizationService.GetOrganizationPolicies
    */
@@ -505,10 +974,9 @@ export declare const OrganizationService: GenService<{
    * permission_denied for its other members; not_found when the organization,
    * or the security policy that the request names, is absent or in another
    * organization; invalid_argument when the default editor would not be among
-   * the allowed ones; failed_precondition when the security policy cannot be
-   * assigned, or archive_environments_after is set for an organization that is
-   * not marked as enterprise.
-   * Answers unimplemented until this part of the server is built.
+   * the allowed ones, or when update_mask names no field; failed_precondition
+   * when the security policy cannot be assigned, or archive_environments_after
+   * is set for an organization that is not marked as enterprise.
    *
    * @generated from rpc service.v1.OrganizationService.UpdateOrganizationPolicies
    */

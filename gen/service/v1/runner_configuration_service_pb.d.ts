@@ -5,7 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { EnvironmentClass, FieldValue, HostAuthenticationToken, HostAuthenticationTokenSource, RunnerKind } from "./runner_configuration_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 
@@ -28,7 +28,8 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
   runnerId: string;
 
   /**
-   * Id of the user that the token belongs to. Read only when `subject` is unset.
+   * Id of the user that the token belongs to; empty by default. With `subject`
+   * set it must be empty or name the same user.
    * Deprecated: use subject.
    *
    * @generated from field: string user_id = 2 [deprecated = true];
@@ -45,22 +46,25 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
   host: string;
 
   /**
-   * The credential itself. A secret: it is stored and never returned. At most
-   * 16,384 characters.
+   * The credential itself. A secret: it is stored encrypted and never returned.
+   * At most 16,384 characters.
    *
    * @generated from field: string token = 4;
    */
   token: string;
 
   /**
-   * How the token was obtained.
+   * How the token was obtained. Unspecified:
+   * HOST_AUTHENTICATION_TOKEN_SOURCE_OAUTH with a `refresh_token`,
+   * HOST_AUTHENTICATION_TOKEN_SOURCE_PAT without one.
    *
    * @generated from field: service.v1.HostAuthenticationTokenSource source = 5;
    */
   source: HostAuthenticationTokenSource;
 
   /**
-   * From when on the host refuses the token. Unset: not known, or never.
+   * From when on the host refuses the token; a time to come. Unset: not known,
+   * or never.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
@@ -68,8 +72,8 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
 
   /**
    * What a new token is obtained with when this one expires. A secret: it is
-   * stored and never returned. Empty: the token is not refreshed. At most 16,384
-   * characters.
+   * stored encrypted and never returned. Empty: the token is not refreshed. At
+   * most 16,384 characters.
    *
    * @generated from field: string refresh_token = 7;
    */
@@ -125,6 +129,254 @@ export declare type CreateHostAuthenticationTokenResponse = Message<"service.v1.
  * Use `create(CreateHostAuthenticationTokenResponseSchema)` to create a new message.
  */
 export declare const CreateHostAuthenticationTokenResponseSchema: GenMessage<CreateHostAuthenticationTokenResponse>;
+
+/**
+ * Which host authentication token to return.
+ *
+ * @generated from message service.v1.GetHostAuthenticationTokenRequest
+ */
+export declare type GetHostAuthenticationTokenRequest = Message<"service.v1.GetHostAuthenticationTokenRequest"> & {
+  /**
+   * Id of the token.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message service.v1.GetHostAuthenticationTokenRequest.
+ * Use `create(GetHostAuthenticationTokenRequestSchema)` to create a new message.
+ */
+export declare const GetHostAuthenticationTokenRequestSchema: GenMessage<GetHostAuthenticationTokenRequest>;
+
+/**
+ * The host authentication token that was asked for.
+ *
+ * @generated from message service.v1.GetHostAuthenticationTokenResponse
+ */
+export declare type GetHostAuthenticationTokenResponse = Message<"service.v1.GetHostAuthenticationTokenResponse"> & {
+  /**
+   * What is known about the token, without the credential.
+   *
+   * @generated from field: service.v1.HostAuthenticationToken token = 1;
+   */
+  token?: HostAuthenticationToken | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetHostAuthenticationTokenResponse.
+ * Use `create(GetHostAuthenticationTokenResponseSchema)` to create a new message.
+ */
+export declare const GetHostAuthenticationTokenResponseSchema: GenMessage<GetHostAuthenticationTokenResponse>;
+
+/**
+ * Which host authentication tokens to list.
+ *
+ * @generated from message service.v1.ListHostAuthenticationTokensRequest
+ */
+export declare type ListHostAuthenticationTokensRequest = Message<"service.v1.ListHostAuthenticationTokensRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Restricts the list. Unset: all tokens that the caller may see.
+   *
+   * @generated from field: service.v1.ListHostAuthenticationTokensRequest.Filter filter = 2;
+   */
+  filter?: ListHostAuthenticationTokensRequest_Filter | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListHostAuthenticationTokensRequest.
+ * Use `create(ListHostAuthenticationTokensRequestSchema)` to create a new message.
+ */
+export declare const ListHostAuthenticationTokensRequestSchema: GenMessage<ListHostAuthenticationTokensRequest>;
+
+/**
+ * Conditions on host authentication tokens, combined with AND; an unset field
+ * restricts nothing.
+ *
+ * @generated from message service.v1.ListHostAuthenticationTokensRequest.Filter
+ */
+export declare type ListHostAuthenticationTokensRequest_Filter = Message<"service.v1.ListHostAuthenticationTokensRequest.Filter"> & {
+  /**
+   * Only tokens for the runner with this id.
+   *
+   * @generated from field: optional string runner_id = 1;
+   */
+  runnerId?: string | undefined;
+
+  /**
+   * Only tokens of the user with this id.
+   * Deprecated: use subject_id.
+   *
+   * @generated from field: optional string user_id = 2 [deprecated = true];
+   * @deprecated
+   */
+  userId?: string | undefined;
+
+  /**
+   * Only tokens of the user or service account with this id.
+   *
+   * @generated from field: optional string subject_id = 3;
+   */
+  subjectId?: string | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListHostAuthenticationTokensRequest.Filter.
+ * Use `create(ListHostAuthenticationTokensRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListHostAuthenticationTokensRequest_FilterSchema: GenMessage<ListHostAuthenticationTokensRequest_Filter>;
+
+/**
+ * A page of host authentication tokens.
+ *
+ * @generated from message service.v1.ListHostAuthenticationTokensResponse
+ */
+export declare type ListHostAuthenticationTokensResponse = Message<"service.v1.ListHostAuthenticationTokensResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The tokens of this page, by id ascending, without the credentials.
+   *
+   * @generated from field: repeated service.v1.HostAuthenticationToken tokens = 2;
+   */
+  tokens: HostAuthenticationToken[];
+};
+
+/**
+ * Describes the message service.v1.ListHostAuthenticationTokensResponse.
+ * Use `create(ListHostAuthenticationTokensResponseSchema)` to create a new message.
+ */
+export declare const ListHostAuthenticationTokensResponseSchema: GenMessage<ListHostAuthenticationTokensResponse>;
+
+/**
+ * What to change about a host authentication token.
+ *
+ * @generated from message service.v1.UpdateHostAuthenticationTokenRequest
+ */
+export declare type UpdateHostAuthenticationTokenRequest = Message<"service.v1.UpdateHostAuthenticationTokenRequest"> & {
+  /**
+   * Id of the token.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * New credential. A secret: it is stored encrypted and never returned. Absent:
+   * the credential stays. At most 16,384 characters.
+   *
+   * @generated from field: optional string token = 5;
+   */
+  token?: string | undefined;
+
+  /**
+   * From when on the host refuses the token; a time to come. Absent: what is
+   * stored stays, also when the credential is replaced.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 6;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * What a new token is obtained with when this one expires. A secret: it is
+   * stored encrypted and never returned. Empty removes it; absent: it stays. At
+   * most 16,384 characters.
+   *
+   * @generated from field: optional string refresh_token = 7;
+   */
+  refreshToken?: string | undefined;
+
+  /**
+   * What the token permits, in the host's own terms; replaces the whole list,
+   * kept in this order. An empty list is taken as absent, except when
+   * `update_mask` names it, or in JSON, where an explicit [] clears the list by
+   * itself. At most 101, each of at most 255 characters.
+   *
+   * @generated from field: repeated string scopes = 8;
+   */
+  scopes: string[];
+
+  /**
+   * Names fields that are replaced even though the request leaves them empty:
+   * `scopes` is emptied, `expires_at` and `refresh_token` are removed. Fields
+   * that are present are replaced whether they are named or not. A path is the
+   * name of a field of this message, such as expires_at, in JSON expiresAt. In
+   * JSON an explicit [] has the same effect by itself. `id`, `update_mask`,
+   * `token` while it is absent, and a path that names no field are
+   * invalid_argument. At most 64 paths of at most 256 characters each. Unset:
+   * none.
+   *
+   * @generated from field: optional google.protobuf.FieldMask update_mask = 1000;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateHostAuthenticationTokenRequest.
+ * Use `create(UpdateHostAuthenticationTokenRequestSchema)` to create a new message.
+ */
+export declare const UpdateHostAuthenticationTokenRequestSchema: GenMessage<UpdateHostAuthenticationTokenRequest>;
+
+/**
+ * Nothing to say: the host authentication token is updated.
+ *
+ * @generated from message service.v1.UpdateHostAuthenticationTokenResponse
+ */
+export declare type UpdateHostAuthenticationTokenResponse = Message<"service.v1.UpdateHostAuthenticationTokenResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.UpdateHostAuthenticationTokenResponse.
+ * Use `create(UpdateHostAuthenticationTokenResponseSchema)` to create a new message.
+ */
+export declare const UpdateHostAuthenticationTokenResponseSchema: GenMessage<UpdateHostAuthenticationTokenResponse>;
+
+/**
+ * Which host authentication token to delete.
+ *
+ * @generated from message service.v1.DeleteHostAuthenticationTokenRequest
+ */
+export declare type DeleteHostAuthenticationTokenRequest = Message<"service.v1.DeleteHostAuthenticationTokenRequest"> & {
+  /**
+   * Id of the token.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message service.v1.DeleteHostAuthenticationTokenRequest.
+ * Use `create(DeleteHostAuthenticationTokenRequestSchema)` to create a new message.
+ */
+export declare const DeleteHostAuthenticationTokenRequestSchema: GenMessage<DeleteHostAuthenticationTokenRequest>;
+
+/**
+ * Nothing to say: the host authentication token is deleted.
+ *
+ * @generated from message service.v1.DeleteHostAuthenticationTokenResponse
+ */
+export declare type DeleteHostAuthenticationTokenResponse = Message<"service.v1.DeleteHostAuthenticationTokenResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.DeleteHostAuthenticationTokenResponse.
+ * Use `create(DeleteHostAuthenticationTokenResponseSchema)` to create a new message.
+ */
+export declare const DeleteHostAuthenticationTokenResponseSchema: GenMessage<DeleteHostAuthenticationTokenResponse>;
 
 /**
  * The environment class to create.
@@ -396,9 +648,14 @@ export declare const RunnerConfigurationService: GenService<{
   /**
    * Creates a host authentication token: stores a credential that a runner uses
    * at a source-control host for a user or service account. The credential is
-   * never returned. Callable by every member of the organization for itself.
-   * Errors: not_found when the runner is absent; permission_denied when the
-   * subject is one for which the caller may not act.
+   * never returned. A token that exists for the same runner, host and subject is
+   * replaced: it is deleted in the same commit. Callable by every member and
+   * service account of the organization for itself, by administrators for every
+   * subject. Errors: not_found when the runner or the subject is absent;
+   * permission_denied when a caller that is no administrator names another
+   * subject; invalid_argument when `subject` and `user_id` differ, when the
+   * subject is neither a user nor a service account, or when `expires_at` has
+   * passed.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.CreateHostAuthenticationToken
    */
@@ -406,6 +663,61 @@ export declare const RunnerConfigurationService: GenService<{
     methodKind: "unary";
     input: typeof CreateHostAuthenticationTokenRequestSchema;
     output: typeof CreateHostAuthenticationTokenResponseSchema;
+  },
+  /**
+   * Returns what is known about one host authentication token, without the
+   * credential. Callable by the subject that the token belongs to and by
+   * administrators of the organization. Errors: permission_denied for everybody
+   * else in it; not_found.
+   *
+   * @generated from rpc service.v1.RunnerConfigurationService.GetHostAuthenticationToken
+   */
+  getHostAuthenticationToken: {
+    methodKind: "unary";
+    input: typeof GetHostAuthenticationTokenRequestSchema;
+    output: typeof GetHostAuthenticationTokenResponseSchema;
+  },
+  /**
+   * Lists host authentication tokens by id ascending (order of creation),
+   * without the credentials. Callable by administrators of the organization for
+   * all of its tokens, by every other member and service account for its own;
+   * those of others match nothing. Errors: invalid_argument for a page token of
+   * another query.
+   *
+   * @generated from rpc service.v1.RunnerConfigurationService.ListHostAuthenticationTokens
+   */
+  listHostAuthenticationTokens: {
+    methodKind: "unary";
+    input: typeof ListHostAuthenticationTokensRequestSchema;
+    output: typeof ListHostAuthenticationTokensResponseSchema;
+  },
+  /**
+   * Updates a host authentication token: fields that are present replace what is
+   * stored, absent ones leave it. All of it happens or none. Callable by the
+   * subject that the token belongs to and by administrators of the organization.
+   * Errors: permission_denied for everybody else in it; not_found;
+   * invalid_argument when `expires_at` has passed, or when `update_mask` names
+   * no field or one that cannot be removed.
+   *
+   * @generated from rpc service.v1.RunnerConfigurationService.UpdateHostAuthenticationToken
+   */
+  updateHostAuthenticationToken: {
+    methodKind: "unary";
+    input: typeof UpdateHostAuthenticationTokenRequestSchema;
+    output: typeof UpdateHostAuthenticationTokenResponseSchema;
+  },
+  /**
+   * Deletes a host authentication token with its credential; the host itself is
+   * not told. Callable by the subject that the token belongs to and by
+   * administrators of the organization. Errors: permission_denied for everybody
+   * else in it; not_found, also on a repetition.
+   *
+   * @generated from rpc service.v1.RunnerConfigurationService.DeleteHostAuthenticationToken
+   */
+  deleteHostAuthenticationToken: {
+    methodKind: "unary";
+    input: typeof DeleteHostAuthenticationTokenRequestSchema;
+    output: typeof DeleteHostAuthenticationTokenResponseSchema;
   },
   /**
    * Creates an environment class on a runner; it is enabled at once. Callable by

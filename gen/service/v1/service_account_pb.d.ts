@@ -13,6 +13,86 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_service_account: GenFile;
 
 /**
+ * A member of an organization that is no person: it acts with the permissions of
+ * a member, and workflows and prebuilds may run as it.
+ *
+ * @generated from message service.v1.ServiceAccount
+ */
+export declare type ServiceAccount = Message<"service.v1.ServiceAccount"> & {
+  /**
+   * Id of the service account, a UUID of version 7: ids ascend in order of
+   * creation.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Id of the organization that the service account belongs to.
+   *
+   * @generated from field: string organization_id = 2;
+   */
+  organizationId: string;
+
+  /**
+   * Human readable name. Need not be unique.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * What the service account is for, in its creator's words; may be empty.
+   *
+   * @generated from field: string description = 4;
+   */
+  description: string;
+
+  /**
+   * Who created the service account.
+   *
+   * @generated from field: service.v1.Subject creator = 5;
+   */
+  creator?: Subject | undefined;
+
+  /**
+   * When the service account was created.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 6;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * From when on the service account is suspended.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_until = 7;
+   */
+  validUntil?: Timestamp | undefined;
+
+  /**
+   * True once `valid_until` has passed: every token of the service account
+   * answers unauthenticated, and nothing new runs as it.
+   *
+   * @generated from field: bool suspended = 8;
+   */
+  suspended: boolean;
+
+  /**
+   * True when the server made the service account for its own work; false for
+   * all that CreateServiceAccount makes.
+   *
+   * @generated from field: bool system_managed = 9;
+   */
+  systemManaged: boolean;
+};
+
+/**
+ * Describes the message service.v1.ServiceAccount.
+ * Use `create(ServiceAccountSchema)` to create a new message.
+ */
+export declare const ServiceAccountSchema: GenMessage<ServiceAccount>;
+
+/**
  * What is known about a service account's token. The value of a token is
  * answered once, when the token is created, and is never part of this message.
  *
@@ -41,7 +121,9 @@ export declare type ServiceAccountToken = Message<"service.v1.ServiceAccountToke
   description: string;
 
   /**
-   * Who created the token. Blocking the creator's account disables the token.
+   * Who created the token. Blocking the creator's account disables the token. A
+   * token that a service account created for itself has the creator of the token
+   * that it did so with.
    *
    * @generated from field: service.v1.Subject creator = 4;
    */

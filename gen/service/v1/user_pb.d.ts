@@ -2,7 +2,7 @@
 // @generated from file service/v1/user.proto (package service.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Subject } from "./identity_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -82,4 +82,46 @@ export declare type PersonalAccessToken = Message<"service.v1.PersonalAccessToke
  * Use `create(PersonalAccessTokenSchema)` to create a new message.
  */
 export declare const PersonalAccessTokenSchema: GenMessage<PersonalAccessToken>;
+
+/**
+ * Whether a person still has access as a member of an organization.
+ *
+ * @generated from enum service.v1.UserStatus
+ */
+export enum UserStatus {
+  /**
+   * Never answered; in a filter it matches nothing, since every member has a
+   * status.
+   *
+   * @generated from enum value: USER_STATUS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The member has access.
+   *
+   * @generated from enum value: USER_STATUS_ACTIVE = 1;
+   */
+  ACTIVE = 1,
+
+  /**
+   * The member's account is blocked: every request of it answers
+   * permission_denied.
+   *
+   * @generated from enum value: USER_STATUS_SUSPENDED = 2;
+   */
+  SUSPENDED = 2,
+
+  /**
+   * The member was removed from the organization. What it made still names it.
+   *
+   * @generated from enum value: USER_STATUS_LEFT = 3;
+   */
+  LEFT = 3,
+}
+
+/**
+ * Describes the enum service.v1.UserStatus.
+ */
+export declare const UserStatusSchema: GenEnum<UserStatus>;
 

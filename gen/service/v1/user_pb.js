@@ -2,7 +2,7 @@
 // @generated from file service/v1/user.proto (package service.v1, syntax proto3)
 /* eslint-disable */
 
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_service_v1_identity } from "./identity_pb.js";
@@ -11,7 +11,7 @@ import { file_service_v1_identity } from "./identity_pb.js";
  * Describes the file service/v1/user.proto.
  */
 export const file_service_v1_user = /*@__PURE__*/
-  fileDesc("ChVzZXJ2aWNlL3YxL3VzZXIucHJvdG8SCnNlcnZpY2UudjEiowIKE1BlcnNvbmFsQWNjZXNzVG9rZW4SFAoCaWQYASABKAlCCLpIBXIDsAEBEhkKB3VzZXJfaWQYAiABKAlCCLpIBXIDsAEBEhMKC2Rlc2NyaXB0aW9uGAMgASgJEiQKB2NyZWF0b3IYBCABKAsyEy5zZXJ2aWNlLnYxLlN1YmplY3QSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF91c2VkGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglyZWFkX29ubHkYCCABKAhCRAoUY2hhcnRyb29tLnNlcnZpY2UudjFQAVoqY2hhcnRyb29tLmV4YW1wbGUvZ2VuL3NlcnZpY2UvdjE7c2VydmljZXYxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_service_v1_identity]);
+  fileDesc("ChVzZXJ2aWNlL3YxL3VzZXIucHJvdG8SCnNlcnZpY2UudjEiowIKE1BlcnNvbmFsQWNjZXNzVG9rZW4SFAoCaWQYASABKAlCCLpIBXIDsAEBEhkKB3VzZXJfaWQYAiABKAlCCLpIBXIDsAEBEhMKC2Rlc2NyaXB0aW9uGAMgASgJEiQKB2NyZWF0b3IYBCABKAsyEy5zZXJ2aWNlLnYxLlN1YmplY3QSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF91c2VkGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglyZWFkX29ubHkYCCABKAgqcgoKVXNlclN0YXR1cxIbChdVU0VSX1NUQVRVU19VTlNQRUNJRklFRBAAEhYKElVTRVJfU1RBVFVTX0FDVElWRRABEhkKFVVTRVJfU1RBVFVTX1NVU1BFTkRFRBACEhQKEFVTRVJfU1RBVFVTX0xFRlQQA0JEChRjaGFydHJvb20uc2VydmljZS52MVABWipjaGFydHJvb20uZXhhbXBsZS9nZW4vc2VydmljZS92MTtzZXJ2aWNldjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_service_v1_identity]);
 
 /**
  * Describes the message service.v1.PersonalAccessToken.
@@ -19,4 +19,18 @@ export const file_service_v1_user = /*@__PURE__*/
  */
 export const PersonalAccessTokenSchema = /*@__PURE__*/
   messageDesc(file_service_v1_user, 0);
+
+/**
+ * Describes the enum service.v1.UserStatus.
+ */
+export const UserStatusSchema = /*@__PURE__*/
+  enumDesc(file_service_v1_user, 0);
+
+/**
+ * Whether a person still has access as a member of an organization.
+ *
+ * @generated from enum service.v1.UserStatus
+ */
+export const UserStatus = /*@__PURE__*/
+  tsEnum(UserStatusSchema);
 

@@ -7,6 +7,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Workflow, WorkflowAction, WorkflowExecution, WorkflowTrigger, WorkflowTriggerContext } from "./workflow_pb.js";
 import type { Subject } from "./identity_pb.js";
 import type { ExtAgentSettings } from "./agent_pb.js";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file service/v1/workflow_service.proto.
@@ -44,8 +45,8 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
 
   /**
    * The new triggers, at most 10; they replace all stored ones. An empty list
-   * is taken as unset, except in JSON, where an explicit [] removes every
-   * trigger.
+   * is taken as unset, except when update_mask names it, or in JSON, where an
+   * explicit [] removes every trigger by itself.
    *
    * @generated from field: repeated service.v1.WorkflowTrigger triggers = 4;
    */
@@ -98,6 +99,23 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
    * @generated from field: optional service.v1.ExtAgentSettings ext_agent_settings = 10;
    */
   extAgentSettings?: ExtAgentSettings | undefined;
+
+  /**
+   * Names fields that are replaced even though the request leaves them empty:
+   * the list of triggers is emptied, any other field is removed or goes back to
+   * its default. Fields that the request sets are replaced whether they are
+   * named or not. A path is the name of a field of this message, such as
+   * ext_agent_settings, in JSON extAgentSettings; one that goes further, into a
+   * message that is replaced as a whole, adds nothing. In JSON an explicit []
+   * has the same effect by itself. workflow_id, update_mask, name or action
+   * while they are unset, and a path that names no field, such as one into a
+   * list, are invalid_argument.
+   *
+   * At most 64 paths of at most 256 characters each. Unset: none.
+   *
+   * @generated from field: optional google.protobuf.FieldMask update_mask = 1000;
+   */
+  updateMask?: FieldMask | undefined;
 };
 
 /**
@@ -212,8 +230,9 @@ export declare const WorkflowService: GenService<{
    * an acceptance criterion does not compile, a parameter expression is
    * malformed or stands where it cannot be carried out, fromTrigger is used
    * without a pull-request trigger, a pull-request trigger names a webhook or
-   * an integration, or the executor is neither the caller nor a service account
-   * of the organization; failed_precondition when the workflow is pending
+   * an integration, the executor is neither the caller nor a service account of
+   * the organization, or update_mask names no field or one that cannot be
+   * removed; failed_precondition when the workflow is pending
    * deletion or a policy forbids the agent or its settings.
    * Answers unimplemented until this part of the server is built.
    *

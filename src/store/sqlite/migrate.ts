@@ -1,6 +1,7 @@
 import { renameSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
 import * as first from "./migrations/0001-first.ts";
+import * as second from "./migrations/0002-record.ts";
 
 export interface Migration {
   readonly name: string;
@@ -9,7 +10,7 @@ export interface Migration {
 }
 
 /** In the order in which they were released. A released migration is never edited. */
-export const MIGRATIONS: readonly Migration[] = [first];
+export const MIGRATIONS: readonly Migration[] = [first, second];
 
 /**
  * Brings the file to the newest schema, each migration in a transaction of its

@@ -1,0 +1,72 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+
+/** Bytes of a secret in the key file. */
+export const SECRET_BYTES = 32;
+
+/**
+ * The secrets in the key file, newest first. A file that is absent is made with
+ * one, so that only its owner can read it.
+ *
+ * @throws when the file cannot be read or holds no secret
+ */
+export function readKeyFile(file: string): Buffer[] {
+  if (!existsSync(file)) makeKeyFile(file);
+  return parse(file);
+}
+
+/** The file appears whole or not at all, so that no other process, nor a later start, finds half a key. */
+function makeKeyFile(file: string): void {
+  const draft = writeDraft(file, [randomBytes(SECRET_BYTES)]);
+  try {
+    // Unlike a rename it fails when another process was first, and that one's file is read.
+    linkSync(draft, file);
+  } catch (error) {
+    if (!existsSync(file)) throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Writes a complete file beside the real one, readable by its owner only; its name. */
+function writeDraft(file: string, secrets: readonly Buffer[]): string {
+  const draft = `${file}.${randomBytes(8).toString("hex")}`;
+  writeFileSync(draft, fileText(secrets), { mode: 0o600, flag: "wx", flush: true });
+  return draft;
+}
+
+/**
+ * Puts a new secret before the others. The file is replaced as a whole, so that
+ * a kill leaves the old one or the new one.
+ *
+ * @returns all secrets, newest first
+ */
+export function addSecret(file: string): Buffer[] {
+  const secrets = [randomBytes(SECRET_BYTES), ...parse(file)];
+  renameSync(writeDraft(file, secrets), file);
+  return secrets;
+}
+
+function fileText(secrets: readonly Buffer[]): string {
+  return `${JSON.stringify({ version: 2, secrets: secrets.map((secret) => secret.toString("base64")) })}\n`;
+}
+
+function parse(file: string): Buffer[] {
+  let content: { secret?: unknown; secrets?: unknown };
+  try {
+    content = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    // Not the parser's own message: it may quote what the file holds.
+    throw new Error(
+      `the key file ${file} cannot be read${error instanceof SyntaxError ? ": it is no JSON" : ""}`,
+    );
+  }
+  // The first form of the file held one secret.
+  const texts = Array.isArray(content?.secrets) ? content.secrets : [content?.secret];
+  return texts.map((text: unknown) => {
+    const bytes = typeof text === "string" ? Buffer.from(text, "base64") : Buffer.alloc(0);
+    if (bytes.length !== SECRET_BYTES)
+      throw new Error(`the key file ${file} holds no key of ${SECRET_BYTES} bytes`);
+    return bytes;
+  });
+}
