@@ -9,7 +9,7 @@ import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { type Misdirection, misdirection, refusalKey, shuttingDown } from "../rpc/admission.ts";
 import { type CallRecord, callRecordKey } from "../rpc/call-record.ts";
 import { completeError, completeUnaryError } from "../rpc/complete-error.ts";
-import { capDeadline } from "../rpc/deadline.ts";
+import { capDeadline, deadlineMs } from "../rpc/deadline.ts";
 import { type ReportFault, toConnectError } from "../rpc/error.ts";
 import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
@@ -17,6 +17,7 @@ import { JSON_OPTIONS } from "../rpc/json-options.ts";
 import type { Route } from "../rpc/routes.ts";
 import { callerKey } from "../services/call.ts";
 import { exemptFromBodyGuard } from "./body-guard.ts";
+import { incomingBody } from "./incoming-body.ts";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
 import { writeStream, writeWhole } from "./node-answer.ts";
 
@@ -91,7 +92,7 @@ async function enter(
   else if (route.gated && options.readiness.draining.aborted) values.set(refusalKey, shuttingDown());
   const reply = await route.handle({
     ...universalRequestFromNodeRequest(req, res, undefined, values),
-    body: bodyOf(req),
+    body: incomingBody(req, deadlineMs(req.headers)),
   });
   if (UNARY_CONTENT_TYPE.test(contentType)) {
     const header = new Headers(reply.header);
@@ -102,16 +103,6 @@ async function enter(
     writeWhole(res, complete.status, header, complete.body);
   } else {
     await writeStream(res, completeError(reply, record, options.report));
-  }
-}
-
-/** The body as it comes. One that breaks off is the doing of whoever sent it, and no fault of the server. */
-async function* bodyOf(req: HttpRequest): AsyncIterable<Uint8Array> {
-  try {
-    // Leaving the loop early must not destroy the socket: the answer still has to go out on it.
-    yield* req.iterator({ destroyOnReturn: false });
-  } catch (cause) {
-    throw new ConnectError("the request body was cut off", Code.Canceled, undefined, undefined, cause);
   }
 }
 

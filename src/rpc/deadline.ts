@@ -26,3 +26,18 @@ export function capDeadline(headers: Record<string, string | string[] | undefine
     }
   }
 }
+
+/**
+ * How long a request gives itself, in milliseconds, by the header of its
+ * protocol; undefined when it says nothing, or nothing that can be read.
+ *
+ * @param headers lower-case names
+ */
+export function deadlineMs(headers: Record<string, string | string[] | undefined>): number | undefined {
+  if (!/^application\/grpc/i.test(String(headers["content-type"]))) {
+    const connect = headers["connect-timeout-ms"];
+    return typeof connect === "string" && /^\d{1,10}$/.test(connect) ? Number(connect) : undefined;
+  }
+  const [, amount, unit = ""] = /^(\d{1,8})([HMSmun])$/.exec(String(headers["grpc-timeout"])) ?? [];
+  return amount === undefined ? undefined : Number(amount) * (MS_PER_UNIT[unit] ?? 0);
+}

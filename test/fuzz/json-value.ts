@@ -1,5 +1,5 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { type FieldRules, Ignore } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { isId, rulesOf } from "../../src/rpc/rules.ts";
 import type { Random } from "../harness/random.ts";
 
@@ -26,12 +26,23 @@ export function randomMessage(
     json[field.jsonName] = fieldValue(random, field, idOf, name, depth);
   };
   for (const field of message.fields) {
-    const required = rulesOf(field)?.required === true;
     const wanted = random.chance(depth < OPTIONAL_UNTIL_DEPTH ? 0.5 : 0);
-    if (!field.oneof && (required || wanted)) set(field);
+    if (!field.oneof && (mustBeSet(rulesOf(field)) || wanted)) set(field);
   }
   for (const oneof of message.oneofs) set(random.pick(oneof.fields));
   return json;
+}
+
+/** Whether a field that is left out breaks a rule. One that tracks presence would not; setting it does no harm. */
+function mustBeSet(rules: FieldRules | undefined): boolean {
+  if (!rules || rules.ignore === Ignore.IF_ZERO_VALUE) return false;
+  const { case: kind, value } = rules.type;
+  return (
+    rules.required ||
+    (kind === "string" && (value.minLen > 0n || value.wellKnown.case !== undefined)) ||
+    (kind === "repeated" && value.minItems > 0n) ||
+    rules.cel.some(({ expression }) => /size\(this\) >= [1-9]|this >= 1/.test(expression))
+  );
 }
 
 function fieldValue(random: Random, field: DescField, idOf: IdSource, path: string, depth: number): Json {
