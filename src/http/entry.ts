@@ -1,4 +1,4 @@
-import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
+import { type ConnectError, createContextValues } from "@connectrpc/connect";
 import { readAllBytes } from "@connectrpc/connect/protocol";
 import {
   codeToHttpStatus,

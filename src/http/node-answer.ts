@@ -29,13 +29,17 @@ export async function writeStream(res: HttpResponse, answer: UniversalServerResp
   begin();
   if (answer.trailer) {
     // An answer without a body would otherwise end with its headers, and lose the trailers on HTTP/2.
-    res.flushHeaders();
+    if (!res.headersSent) writeHead(res, answer.status);
     res.addTrailers(Object.fromEntries(answer.trailer));
   }
   res.end();
 }
 
-/** The two response classes take a chunk by the same call under different types. */
+/** The two response classes take a status, and a chunk, by the same calls under different types. */
+function writeHead(res: HttpResponse, status: number): void {
+  (res.writeHead as (status: number) => unknown).call(res, status);
+}
+
 function write(res: HttpResponse, chunk: Uint8Array): boolean {
   return (res.write as (chunk: Uint8Array) => boolean).call(res, chunk);
 }

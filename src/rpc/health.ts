@@ -23,7 +23,9 @@ export function healthService(
     async *watch({ service }, ctx) {
       yield knows(service) ? present() : { status: Status.SERVICE_UNKNOWN };
       await firstAbort(ctx.signal, readiness.draining);
-      if (knows(service) && readiness.draining.aborted) yield { status: Status.NOT_SERVING };
+      // The watcher's own deadline, or its leaving, says nothing about the server.
+      if (!readiness.draining.aborted) ctx.signal.throwIfAborted();
+      if (knows(service)) yield { status: Status.NOT_SERVING };
       throw new ConnectError("the server is shutting down", Code.Unavailable);
     },
   };
