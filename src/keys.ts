@@ -45,8 +45,10 @@ export interface Keys {
     | undefined;
   /** Authenticates a page token. */
   pageMac(bytes: Uint8Array): Uint8Array;
-  /** Authenticates an audit row with the newest secret, or with the named one. */
-  auditMac(bytes: Uint8Array, keyId?: string): { readonly keyId: string; readonly mac: Uint8Array };
+  /** Makes the hashes of new audit rows, with the newest secret. */
+  readonly audit: { readonly keyId: string; mac(bytes: Uint8Array): Uint8Array };
+  /** The hash of an audit row of any time. @throws when its secret is not in the file */
+  auditMac(keyId: string, bytes: Uint8Array): Uint8Array;
   /** Encrypts a value for one place in the database. */
   seal(value: string, place: Place): { readonly keyId: string; readonly sealed: Uint8Array };
   /** @throws when the value was changed or moved, or its secret is not in the file */
@@ -82,6 +84,8 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
     return ring;
   };
   const tokenHash = (ring: Ring, value: string) => createHmac("sha256", ring.token).update(value).digest();
+  const auditHash = (ring: Ring, bytes: Uint8Array) =>
+    createHmac("sha256", ring.audit).update(bytes).digest();
   return {
     id: newest.id,
     ids: rings.map(({ id }) => id),
@@ -105,9 +109,8 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
       return undefined;
     },
     pageMac: (bytes) => createHmac("sha256", newest.page).update(bytes).digest(),
-    auditMac(bytes, keyId = newest.id) {
-      return { keyId, mac: createHmac("sha256", ringOf(keyId).audit).update(bytes).digest() };
-    },
+    audit: { keyId: newest.id, mac: (bytes) => auditHash(newest, bytes) },
+    auditMac: (keyId, bytes) => auditHash(ringOf(keyId), bytes),
     seal: (value, place) => ({ keyId: newest.id, sealed: sealWith(newest.seal, value, place) }),
     open: (keyId, sealed, place) => openWith(ringOf(keyId).seal, sealed, place),
   };

@@ -1,6 +1,7 @@
 import process from "node:process";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { StartError, serve } from "./commands/serve.ts";
+import { StartError } from "./commands/open-data.ts";
+import { serve } from "./commands/serve.ts";
 import { createToken } from "./commands/token.ts";
 import { ConfigError, readConfig, SETTINGS, type Setting, type SettingName } from "./config.ts";
 

@@ -1,23 +1,16 @@
-import { v7 } from "uuid";
-import { type Config, ConfigError, keyFileOf } from "../config.ts";
-import { type Keys, loadKeys } from "../keys.ts";
+import { type Config, ConfigError } from "../config.ts";
+import type { Keys } from "../keys.ts";
 import { createLog } from "../log.ts";
 import { build } from "../server.ts";
 import { foundOrganization } from "../services/found-organization.ts";
-import { findFact, insertFact } from "../store/fact.ts";
 import { hasOrganization } from "../store/organization.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
-import { openStore } from "../store/sqlite/open.ts";
-import { OPERATOR, type Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import { openData, StartError } from "./open-data.ts";
 
 /** A server that runs, until it is told to stop. */
 export interface Running {
   stop(): Promise<void>;
-}
-
-/** A problem of the surroundings that the person at the terminal can mend. */
-export class StartError extends Error {
-  override readonly name = "StartError";
 }
 
 /**
@@ -31,13 +24,15 @@ export async function serve(config: Config, print: (text: string) => void): Prom
   const lock = lockFolder(config.dataDir);
   if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);
-  const store = openStore({ dataDir: config.dataDir, now: Date.now, newId: v7 });
+  const { store, keys } = await openData(config).catch((error) => {
+    lock.release();
+    throw error;
+  });
   const stopStore = async () => {
     await store.close();
     lock.release();
   };
   try {
-    const keys = await matchingKeys(config, store);
     const server = build(config, { store, keys, log, now: Date.now });
     const address = await server.listen().catch((error) => {
       throw listenProblem(config, error);
@@ -58,20 +53,6 @@ export async function serve(config: Config, print: (text: string) => void): Prom
     await stopStore();
     throw error;
   }
-}
-
-/** The keys of the file, refused when the database was written under others. */
-export async function matchingKeys(config: Config, store: Store): Promise<Keys> {
-  const keys = loadKeys(keyFileOf(config));
-  const known = await findFact(store.reader, "key_id");
-  if (known === undefined) {
-    await store.write(OPERATOR, "chartroom serve", (tx) => insertFact(tx, "key_id", keys.id));
-  } else if (known !== keys.id) {
-    throw new StartError(
-      `the key file ${keyFileOf(config)} is not the one that the data in ${config.dataDir} was written with`,
-    );
-  }
-  return keys;
 }
 
 async function firstToken(store: Store, keys: Keys): Promise<string> {

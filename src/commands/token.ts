@@ -1,8 +1,6 @@
-import { v7 } from "uuid";
 import type { Config } from "../config.ts";
 import { findUsers, issueToken } from "../services/found-organization.ts";
-import { openStore } from "../store/sqlite/open.ts";
-import { matchingKeys, StartError } from "./serve.ts";
+import { openData, StartError } from "./open-data.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -23,9 +21,8 @@ export interface TokenOptions {
  * @throws StartError when no user or more than one fits
  */
 export async function createToken(config: Config, options: TokenOptions): Promise<string> {
-  const store = openStore({ dataDir: config.dataDir, now: Date.now, newId: v7 });
+  const { store, keys } = await openData(config);
   try {
-    const keys = await matchingKeys(config, store);
     const users = await findUsers(store.reader);
     const fitting = options.user
       ? users.filter(({ userId, email }) => userId === options.user?.toLowerCase() || email === options.user)

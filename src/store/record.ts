@@ -1,14 +1,37 @@
+import type { Kysely } from "kysely";
+import { auditBytes } from "../domain/audit-chain.ts";
 import { diffJson } from "../domain/diff.ts";
 import { prepared } from "./prepared.ts";
-import type { AuditLogTable, EventTable } from "./schema.ts";
+import type { AuditLogTable, EventTable, Schema } from "./schema.ts";
 import type { Actor, Change, WriteTransaction } from "./store.ts";
 
-const nextSequence = prepared<{ id: string }, { sequence: number }>((db, { id }) =>
+/** Place of the next row in its chain, and the hash that it continues. */
+interface Link {
+  readonly sequence: number;
+  readonly chain_hash: Uint8Array | null;
+}
+
+const nextOfOrganization = prepared<{ id: string }, Link>((db, { id }) =>
   db
     .updateTable("organization")
     .set((eb) => ({ sequence: eb("sequence", "+", 1) }))
     .where("id", "=", id)
-    .returning("sequence"),
+    .returning(["sequence", "chain_hash"]),
+);
+
+const nextOfInstallation = prepared<object, Link>((db) =>
+  db
+    .updateTable("installation")
+    .set((eb) => ({ sequence: eb("sequence", "+", 1) }))
+    .returning(["sequence", "chain_hash"]),
+);
+
+const setOrganizationHead = prepared<{ id: string; hash: Uint8Array }, unknown>((db, { id, hash }) =>
+  db.updateTable("organization").set({ chain_hash: hash }).where("id", "=", id),
+);
+
+const setInstallationHead = prepared<{ hash: Uint8Array }, unknown>((db, { hash }) =>
+  db.updateTable("installation").set({ chain_hash: hash }),
 );
 
 const insertAuditRow = prepared<AuditLogTable, unknown>((db, row) =>
@@ -41,20 +64,30 @@ const insertEventRow = prepared<EventTable, unknown>((db, row) =>
   }),
 );
 
-/** Writes one audit row and one event row for a change, under the organization's next number. */
+/** Makes the keyed hash of new audit rows; `keyId` names the secret it is made with. */
+export interface AuditSeal {
+  readonly keyId: string;
+  mac(bytes: Uint8Array): Uint8Array;
+}
+
+/**
+ * Writes the audit row of a change as the next of its chain, and for a change
+ * of an organization's resource the event row of the same number. A read leaves
+ * no event: nothing changed.
+ */
 export async function insertRecord(
   tx: Omit<WriteTransaction, "record">,
+  seal: AuditSeal,
   actor: Actor,
   operation: string,
   change: Change,
 ): Promise<void> {
-  const [counter] = await nextSequence(tx.db, { id: change.organizationId });
-  if (!counter)
-    throw new Error(`a change names an organization that does not exist: ${change.organizationId}`);
-  await insertAuditRow(tx.db, {
+  const { organizationId } = change;
+  const link = await nextLink(tx.db, organizationId);
+  const facts = {
     id: tx.newId(),
-    organization_id: change.organizationId,
-    sequence: counter.sequence,
+    organization_id: organizationId,
+    sequence: link.sequence,
     at: tx.now,
     actor_id: actor.id,
     actor_principal: actor.principal,
@@ -63,16 +96,31 @@ export async function insertRecord(
     subject_id: change.id,
     reason: change.reason ?? "",
     diff: JSON.stringify(diffJson(change.before, change.after)),
-    previous_hash: null,
-    hash: null,
-    key_id: null,
-  });
+    key_id: seal.keyId,
+  };
+  const hash = seal.mac(auditBytes(facts, link.chain_hash));
+  await insertAuditRow(tx.db, { ...facts, previous_hash: link.chain_hash, hash });
+  if (organizationId === null) {
+    await setInstallationHead(tx.db, { hash });
+    return;
+  }
+  await setOrganizationHead(tx.db, { id: organizationId, hash });
+  if (change.kind === "read") return;
   await insertEventRow(tx.db, {
-    organization_id: change.organizationId,
-    sequence: counter.sequence,
+    organization_id: organizationId,
+    sequence: link.sequence,
     at: tx.now,
     kind: change.kind,
     resource_type: change.type,
     resource_id: change.id,
   });
+}
+
+async function nextLink(db: Kysely<Schema>, organizationId: string | null): Promise<Link> {
+  const [link] =
+    organizationId === null
+      ? await nextOfInstallation(db, {})
+      : await nextOfOrganization(db, { id: organizationId });
+  if (!link) throw new Error(`a change names an organization that does not exist: ${organizationId}`);
+  return link;
 }

@@ -19,10 +19,12 @@ export const SYSTEM: Actor = { id: "system", principal: 0 };
 
 /** One changed resource, as the audit log and the event feed tell it. */
 export interface Change {
-  readonly organizationId: string;
+  /** Null for what concerns the installation: it has a chain of its own and no events. */
+  readonly organizationId: string | null;
   readonly type: ResourceType;
   readonly id: string;
-  readonly kind: "created" | "updated" | "deleted";
+  /** A read is recorded only where the contract says so: of a credential. It leaves no event. */
+  readonly kind: "created" | "updated" | "deleted" | "read";
   /** The resource's body before and after; absent where there was none. */
   readonly before?: string;
   readonly after?: string;
@@ -30,6 +32,12 @@ export interface Change {
 }
 
 export type ResourceType =
+  | "account"
+  | "host_token"
+  | "organization_policies"
+  | "security_policy"
+  | "service_account"
+  | "subscription"
   | "organization"
   | "member"
   | "token"

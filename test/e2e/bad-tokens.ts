@@ -1,8 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { v7 } from "uuid";
-import { keyFileOf } from "../../src/config.ts";
-import { keysFrom, loadKeys } from "../../src/keys.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { openData } from "../../src/commands/open-data.ts";
+import { keysFrom } from "../../src/keys.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { insertToken } from "../../src/store/token.ts";
 import { type Answer, post } from "../harness/call.ts";
@@ -49,8 +47,8 @@ async function revokedToken(server: TestServer): Promise<string> {
 async function expiredToken(server: TestServer): Promise<string> {
   const { subject, organizationId } = await called(server, "IdentityService/GetAuthenticatedIdentity", {});
   const { dataDir } = server;
-  const { value, hash, keyId } = loadKeys(keyFileOf({ dataDir, keyFile: "" })).mintToken("personal");
-  const store = openStore({ dataDir, now: Date.now, newId: v7 });
+  const { store, keys } = await openData({ dataDir, keyFile: "" });
+  const { value, hash, keyId } = keys.mintToken("personal");
   try {
     await store.write(OPERATOR, "test", (tx) =>
       insertToken(

@@ -1,16 +1,13 @@
-import { v7 } from "uuid";
-import { keyFileOf } from "../../src/config.ts";
-import { loadKeys } from "../../src/keys.ts";
+import { openData } from "../../src/commands/open-data.ts";
 import { foundOrganization } from "../../src/services/found-organization.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
 import type { TestServer } from "./server.ts";
 
 /** Makes another organization beside a running server, as an operator would; its administrator's token. */
 export async function addOrganization(server: Pick<TestServer, "dataDir">, name: string) {
   const { dataDir } = server;
-  const store = openStore({ dataDir, now: Date.now, newId: v7 });
+  const { store, keys } = await openData({ dataDir, keyFile: "" });
   try {
-    return await foundOrganization(store, loadKeys(keyFileOf({ dataDir, keyFile: "" })), {
+    return await foundOrganization(store, keys, {
       operation: "test",
       organizationName: name,
       accountName: `Administrator of ${name}`,

@@ -5,6 +5,7 @@ import { lockFolder } from "../../src/store/sqlite/lock.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
+import { AUDIT } from "./audit-seal.ts";
 
 afterAll(async () => {
   await endNodes();
@@ -108,7 +109,7 @@ describe("the lock of a data folder", () => {
   test("does not keep commands of the command line from the database", async () => {
     const folder = temporaryFolder();
     const lock = lockFolder(folder);
-    const store = openStore({ dataDir: folder, now: () => 0, newId: () => "" });
+    const store = openStore({ dataDir: folder, now: () => 0, newId: () => "", audit: AUDIT });
     expect(await store.reader.selectFrom("organization").selectAll().execute()).toEqual([]);
     await store.close();
     lock?.release();

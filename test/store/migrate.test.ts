@@ -7,6 +7,7 @@ import { MIGRATIONS, type Migration, migrate } from "../../src/store/sqlite/migr
 import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
+import { AUDIT } from "./audit-seal.ts";
 
 afterAll(async () => {
   await endNodes();
@@ -166,7 +167,7 @@ describe("a file of a newer release", () => {
   test("is refused by the store, which then does not keep it open", async () => {
     const file = newer();
     const dataDir = join(file, "..");
-    expect(() => openStore({ dataDir, now: () => 0, newId: () => "" })).toThrow(
+    expect(() => openStore({ dataDir, now: () => 0, newId: () => "", audit: AUDIT })).toThrow(
       "start the release that wrote it",
     );
     // The last connection that closes takes the log with it.

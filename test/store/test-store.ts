@@ -34,8 +34,8 @@ export function openTestStore() {
     made += 1;
     return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${made.toString(16).padStart(12, "0")}`;
   };
-  const store = openStore({ dataDir, now: () => clock.now, newId });
   const keys = keysFrom(new Uint8Array(32).fill(7));
+  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit });
   const deps: ServiceDependencies = {
     store,
     keys,

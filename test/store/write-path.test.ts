@@ -16,6 +16,7 @@ import {
 } from "../../src/store/store.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
+import { AUDIT } from "./audit-seal.ts";
 
 const ONE = "0192d3c0-0000-7000-8000-000000000001";
 const TWO = "0192d3c0-0000-7000-8000-000000000002";
@@ -25,7 +26,7 @@ let dataDir: string;
 let store: Store;
 let now = 0;
 
-const open = (grouping = true) => openStore({ dataDir, now: () => now, newId: v7, grouping });
+const open = (grouping = true) => openStore({ dataDir, now: () => now, newId: v7, grouping, audit: AUDIT });
 
 beforeEach(async () => {
   dataDir = temporaryFolder();

@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { AuditSeal } from "../record.ts";
 import {
   type Actor,
   NOTABLE_COLUMNS,
@@ -18,6 +19,8 @@ export interface StoreOptions {
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
   readonly newId: () => string;
+  /** Makes the hashes of audit rows. */
+  readonly audit: AuditSeal;
   /** False gives each write a commit of its own. Default true. */
   readonly grouping?: boolean;
 }

@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import { insertRecord } from "../record.ts";
+import { type AuditSeal, insertRecord } from "../record.ts";
 import type { Schema } from "../schema.ts";
 import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -13,6 +13,7 @@ const QUEUE_LIMIT = 10_000;
 export interface WriterOptions {
   readonly now: () => number;
   readonly newId: () => string;
+  readonly audit: AuditSeal;
   /** False gives each write a commit of its own; bench/ compares the two. */
   readonly grouping: boolean;
 }
@@ -56,7 +57,7 @@ export class Writer {
         record: (change) => void changes.push(change),
       };
       const result = await fn(tx);
-      for (const change of changes) await insertRecord(tx, actor, operation, change);
+      for (const change of changes) await insertRecord(tx, this.#options.audit, actor, operation, change);
       return result;
     }, signal);
   }
