@@ -1,5 +1,6 @@
 import process from "node:process";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { verifyAudit } from "./commands/audit.ts";
 import { StartError } from "./commands/open-data.ts";
 import { serve } from "./commands/serve.ts";
 import { createToken } from "./commands/token.ts";
@@ -43,6 +44,12 @@ async function runTokenCreate(
   process.stdout.write(
     `${await createToken(config, { ...(user && { user }), description, days, readOnly })}\n`,
   );
+}
+
+async function runAuditVerify(flags: Flags): Promise<void> {
+  const { holds, text } = await verifyAudit(readConfig(flags, process.env));
+  process.stdout.write(text);
+  process.exitCode = holds ? 0 : 1;
 }
 
 function days(text: string): number {
@@ -96,6 +103,18 @@ withSettings(
     .option("--days <number>", "how long it is valid, 1 to 90 days", days, 30)
     .option("--read-only", "may call only operations that change nothing", false)
     .action(runTokenCreate),
+  ["dataDir", "keyFile"],
+);
+
+withSettings(
+  program
+    .command("audit")
+    .description("the record of who did what")
+    .command("verify")
+    .description(
+      "follow the audit chains of a data folder, or of a copy of one, and say where one breaks; exit code 1 when one does",
+    )
+    .action((flags: Flags) => runAuditVerify(flags)),
   ["dataDir", "keyFile"],
 );
 

@@ -16,7 +16,10 @@ export async function findAccountByEmail(
   return row;
 }
 
-/** Makes an account. What is recorded is its membership: the account itself is in no organization's history. */
+/**
+ * Makes an account. It stands above organizations, so the installation's chain
+ * records it; the organization's records its membership.
+ */
 export async function insertAccount(
   tx: WriteTransaction,
   { id, name, email }: Pick<AccountTable, "id" | "name" | "email">,
@@ -25,4 +28,11 @@ export async function insertAccount(
     .insertInto("account")
     .values({ id, name, email, created_at: tx.now, updated_at: tx.now, blocked_at: null })
     .execute();
+  tx.record({
+    organizationId: null,
+    type: "account",
+    id,
+    kind: "created",
+    after: JSON.stringify({ name, email }),
+  });
 }

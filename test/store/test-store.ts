@@ -45,6 +45,7 @@ export function openTestStore() {
   };
   return {
     store,
+    dataDir,
     keys,
     deps,
     clock,

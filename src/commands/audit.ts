@@ -1,0 +1,61 @@
+import { existsSync } from "node:fs";
+import { type Config, keyFileOf } from "../config.ts";
+import type { ChainReport } from "../domain/audit-verification.ts";
+import { type Keys, loadKeys } from "../keys.ts";
+import { verifyChains } from "../store/audit-chain.ts";
+import { openReadOnly, type ReadOnlyStore } from "../store/sqlite/open-read-only.ts";
+import { StartError } from "./open-data.ts";
+
+/** What `chartroom audit verify` found. */
+export interface Verdict {
+  readonly holds: boolean;
+  /** A line for each chain and one for the whole, for the person at the terminal. */
+  readonly text: string;
+}
+
+/**
+ * Verifies the audit chains of a data folder or of a copy of one. No server is
+ * needed, and no row is changed.
+ *
+ * @throws StartError when the folder or the key file cannot be read
+ */
+export async function verifyAudit(config: Pick<Config, "dataDir" | "keyFile">): Promise<Verdict> {
+  const keys = presentKeys(config);
+  const store = readable(config.dataDir);
+  try {
+    const chains = await verifyChains(store.reader, (keyId, bytes) =>
+      keys.ids.includes(keyId) ? keys.auditMac(keyId, bytes) : undefined,
+    );
+    const broken = chains.filter(({ broken }) => broken).length;
+    const sum = broken === 0 ? "every chain holds" : `${broken} of ${chains.length} chains are broken`;
+    return { holds: broken === 0, text: `${[...chains.map(lineOf), sum].join("\n")}\n` };
+  } finally {
+    store.close();
+  }
+}
+
+function lineOf({ organizationId, rows, holding, unhashed, hash, broken }: ChainReport): string {
+  const chain = organizationId === null ? "installation" : `organization ${organizationId}`;
+  const parts = [`${chain}: ${rows} rows, ${holding} hold`];
+  if (unhashed > 0) parts.push(`${unhashed} of them from the first release, without a hash`);
+  if (broken) parts.push(`breaks at row ${broken.sequence}: ${broken.problem}`);
+  else if (hash) parts.push(`last hash ${Buffer.from(hash).toString("hex")}`);
+  return parts.join("; ");
+}
+
+/** A key file that is absent must not be made here: a new key verifies nothing. */
+function presentKeys(config: Pick<Config, "dataDir" | "keyFile">): Keys {
+  const file = keyFileOf(config);
+  if (!existsSync(file)) {
+    throw new StartError(`there is no key file ${file}: name the one of the server with --key-file`);
+  }
+  return loadKeys(file);
+}
+
+function readable(dataDir: string): ReadOnlyStore {
+  try {
+    return openReadOnly(dataDir);
+  } catch (error) {
+    throw new StartError((error as Error).message);
+  }
+}

@@ -1,0 +1,126 @@
+import { type AuditFacts, auditBytes } from "./audit-chain.ts";
+
+/** An audit row as it is stored; rows of the first release carry no hash. */
+export interface StoredAuditRow extends Omit<AuditFacts, "key_id"> {
+  readonly key_id: string | null;
+  readonly previous_hash: Uint8Array | null;
+  readonly hash: Uint8Array | null;
+}
+
+/** What the owner of a chain says about its newest row. */
+export interface ChainHead {
+  readonly sequence: number;
+  readonly chain_hash: Uint8Array | null;
+}
+
+/** What was found in one chain. */
+export interface ChainReport {
+  /** Null for the chain of the installation. */
+  readonly organizationId: string | null;
+  /** Rows that are there. */
+  readonly rows: number;
+  /** Rows before the break; all of them without one. */
+  readonly holding: number;
+  /** Of those, the rows of the first release, which no hash vouches for. */
+  readonly unhashed: number;
+  /** Hash of the last row that holds; null when none has one. */
+  readonly hash: Uint8Array | null;
+  /** The first place where the chain does not hold. */
+  readonly broken?: ChainBreak;
+}
+
+export interface ChainBreak {
+  /** Number of the row that is wrong or missing. */
+  readonly sequence: number;
+  /** What differs, as the end of a sentence about that row. */
+  readonly problem: string;
+}
+
+/** The hash of an audit row; undefined when the secret of that id is not at hand. */
+export type AuditMac = (keyId: string, bytes: Uint8Array) => Uint8Array | undefined;
+
+/**
+ * Follows one chain from its first row. Rows are told in ascending order; the
+ * head, which is kept apart from the rows, tells a tail that was cut.
+ */
+export function chainVerifier(organizationId: string | null, mac: AuditMac) {
+  let rows = 0;
+  let holding = 0;
+  let unhashed = 0;
+  let sequence = 0;
+  let previous: Uint8Array | null = null;
+  let broken: ChainBreak | undefined;
+  return {
+    add(row: StoredAuditRow): void {
+      rows += 1;
+      if (broken) return;
+      broken = outOfPlace(row, sequence + 1) ?? unvouched(row, previous, mac);
+      if (broken) return;
+      holding += 1;
+      sequence = row.sequence;
+      previous = row.hash;
+      if (row.hash === null) unhashed += 1;
+    },
+    /** @param head undefined when the organization itself is gone */
+    end(head: ChainHead | undefined): ChainReport {
+      broken ??= beyond({ sequence, hash: previous }, head);
+      return { organizationId, rows, holding, unhashed, hash: previous, ...(broken && { broken }) };
+    },
+  };
+}
+
+function outOfPlace({ sequence }: StoredAuditRow, expected: number): ChainBreak | undefined {
+  if (sequence === expected) return undefined;
+  if (sequence < expected) return { sequence, problem: "its number appears twice" };
+  const last = sequence - 1;
+  const problem = last === expected ? "it is missing" : `the rows from here to ${last} are missing`;
+  return { sequence: expected, problem };
+}
+
+function unvouched(row: StoredAuditRow, previous: Uint8Array | null, mac: AuditMac): ChainBreak | undefined {
+  const { sequence, key_id, hash } = row;
+  if (hash === null || key_id === null) {
+    const isFirstRelease = hash === null && key_id === null && row.previous_hash === null;
+    if (isFirstRelease && previous === null) return undefined;
+    return { sequence, problem: "it carries no hash, although the rows before it or parts of it do" };
+  }
+  if (!equal(row.previous_hash, previous)) {
+    return { sequence, problem: "the hash of the row before it is not the one that it names" };
+  }
+  const expected = mac(key_id, auditBytes({ ...row, key_id }, previous));
+  if (!expected)
+    return { sequence, problem: `it was made with the key ${key_id}, which is not in the key file` };
+  if (!equal(hash, expected)) return { sequence, problem: "what it says is not what its hash was made over" };
+  return undefined;
+}
+
+function beyond(
+  last: { sequence: number; hash: Uint8Array | null },
+  head: ChainHead | undefined,
+): ChainBreak | undefined {
+  const next = last.sequence + 1;
+  if (!head)
+    return { sequence: next, problem: "the chain belongs to no organization, so its end is unknown" };
+  if (head.sequence > last.sequence) {
+    const problem =
+      head.sequence === next
+        ? "it is missing at the end of the chain"
+        : `the rows from here to ${head.sequence} are missing at the end of the chain`;
+    return { sequence: next, problem };
+  }
+  if (head.sequence < last.sequence) {
+    return {
+      sequence: last.sequence,
+      problem: `the head of the chain names ${head.sequence} as the last row`,
+    };
+  }
+  if (!equal(head.chain_hash, last.hash)) {
+    return { sequence: last.sequence, problem: "its hash is not the one that the head of the chain names" };
+  }
+  return undefined;
+}
+
+function equal(one: Uint8Array | null, other: Uint8Array | null): boolean {
+  if (one === null || other === null) return one === other;
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}

@@ -1,0 +1,49 @@
+import type { Kysely } from "kysely";
+import {
+  type AuditMac,
+  type ChainHead,
+  type ChainReport,
+  chainVerifier,
+  type StoredAuditRow,
+} from "../domain/audit-verification.ts";
+import type { Schema } from "./schema.ts";
+
+/**
+ * Follows every chain from its first row to the head that its owner names: the
+ * installation's first, then those of the organizations. `db` must show one
+ * state throughout. It answers for the installation, so it takes no scope.
+ */
+export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<ChainReport[]> {
+  const heads = await findHeads(db);
+  const verifiers = new Map([...heads.keys()].map((id) => [id, chainVerifier(id, mac)]));
+  for await (const row of auditRows(db)) {
+    let verifier = verifiers.get(row.organization_id);
+    if (!verifier) {
+      verifier = chainVerifier(row.organization_id, mac);
+      verifiers.set(row.organization_id, verifier);
+    }
+    verifier.add(row);
+  }
+  return [...verifiers].map(([id, verifier]) => verifier.end(heads.get(id)));
+}
+
+async function findHeads(db: Kysely<Schema>): Promise<Map<string | null, ChainHead>> {
+  const installation = await db
+    .selectFrom("installation")
+    .select(["sequence", "chain_hash"])
+    .executeTakeFirst();
+  const organizations = await db
+    .selectFrom("organization")
+    .select(["id", "sequence", "chain_hash"])
+    .orderBy("id")
+    .execute();
+  const heads = new Map<string | null, ChainHead>();
+  if (installation) heads.set(null, installation);
+  for (const { id, ...head } of organizations) heads.set(id, head);
+  return heads;
+}
+
+/** Row by row, so that a long trail needs little memory. */
+function auditRows(db: Kysely<Schema>): AsyncIterable<StoredAuditRow> {
+  return db.selectFrom("audit_log").selectAll().orderBy("organization_id").orderBy("sequence").stream();
+}

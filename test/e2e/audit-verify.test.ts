@@ -1,0 +1,76 @@
+import { copyFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { post } from "../harness/call.ts";
+import { addOrganization } from "../harness/organization.ts";
+import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+
+let server: TestServer;
+let organization: string;
+beforeAll(async () => {
+  server = await startServer();
+  organization = (await addOrganization(server, "Second")).organizationId;
+  for (let made = 0; made < 3; made++) await post(server, "RunnerService/CreateRunner", { name: `r${made}` });
+  await server.stop();
+});
+afterAll(stopAll);
+
+/** A copy of the database alone, in a folder without a key. */
+function copied(): string {
+  const folder = temporaryFolder();
+  copyFileSync(join(server.dataDir, "chartroom.db"), join(folder, "chartroom.db"));
+  return folder;
+}
+
+const verify = (folder: string) =>
+  runCommand(["audit", "verify", "--data-dir", folder, "--key-file", join(server.dataDir, "key.json")]);
+
+describe("chartroom audit verify", () => {
+  test("says of a copy that every chain holds, with the hash to keep", async () => {
+    const { code, stdout, stderr } = await verify(copied());
+    expect([code, stderr]).toEqual([0, ""]);
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines).toHaveLength(4);
+    expect(lines[0]).toMatch(/^installation: 2 rows, 2 hold; last hash [0-9a-f]{64}$/);
+    for (const line of lines.slice(1, 3)) {
+      expect(line).toMatch(/^organization [0-9a-f-]{36}: (\d+) rows, \1 hold; last hash [0-9a-f]{64}$/);
+    }
+    expect(lines[3]).toBe("every chain holds");
+  });
+
+  test("names the chain and the row where a copy breaks, and ends with 1", async () => {
+    const folder = copied();
+    const raw = new Database(join(folder, "chartroom.db"));
+    raw.exec("drop trigger audit_log_is_not_updated");
+    raw
+      .prepare("update audit_log set actor_id = 'somebody' where organization_id = ? and sequence = 2")
+      .run(organization);
+    raw.close();
+    const { code, stdout } = await verify(folder);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(
+      new RegExp(
+        `^organization ${organization}: \\d+ rows, 1 hold; breaks at row 2: what it says is not what its hash was made over$`,
+        "m",
+      ),
+    );
+    expect(stdout).toMatch(/1 of 3 chains are broken\n$/);
+  });
+
+  test("asks for the key file instead of making one", async () => {
+    const folder = copied();
+    const { code, stderr } = await runCommand(["audit", "verify", "--data-dir", folder]);
+    expect([code, stderr]).toEqual([
+      1,
+      `chartroom: there is no key file ${join(folder, "key.json")}: name the one of the server with --key-file\n`,
+    ]);
+    expect(existsSync(join(folder, "key.json"))).toBe(false);
+  });
+
+  test("says when a folder holds no database", async () => {
+    const folder = temporaryFolder();
+    const { code, stderr } = await verify(folder);
+    expect([code, stderr]).toEqual([1, `chartroom: the folder ${folder} holds no chartroom.db\n`]);
+  });
+});
