@@ -45,6 +45,8 @@ export interface Keys {
     | undefined;
   /** Authenticates a page token. */
   pageMac(bytes: Uint8Array): Uint8Array;
+  /** Hashes of a request that may be repeated, under each secret, newest first. */
+  requestMacs(bytes: Uint8Array): readonly Uint8Array[];
   /** Makes the hashes of new audit rows, with the newest secret. */
   readonly audit: { readonly keyId: string; mac(bytes: Uint8Array): Uint8Array };
   /** The hash of an audit row of any time. @throws when its secret is not in the file */
@@ -69,6 +71,7 @@ interface Ring {
   readonly id: string;
   readonly token: Buffer;
   readonly page: Buffer;
+  readonly request: Buffer;
   readonly audit: Buffer;
   readonly seal: Buffer;
 }
@@ -109,6 +112,7 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
       return undefined;
     },
     pageMac: (bytes) => createHmac("sha256", newest.page).update(bytes).digest(),
+    requestMacs: (bytes) => rings.map(({ request }) => createHmac("sha256", request).update(bytes).digest()),
     audit: { keyId: newest.id, mac: (bytes) => auditHash(newest, bytes) },
     auditMac: (keyId, bytes) => auditHash(ringOf(keyId), bytes),
     seal: (value, place) => ({ keyId: newest.id, sealed: sealWith(newest.seal, value, place) }),
@@ -122,6 +126,7 @@ function deriveRing(secret: Uint8Array): Ring {
     id: derive("key id").toString("hex").slice(0, 16),
     token: derive("token hash"),
     page: derive("page token"),
+    request: derive("repeatable request"),
     audit: derive("audit chain"),
     seal: derive("sealed value"),
   };

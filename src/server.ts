@@ -11,6 +11,7 @@ import { pageTokens } from "./domain/page.ts";
 import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createListener } from "./http/listener.ts";
+import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { startJobs } from "./jobs/ticker.ts";
@@ -21,6 +22,7 @@ import { checkRequests, createCheck } from "./rpc/check.ts";
 import type { ReportFault } from "./rpc/error.ts";
 import { faults } from "./rpc/faults.ts";
 import { createGate } from "./rpc/gate.ts";
+import { idempotencyKeys } from "./rpc/idempotency-key.ts";
 import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
 import { createRoutes, type Implementation, type Implementations } from "./rpc/routes.ts";
 import type { ServiceDependencies } from "./services/dependencies.ts";
@@ -34,6 +36,9 @@ import type { Store } from "./store/store.ts";
 
 /** Accepted requests get this long to finish when the server is told to stop. */
 const DRAIN_MS = 10_000;
+
+/** How often kept answers that are too old are removed; until then they are ignored. */
+const ANSWER_EXPIRY_MS = 600_000;
 
 export interface ServerDependencies {
   readonly store: Store;
@@ -65,8 +70,9 @@ export function build(config: Config, deps: ServerDependencies): Server {
       check,
       countLimit: config.countLimit,
     }),
-    // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged.
-    interceptors: [faults(report), lowerCaseIds, checkRequests(check)],
+    // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged;
+    // innermost what a repetition is told by, which must see every request in its last form.
+    interceptors: [faults(report), lowerCaseIds, checkRequests(check), idempotencyKeys(keys.requestMacs)],
     readiness,
     allowUnknownFields: config.allowUnknownFields,
   });
@@ -110,6 +116,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
             everyMs: config.removalInterval * 1000,
             run: () => removeExpiredTokens(store, deps.now()),
           },
+          { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,
       );

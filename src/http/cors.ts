@@ -5,7 +5,12 @@ import type { HttpRequest, HttpResponse } from "./listener.ts";
 const PREFLIGHT_SECONDS = 7_200;
 
 const ALLOWED_HEADERS = [...cors.allowedHeaders, "Authorization", "Idempotency-Key"].join(", ");
-const EXPOSED_HEADERS = [...cors.exposedHeaders, "X-Request-Id"].join(", ");
+const EXPOSED_HEADERS = [
+  ...cors.exposedHeaders,
+  "X-Request-Id",
+  "Idempotency-Replayed",
+  "Idempotency-Secret-Omitted",
+].join(", ");
 
 /**
  * Lets pages of the named origins call the server. Returns true when the

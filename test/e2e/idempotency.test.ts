@@ -1,0 +1,239 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { openData } from "../../src/commands/open-data.ts";
+import { post, reasonOf, repository } from "../harness/call.ts";
+import { addOrganization } from "../harness/organization.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { everyOperation } from "./every-operation.ts";
+import { makeWorld } from "./world.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(stopAll);
+
+const keyed = (key: string) => ({ "idempotency-key": key });
+const createProject = (name: string, key: string, token = server.token) =>
+  post(server, "ProjectService/CreateProject", project(name), token, keyed(key));
+const project = (name: string) => ({
+  name,
+  initializer: repository("https://git.example.org/team/ship.git"),
+});
+
+async function projectsNamed(name: string, to: Pick<TestServer, "url" | "token"> = server): Promise<number> {
+  const { body } = await post(to as TestServer, "ProjectService/ListProjects", {
+    filter: { search: name },
+    count: { include: true },
+  });
+  return body.count.value;
+}
+
+const writers = everyOperation().filter(
+  ([, { built, method }]) => built && method.idempotency !== Idempotency.NO_SIDE_EFFECTS,
+);
+
+describe.each(writers)("%s, repeated with its key", (name, operation) => {
+  test("answers the first answer again, and does nothing", async () => {
+    const { token } = await addOrganization(server, `Idempotency of ${name}`);
+    const request = operation.request(await makeWorld({ url: server.url, token }));
+    const call = () => post(server, name, request, token, keyed("once"));
+    const first = await call();
+    const second = await call();
+    expect([first.status, second.status]).toEqual([200, 200]);
+    expect(first.header.get("idempotency-replayed")).toBe(null);
+    expect(second.header.get("idempotency-replayed")).toBe("true");
+    const omitted = second.header.get("idempotency-secret-omitted");
+    if (JSON.stringify(first.body).includes('"cr_')) {
+      expect(omitted).toBe("true");
+      expect(JSON.stringify(second.body)).not.toContain("cr_");
+      expect(second.body).toEqual(
+        JSON.parse(JSON.stringify(first.body, (_, value) => (/^cr_/.test(String(value)) ? "" : value))),
+      );
+    } else {
+      expect(omitted).toBe(null);
+      expect(second.body).toEqual(first.body);
+    }
+  });
+});
+
+describe("an idempotency key", () => {
+  test("with another request is refused as used", async () => {
+    await createProject("reused", "a");
+    const answer = await createProject("another", "a");
+    expect([answer.status, answer.body.code, reasonOf(answer)]).toEqual([
+      409,
+      "already_exists",
+      "IDEMPOTENCY_KEY_REUSED",
+    ]);
+    expect(await projectsNamed("another")).toBe(0);
+  });
+
+  test("belongs to one caller and one operation", async () => {
+    const { token } = await addOrganization(server, "Another caller");
+    const first = await createProject("scoped", "b");
+    const foreign = await createProject("scoped", "b", token);
+    expect([foreign.status, foreign.header.get("idempotency-replayed")]).toEqual([200, null]);
+    expect(foreign.body.project.id).not.toBe(first.body.project.id);
+    const runner = await post(
+      server,
+      "RunnerService/CreateRunner",
+      { name: "scoped" },
+      server.token,
+      keyed("b"),
+    );
+    expect([runner.status, runner.header.get("idempotency-replayed")]).toEqual([200, null]);
+  });
+
+  test("knows a request in every form that it can take", async () => {
+    const asJson = await post(
+      server,
+      "RunnerService/CreateRunner",
+      '{"name":"forms","kind":"RUNNER_KIND_REMOTE"}',
+      server.token,
+      keyed("c"),
+    );
+    const asOtherJson = await post(
+      server,
+      "RunnerService/CreateRunner",
+      '{ "kind": 2, "name": "forms" }',
+      server.token,
+      keyed("c"),
+    );
+    expect(asOtherJson.header.get("idempotency-replayed")).toBe("true");
+    const request = create(RunnerService.method.createRunner.input, { name: "forms", kind: 2 });
+    const binary = await fetch(`${server.url}/api/service.v1.RunnerService/CreateRunner`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/proto",
+        authorization: `Bearer ${server.token}`,
+        ...keyed("c"),
+      },
+      body: toBinary(RunnerService.method.createRunner.input, request) as BodyInit,
+    });
+    expect([binary.status, binary.headers.get("idempotency-replayed")]).toEqual([200, "true"]);
+    const client = createClient(RunnerService, createGrpcTransport({ baseUrl: server.url }));
+    let replayed: string | null = null;
+    const { runner } = await client.createRunner(request, {
+      headers: { authorization: `Bearer ${server.token}`, ...keyed("c") },
+      onHeader: (headers) => {
+        replayed = headers.get("idempotency-replayed");
+      },
+    });
+    expect([replayed, runner?.runnerId]).toEqual(["true", asJson.body.runner.runnerId]);
+  });
+
+  test("keeps nothing of a failure", async () => {
+    const failing = () =>
+      post(server, "ProjectService/CreateProject", { name: "" }, server.token, keyed("d"));
+    expect((await failing()).status).toBe(400);
+    expect((await failing()).header.get("idempotency-replayed")).toBe(null);
+    expect((await createProject("after the failure", "d")).status).toBe(200);
+  });
+
+  test.each([
+    ["empty", ""],
+    ["of 256 characters", "k".repeat(256)],
+    ["with a blank", "a b"],
+    ["with what is no ASCII", "\u00e9"],
+  ])("%s is refused", async (_, key) => {
+    const answer = await createProject("refused", key);
+    expect([answer.status, reasonOf(answer)]).toEqual([400, "VALUE_UNUSABLE"]);
+  });
+
+  test("of 255 characters is taken, and reads ignore any", async () => {
+    expect((await createProject("longest", "k".repeat(255))).status).toBe(200);
+    const read = await post(server, "ProjectService/ListProjects", {}, server.token, keyed("a b"));
+    expect([read.status, read.header.get("idempotency-replayed")]).toEqual([200, null]);
+  });
+
+  test("makes one effect of 100 parallel copies", async () => {
+    const answers = await Promise.all(Array.from({ length: 100 }, () => createProject("parallel", "e")));
+    expect(new Set(answers.map(({ body }) => body.project.id)).size).toBe(1);
+    expect(answers.filter(({ header }) => header.get("idempotency-replayed") === null)).toHaveLength(1);
+    expect(await projectsNamed("parallel")).toBe(1);
+  });
+
+  test("leaves one audit row and one event, however often it is repeated", async () => {
+    const { body } = await createProject("audited", "f");
+    await createProject("audited", "f");
+    const { store } = await openData({ dataDir: server.dataDir, keyFile: "" });
+    try {
+      const rows = await store.reader
+        .selectFrom("audit_log")
+        .select("operation")
+        .where("subject_id", "=", body.project.id)
+        .execute();
+      expect(rows).toEqual([{ operation: "service.v1.ProjectService/CreateProject" }]);
+    } finally {
+      await store.close();
+    }
+  });
+
+  test("is forgotten after 24 hours", async () => {
+    const first = await createProject("old", "g");
+    const { store } = await openData({ dataDir: server.dataDir, keyFile: "" });
+    try {
+      await store.write({ id: "test", principal: 0 }, "test", async (tx) => {
+        await tx.db
+          .updateTable("idempotency")
+          .set({ created_at: tx.now - 24 * 3600 * 1000 })
+          .where("key", "=", "g")
+          .execute();
+      });
+    } finally {
+      await store.close();
+    }
+    const second = await createProject("old", "g");
+    expect([second.status, second.header.get("idempotency-replayed")]).toEqual([200, null]);
+    expect(second.body.project.id).not.toBe(first.body.project.id);
+  });
+});
+
+describe("a server that is killed", () => {
+  test("between commit and answer gives the kept answer after its restart", async () => {
+    let unanswered = 0;
+    for (let round = 0; unanswered === 0 && round < 10; round++) unanswered += await killedRound(round);
+    expect(unanswered).toBeGreaterThan(0);
+  });
+
+  /** How many requests were done but not answered when the server was killed. */
+  async function killedRound(round: number): Promise<number> {
+    const killed = await startServer();
+    const { token } = killed;
+    const names = Array.from({ length: 60 }, (_, index) => `killed-${round}-${index}`);
+    const send = (to: TestServer, name: string) =>
+      post(to, "ProjectService/CreateProject", project(name), token, keyed(name));
+    const pending = names.map((name) => send(killed, name));
+    const settled = Promise.allSettled(pending);
+    await Promise.any(pending);
+    await killed.kill();
+    const answered = new Map(
+      (await settled).flatMap((result, index) =>
+        result.status === "fulfilled" ? [[names[index], result.value.body.project.id] as const] : [],
+      ),
+    );
+    const restarted = await startServer({ dataDir: killed.dataDir });
+    let done = 0;
+    for (const name of names) {
+      const { status, header, body } = await send(restarted, name);
+      expect(status).toBe(200);
+      const isReplay = header.get("idempotency-replayed") === "true";
+      if (answered.has(name)) expect([isReplay, body.project.id]).toEqual([true, answered.get(name)]);
+      else if (isReplay) done += 1;
+    }
+    const { body } = await post(
+      restarted,
+      "ProjectService/ListProjects",
+      { filter: { search: `killed-${round}-` }, count: { include: true } },
+      token,
+    );
+    expect(body.count.value).toBe(names.length);
+    await restarted.stop();
+    return done;
+  }
+});
