@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { v7 } from "uuid";
+import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
+import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
 import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
@@ -19,15 +21,19 @@ import { removeExpiredTokens } from "./jobs/token-expiry.ts";
 import type { Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { checkRequests, createCheck } from "./rpc/check.ts";
+import { cutOffStreams } from "./rpc/cut-off-streams.ts";
 import type { ReportFault } from "./rpc/error.ts";
 import { faults } from "./rpc/faults.ts";
-import { createGate } from "./rpc/gate.ts";
+import { createGate, createStanding } from "./rpc/gate.ts";
 import { idempotencyKeys } from "./rpc/idempotency-key.ts";
 import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
 import { createRoutes, type Implementation, type Implementations } from "./rpc/routes.ts";
+import { AccountService } from "./services/account-service.ts";
+import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
 import type { ServiceDependencies } from "./services/dependencies.ts";
 import { EnvironmentService } from "./services/environment-service.ts";
 import { IdentityService } from "./services/identity-service.ts";
+import { OrganizationService } from "./services/organization-service.ts";
 import { ProjectService } from "./services/project-service.ts";
 import { RunnerConfigurationService } from "./services/runner-configuration-service.ts";
 import { RunnerService } from "./services/runner-service.ts";
@@ -62,6 +68,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
   const readiness = { isReady: () => !draining.signal.aborted, draining: draining.signal };
   const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
   const check = createCheck();
+  const accountSignals = createAccountSignals(createStanding({ store, now: deps.now }));
   const routes = createRoutes({
     implementations: implementations({
       store,
@@ -69,10 +76,17 @@ export function build(config: Config, deps: ServerDependencies): Server {
       pageTokens: pageTokens(keys.pageMac),
       check,
       countLimit: config.countLimit,
+      accountSignals,
     }),
     // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged;
     // innermost what a repetition is told by, which must see every request in its last form.
-    interceptors: [faults(report), lowerCaseIds, checkRequests(check), idempotencyKeys(keys.requestMacs)],
+    interceptors: [
+      faults(report),
+      cutOffStreams(accountSignals),
+      lowerCaseIds,
+      checkRequests(check),
+      idempotencyKeys(keys.requestMacs),
+    ],
     readiness,
     allowUnknownFields: config.allowUnknownFields,
   });
@@ -116,6 +130,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
             everyMs: config.removalInterval * 1000,
             run: () => removeExpiredTokens(store, deps.now()),
           },
+          { name: "cut-off-streams", everyMs: CHECK_EVERY_MS, run: () => accountSignals.check() },
           { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,
@@ -132,8 +147,10 @@ export function build(config: Config, deps: ServerDependencies): Server {
 function implementations(deps: ServiceDependencies): Implementations {
   return new Map(
     [
+      [AccountContract, new AccountService(deps)] as const,
       [EnvironmentContract, new EnvironmentService(deps)] as const,
       [IdentityContract, new IdentityService()] as const,
+      [OrganizationContract, new OrganizationService(deps)] as const,
       [ProjectContract, new ProjectService(deps)] as const,
       [RunnerConfigurationContract, new RunnerConfigurationService(deps)] as const,
       [RunnerContract, new RunnerService(deps)] as const,

@@ -5,7 +5,7 @@ import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller, Role } from "../domain/caller.ts";
 import type { Keys } from "../keys.ts";
 import type { Store } from "../store/store.ts";
-import { type FoundToken, findTokenByHash } from "../store/token.ts";
+import { type FoundToken, findTokenByHash, findTokenById } from "../store/token.ts";
 import { answer } from "./error.ts";
 
 /** The last use of a token is written at most this often. */
@@ -47,24 +47,40 @@ export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Ga
     if (!token || token.kind === "exchange") return UNKNOWN;
     const found = await findUnderAnyKey(store, token.hashes);
     const at = now();
-    if (!found || found.kind !== token.kind || !holds(found, at)) return UNKNOWN;
-    if (found.blocked_at !== null) return { kind: "blocked" };
-    const acting = actingAs(found);
-    if (!acting) return UNKNOWN;
-    if (at - (found.last_used_at ?? 0) >= LAST_USED_EVERY_MS) {
+    if (!found || found.kind !== token.kind) return UNKNOWN;
+    const admission = admissionOf(found, at);
+    if (admission.kind === "known" && at - (found.last_used_at ?? 0) >= LAST_USED_EVERY_MS) {
       store.note("token", found.id, { last_used_at: at }).catch(onNoteFailure);
     }
-    return {
-      kind: "known",
-      caller: {
-        organizationId: found.organization_id,
-        subject: create(SubjectSchema, { id: found.subject_id, principal: acting.principal }),
-        role: acting.role,
-        accountId: found.account_id ?? "",
-        tokenId: found.id,
-        readOnly: found.read_only === 1,
-      },
-    };
+    return admission;
+  };
+}
+
+/** Judges an admitted caller anew: why it may not go on; undefined while it may. */
+export function createStanding({ store, now }: Pick<GateOptions, "store" | "now">) {
+  return async ({ tokenId, role }: Caller): Promise<ConnectError | undefined> => {
+    const found = await findTokenById(store.reader, tokenId);
+    const admission = found ? admissionOf(found, now()) : UNKNOWN;
+    if (admission.kind === "known" && admission.caller.role !== role) return roleChanged();
+    return rejection(admission);
+  };
+}
+
+function admissionOf(found: FoundToken, at: number): Admission {
+  if (!holds(found, at)) return UNKNOWN;
+  if (found.blocked_at !== null) return { kind: "blocked" };
+  const acting = actingAs(found);
+  if (!acting) return UNKNOWN;
+  return {
+    kind: "known",
+    caller: {
+      organizationId: found.organization_id,
+      subject: create(SubjectSchema, { id: found.subject_id, principal: acting.principal }),
+      role: acting.role,
+      accountId: found.account_id ?? "",
+      tokenId: found.id,
+      readOnly: found.read_only === 1,
+    },
   };
 }
 
@@ -83,11 +99,11 @@ function holds(token: FoundToken, at: number): boolean {
 }
 
 /** Undefined for a user who is a member no longer. */
-function actingAs({ kind, role }: FoundToken): { role: Role; principal: Principal } | undefined {
+function actingAs({ kind, role, left_at }: FoundToken): { role: Role; principal: Principal } | undefined {
   if (kind === "service_account") return { role: kind, principal: Principal.SERVICE_ACCOUNT };
   if (kind === "runner") return { role: kind, principal: Principal.RUNNER };
   if (kind === "environment") return { role: kind, principal: Principal.ENVIRONMENT };
-  if (role === null) return undefined;
+  if (role === null || left_at !== null) return undefined;
   return { role: role === ADMINISTRATOR ? "administrator" : "member", principal: Principal.USER };
 }
 
@@ -101,6 +117,14 @@ function accountBlocked(): ConnectError {
   return answer(
     ErrorReason.ACCOUNT_BLOCKED,
     "the account is blocked: ask an administrator of its organization",
+  );
+}
+
+function roleChanged(): ConnectError {
+  return answer(
+    ErrorReason.PERMISSION_DENIED,
+    "the caller's role has changed since the stream began: open it again",
+    { permission: "role" },
   );
 }
 

@@ -2,6 +2,7 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { PageTokens } from "../domain/page.ts";
 import type { Keys } from "../keys.ts";
 import type { Store } from "../store/store.ts";
+import type { AccountSignals } from "./account-signals.ts";
 
 /** What the service classes are built from. */
 export interface ServiceDependencies {
@@ -16,4 +17,6 @@ export interface ServiceDependencies {
   readonly check: <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
   /** Counts stop here; past it they say GREATER_THAN_OR_EQUAL. */
   readonly countLimit: number;
+  /** The open streams, to end those of callers that are cut off. */
+  readonly accountSignals: AccountSignals;
 }

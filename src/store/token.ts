@@ -19,13 +19,16 @@ export interface FoundToken {
   readonly blocked_at: number | null;
   /** Role of the member that it acts for; null for other principals. */
   readonly role: number | null;
+  /** Set once that member left its organization. */
+  readonly left_at: number | null;
   /** Until when the service account that it acts for holds; null for other principals. */
   readonly valid_until: number | null;
   /** 1 while that service account is suspended. */
   readonly suspended: number | null;
 }
 
-const selectToken = prepared<{ hash: Uint8Array }, FoundToken>((db, { hash }) =>
+/** Tokens with who they act for, of all organizations. */
+const foundTokens = (db: Kysely<Schema>) =>
   db
     .selectFrom("token")
     .leftJoin("environment", (join) =>
@@ -62,15 +65,28 @@ const selectToken = prepared<{ hash: Uint8Array }, FoundToken>((db, { hash }) =>
       "member.account_id",
       "account.blocked_at",
       "member.role",
+      "member.left_at",
       "service_account.valid_until",
       "service_account.suspended",
-    ])
-    .where("token.hash", "=", hash),
+    ]);
+
+const selectByHash = prepared<{ hash: Uint8Array }, FoundToken>((db, { hash }) =>
+  foundTokens(db).where("token.hash", "=", hash),
 );
 
 /** The one lookup of a request without a scope: it is what tells the scope. */
 export async function findTokenByHash(db: Kysely<Schema>, hash: Uint8Array): Promise<FoundToken | undefined> {
-  const [row] = await selectToken(db, { hash });
+  const [row] = await selectByHash(db, { hash });
+  return row;
+}
+
+const selectById = prepared<{ id: string }, FoundToken>((db, { id }) =>
+  foundTokens(db).where("token.id", "=", id),
+);
+
+/** A token as it is now, for what its holder still has open. Only for ids that the gate gave out. */
+export async function findTokenById(db: Kysely<Schema>, id: string): Promise<FoundToken | undefined> {
+  const [row] = await selectById(db, { id });
   return row;
 }
 

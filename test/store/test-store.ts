@@ -13,6 +13,7 @@ import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
 import { pageTokens } from "../../src/domain/page.ts";
 import { keysFrom } from "../../src/keys.ts";
+import { createAccountSignals } from "../../src/services/account-signals.ts";
 import { callerKey } from "../../src/services/call.ts";
 import type { ServiceDependencies } from "../../src/services/dependencies.ts";
 import { foundOrganization } from "../../src/services/found-organization.ts";
@@ -42,6 +43,7 @@ export function openTestStore() {
     pageTokens: pageTokens(keys.pageMac),
     check: () => undefined,
     countLimit: 1_000,
+    accountSignals: createAccountSignals(async () => undefined),
   };
   return {
     store,

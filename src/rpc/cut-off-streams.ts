@@ -1,0 +1,59 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { type AccountSignals, type AccountWatch, cutOffKey } from "../services/account-signals.ts";
+import { callerKey } from "../services/call.ts";
+
+/**
+ * Ends a stream as soon as its caller may not go on: the gate asks only once,
+ * when a call begins, and a stream may be open for days.
+ */
+export function cutOffStreams(signals: AccountSignals): Interceptor {
+  return (next) => async (req) => {
+    const caller = req.contextValues.get(callerKey);
+    if (!req.stream || !caller) return next(req);
+    const watch = signals.watch(caller);
+    // Covers streams whose answer nobody reads to its end.
+    req.signal.addEventListener("abort", watch.close, { once: true });
+    req.contextValues.set(cutOffKey, watch.signal);
+    try {
+      const res = await next(req);
+      if (res.stream) return { ...res, message: untilCutOff(res.message, watch) };
+      watch.close();
+      return res;
+    } catch (thrown) {
+      watch.close();
+      throw thrown;
+    }
+  };
+}
+
+async function* untilCutOff<T>(
+  messages: AsyncIterable<T>,
+  { signal, close }: AccountWatch,
+): AsyncIterable<T> {
+  const iterator = messages[Symbol.asyncIterator]();
+  let ended = false;
+  try {
+    for (;;) {
+      const step = await orAborted(iterator.next(), signal);
+      if (step.done) {
+        ended = true;
+        return;
+      }
+      yield step.value;
+    }
+  } finally {
+    close();
+    // Not awaited: an operation that waits for an event answers only when one comes.
+    if (!ended) iterator.return?.()?.catch(() => undefined);
+  }
+}
+
+/** A listener per step: racing every step against one lasting promise would keep them all in memory. */
+function orAborted<T>(step: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    step.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
