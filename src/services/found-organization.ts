@@ -38,13 +38,7 @@ export function foundOrganization(store: Store, keys: Keys, founding: Founding) 
     await insertOrganization(tx, { id: scope.organizationId, name: founding.organizationName });
     const accountId = await accountOf(tx, founding);
     const userId = tx.newId();
-    await insertMember(tx, scope, {
-      id: userId,
-      organization_id: scope.organizationId,
-      account_id: accountId,
-      role: ADMINISTRATOR,
-      created_at: tx.now,
-    });
+    await insertMember(tx, scope, { id: userId, account_id: accountId, role: ADMINISTRATOR });
     await insertRunner(tx, scope, newLocalConfiguration({ id: tx.newId(), now: tx.now }));
     const token = await createPersonalToken(tx, scope, keys, {
       userId,

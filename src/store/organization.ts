@@ -1,10 +1,18 @@
 import type { Kysely } from "kysely";
-import type { Schema } from "./schema.ts";
+import type { OrganizationTable, Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
 
 /** Whether there is any organization; before the first start there is none. */
 export async function hasOrganization(db: Kysely<Schema>): Promise<boolean> {
   return (await db.selectFrom("organization").select("id").limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** An organization, for the operator or for a caller of it. */
+export async function findOrganization(
+  db: Kysely<Schema>,
+  id: string,
+): Promise<OrganizationTable | undefined> {
+  return db.selectFrom("organization").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
 /** Starts an organization. It comes first in its transaction: changes of what belongs to it are numbered by its row. */
@@ -22,6 +30,7 @@ export async function insertOrganization(
       sequence: 0,
       enterprise: 0,
       chain_hash: null,
+      pruned_sequence: 0,
     })
     .execute();
   tx.record({

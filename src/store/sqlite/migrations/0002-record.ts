@@ -4,8 +4,11 @@ export const name = "0002-record";
 export const statements = `
 alter table organization add column enterprise integer not null default 0;
 alter table organization add column chain_hash blob;
+alter table organization add column pruned_sequence integer not null default 0;
 
 alter table account add column blocked_at integer;
+
+alter table member add column left_at integer;
 
 alter table token add column creator_account_id text;
 alter table token add column disabled_at integer;
