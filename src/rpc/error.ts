@@ -79,7 +79,8 @@ export function answer(
   return fromDomain(new DomainError(reason, message, metadata));
 }
 
-function fromDomain(error: DomainError): ConnectError {
+/** A failure of the catalogue in the form that leaves. */
+export function fromDomain(error: DomainError): ConnectError {
   const leaving = new ConnectError(error.message, CODE_OF_REASON[error.reason]);
   leaving.details.push({
     desc: ErrorDetailSchema,

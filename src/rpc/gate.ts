@@ -3,10 +3,11 @@ import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller, Role } from "../domain/caller.ts";
+import { accountBlocked, unauthenticated } from "../domain/error.ts";
 import type { Keys } from "../keys.ts";
 import type { Store } from "../store/store.ts";
 import { type FoundToken, findTokenByHash, findTokenById } from "../store/token.ts";
-import { answer } from "./error.ts";
+import { answer, fromDomain } from "./error.ts";
 
 /** The last use of a token is written at most this often. */
 const LAST_USED_EVERY_MS = 60_000;
@@ -110,14 +111,7 @@ function actingAs({ kind, role, left_at }: FoundToken): { role: Role; principal:
 /** The error for who may not enter; undefined for who may. */
 export function rejection(admission: Admission): ConnectError | undefined {
   if (admission.kind === "known") return undefined;
-  return admission.kind === "blocked" ? accountBlocked() : unauthenticated();
-}
-
-function accountBlocked(): ConnectError {
-  return answer(
-    ErrorReason.ACCOUNT_BLOCKED,
-    "the account is blocked: ask an administrator of its organization",
-  );
+  return admission.kind === "blocked" ? fromDomain(accountBlocked()) : challenge();
 }
 
 function roleChanged(): ConnectError {
@@ -128,12 +122,8 @@ function roleChanged(): ConnectError {
   );
 }
 
-/** One answer for every cause, so that it tells nothing about tokens. */
-function unauthenticated(): ConnectError {
-  const error = answer(
-    ErrorReason.UNAUTHENTICATED,
-    "a valid access token is required: send it as `Authorization: Bearer cr_pat_...`",
-  );
+function challenge(): ConnectError {
+  const error = fromDomain(unauthenticated());
   error.metadata.set("WWW-Authenticate", 'Bearer realm="chartroom"');
   return error;
 }
