@@ -1,9 +1,6 @@
 import { type ContextKey, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../domain/caller.ts";
-import { permissionDenied } from "../domain/error.ts";
-import { type Grant, permissionOf } from "../domain/permissions.ts";
 import { accountBlocked, permissionDenied, unauthenticated } from "../domain/error.ts";
 import { type Grant, permissionOf } from "../domain/permissions.ts";
 import { findCallerStanding } from "../store/caller-standing.ts";
@@ -30,30 +27,6 @@ export function callerOf(ctx: HandlerContext): Caller {
 /** Full name of the operation, such as `service.v1.ProjectService/CreateProject`. */
 export function operationOf(ctx: HandlerContext): string {
   return `${ctx.service.typeName}/${ctx.method.name}`;
-}
-
-/** On which resources the caller may do the operation; "none" has not come past the gate. */
-export function grantOf(ctx: HandlerContext): Grant {
-  return permissionOf(operationOf(ctx))?.grants[callerOf(ctx).role] ?? "none";
-}
-
-/**
- * Refuses a caller that may act only on its own resources and owns none of what
- * it asks for. Called after the resource was found in the caller's organization
- * and before anything is changed or told of it.
- *
- * @param owners whose the resource is: its creator, the runner that it is on
- * @throws DomainError PERMISSION_DENIED
- */
-export function refuseStranger(
-  ctx: HandlerContext,
-  ...owners: readonly (Pick<Subject, "id" | "principal"> | undefined)[]
-): void {
-  if (grantOf(ctx) === "any") return;
-  const { id, principal } = callerOf(ctx).subject;
-  if (owners.some((owner) => owner?.id === id && owner.principal === principal)) return;
-  const permission = permissionOf(operationOf(ctx))?.permission ?? "";
-  throw permissionDenied(permission, `the permission ${permission} reaches only what is the caller's own`);
 }
 
 /** On which resources the caller may do the operation; "none" has not come past the gate. */
