@@ -43,6 +43,24 @@ export async function findEnvironmentsOfRunner(
   return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
 }
 
+/** The environments that a user created and that are in one of the phases, or wanted in one. */
+export async function findEnvironmentsOfCreator(
+  db: Kysely<Schema>,
+  scope: Scope,
+  creatorId: string,
+  phases: readonly EnvironmentPhase[],
+): Promise<Environment[]> {
+  const rows = await db
+    .selectFrom("environment")
+    .select("body")
+    .where("organization_id", "=", scope.organizationId)
+    .where("creator_id", "=", creatorId)
+    .where((eb) => eb.or([eb("phase", "in", phases), eb("desired_phase", "in", phases)]))
+    .orderBy("id")
+    .execute();
+  return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
+}
+
 const insertRow = prepared<EnvironmentTable, unknown>((db, row) =>
   db.insertInto("environment").values({
     id: row.id,
