@@ -1,10 +1,11 @@
 import process from "node:process";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { addSubscription, blockAsOperator, unblockAsOperator } from "./commands/account.ts";
 import { verifyAudit } from "./commands/audit.ts";
 import { StartError } from "./commands/open-data.ts";
 import { serve } from "./commands/serve.ts";
 import { createToken } from "./commands/token.ts";
-import { ConfigError, readConfig, SETTINGS, type Setting, type SettingName } from "./config.ts";
+import { type Config, ConfigError, readConfig, SETTINGS, type Setting, type SettingName } from "./config.ts";
 
 type Flags = Partial<Record<SettingName, string | boolean>>;
 
@@ -50,6 +51,11 @@ async function runAuditVerify(flags: Flags): Promise<void> {
   const { holds, text } = await verifyAudit(readConfig(flags, process.env));
   process.stdout.write(text);
   process.exitCode = holds ? 0 : 1;
+}
+
+/** Runs a command on the data folder and prints what it has to say. */
+async function runOnData(flags: Flags, command: (config: Config) => Promise<string>): Promise<void> {
+  process.stdout.write(await command(readConfig(flags, process.env)));
 }
 
 function days(text: string): number {
@@ -115,6 +121,41 @@ withSettings(
       "follow the audit chains of a data folder, or of a copy of one, and say where one breaks; exit code 1 when one does",
     )
     .action((flags: Flags) => runAuditVerify(flags)),
+  ["dataDir", "keyFile"],
+);
+
+const account = program.command("account").description("people's logins, above their organizations");
+
+withSettings(
+  account
+    .command("block <account>")
+    .description("cut an account, by id or email, off at once; the server may be running")
+    .requiredOption("--reason <text>", "why; kept in the audit trail")
+    .action((named: string, { reason, ...flags }: Flags & { reason: string }) =>
+      runOnData(flags, (config) => blockAsOperator(config, { account: named, reason })),
+    ),
+  ["dataDir", "keyFile"],
+);
+
+withSettings(
+  account
+    .command("unblock <account>")
+    .description("give a blocked account, by id or email, its access again, and nothing else")
+    .action((named: string, flags: Flags) => runOnData(flags, (config) => unblockAsOperator(config, named))),
+  ["dataDir", "keyFile"],
+);
+
+withSettings(
+  program
+    .command("subscription")
+    .description("what accounts pay for; blocking an account cancels it")
+    .command("add")
+    .description("add a subscription to an account and print its id")
+    .requiredOption("--account <id or email>", "whose subscription")
+    .requiredOption("--name <text>", "what it is called")
+    .action(({ account: named, name, ...flags }: Flags & { account: string; name: string }) =>
+      runOnData(flags, (config) => addSubscription(config, { account: named, name })),
+    ),
   ["dataDir", "keyFile"],
 );
 
