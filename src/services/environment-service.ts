@@ -10,6 +10,7 @@ import type {
   StartEnvironmentRequest,
   StopEnvironmentRequest,
 } from "#gen/service/v1/environment_service_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import {
   deletedEnvironment,
@@ -31,7 +32,7 @@ import { findProject } from "../store/project.ts";
 import { insertProjectUse } from "../store/project-use.ts";
 import { findLocalRunnerId } from "../store/runner.ts";
 import type { WriteTransaction } from "../store/store.ts";
-import { callerOf, writeAsCaller } from "./call.ts";
+import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerEnvironments } from "./environment-list.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
@@ -45,11 +46,16 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
   }
 
   listEnvironments = (req: ListEnvironmentsRequest, ctx: HandlerContext) =>
-    answerEnvironments(this.#deps, callerOf(ctx), req);
+    answerEnvironments(this.#deps, callerOf(ctx), req, grantOf(ctx));
 
   async getEnvironment({ environmentId }: GetEnvironmentRequest, ctx: HandlerContext) {
     const environment = await findEnvironment(this.#deps.store.reader, callerOf(ctx), environmentId);
     if (!environment) throw notFound("environment");
+    refuseStranger(
+      ctx,
+      { id: environmentId, principal: Principal.ENVIRONMENT },
+      { id: environment.metadata?.runnerId ?? "", principal: Principal.RUNNER },
+    );
     return { environment };
   }
 
@@ -77,7 +83,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   startEnvironment({ environmentId }: StartEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, environmentId);
+      const before = await owned(tx, ctx, caller, environmentId);
       await updateEnvironment(tx, caller, before, startedEnvironment(before, tx.now));
       return {};
     });
@@ -85,7 +91,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   stopEnvironment({ environmentId }: StopEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, environmentId);
+      const before = await owned(tx, ctx, caller, environmentId);
       const after = stoppedEnvironment(before);
       if (after) await updateEnvironment(tx, caller, before, after);
       return {};
@@ -94,7 +100,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   deleteEnvironment({ environmentId, force }: DeleteEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, environmentId);
+      const before = await owned(tx, ctx, caller, environmentId);
       if (force || isUntouched(before)) {
         await removeEnvironment(tx, caller, before);
         return {};
@@ -120,8 +126,15 @@ async function create(
   return environment;
 }
 
-async function present(tx: WriteTransaction, caller: Caller, environmentId: string): Promise<Environment> {
+/** An environment that the caller may change. */
+async function owned(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  environmentId: string,
+): Promise<Environment> {
   const environment = await findEnvironment(tx.db, caller, environmentId);
   if (!environment) throw notFound("environment");
+  refuseStranger(ctx, environment.metadata?.creator);
   return environment;
 }

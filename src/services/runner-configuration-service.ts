@@ -1,4 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { Principal } from "#gen/service/v1/identity_pb.js";
 import type {
   RunnerConfigurationService as Contract,
   CreateEnvironmentClassRequest,
@@ -19,7 +20,7 @@ import {
   updateEnvironmentClass,
 } from "../store/environment-class.ts";
 import { findRunner } from "../store/runner.ts";
-import { callerOf, writeAsCaller } from "./call.ts";
+import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerEnvironmentClasses } from "./environment-class-list.ts";
 import { answerHostToken, changeHostToken, createHostToken, deleteHostToken } from "./host-token.ts";
@@ -34,7 +35,7 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
   }
 
   listEnvironmentClasses = (req: ListEnvironmentClassesRequest, ctx: HandlerContext) =>
-    answerEnvironmentClasses(this.#deps, callerOf(ctx), req);
+    answerEnvironmentClasses(this.#deps, callerOf(ctx), req, grantOf(ctx));
 
   async getEnvironmentClass({ environmentClassId }: GetEnvironmentClassRequest, ctx: HandlerContext) {
     const environmentClass = await findEnvironmentClass(
@@ -43,6 +44,7 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
       environmentClassId,
     );
     if (!environmentClass) throw notFound("environment class");
+    refuseStranger(ctx, { id: environmentClass.runnerId, principal: Principal.RUNNER });
     return { environmentClass };
   }
 
