@@ -2,6 +2,7 @@ import process from "node:process";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { addSubscription, blockAsOperator, unblockAsOperator } from "./commands/account.ts";
 import { verifyAudit } from "./commands/audit.ts";
+import { rotateKeys } from "./commands/keys.ts";
 import { StartError } from "./commands/open-data.ts";
 import { serve } from "./commands/serve.ts";
 import { createToken } from "./commands/token.ts";
@@ -121,6 +122,16 @@ withSettings(
       "follow the audit chains of a data folder, or of a copy of one, and say where one breaks; exit code 1 when one does",
     )
     .action((flags: Flags) => runAuditVerify(flags)),
+  ["dataDir", "keyFile"],
+);
+
+withSettings(
+  program
+    .command("keys")
+    .description("the server's secrets, in the key file")
+    .command("rotate")
+    .description("make a new key and seal all credentials with it; no server may be running")
+    .action((flags: Flags) => runOnData(flags, rotateKeys)),
   ["dataDir", "keyFile"],
 );
 

@@ -23,6 +23,8 @@ CREATE TABLE audit_log (
 
 CREATE INDEX audit_log_by_actor on audit_log (organization_id, actor_id, sequence);
 
+CREATE INDEX audit_log_by_key on audit_log (key_id);
+
 CREATE INDEX audit_log_by_subject on audit_log (organization_id, subject_id, sequence);
 
 CREATE TRIGGER audit_log_is_not_deleted before delete on audit_log
@@ -287,5 +289,7 @@ CREATE TABLE token (
 , creator_account_id text, disabled_at integer) strict;
 
 CREATE INDEX token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
+
+CREATE INDEX token_by_key on token (key_id);
 
 CREATE INDEX token_by_subject on token (organization_id, kind, subject_id, id);

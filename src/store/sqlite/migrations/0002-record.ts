@@ -12,6 +12,7 @@ alter table member add column left_at integer;
 
 alter table token add column creator_account_id text;
 alter table token add column disabled_at integer;
+create index token_by_key on token (key_id);
 create index token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
 
 create table service_account (
@@ -81,6 +82,7 @@ insert into installation (id, sequence) values (1, 0);
 alter table audit_log add column previous_hash blob;
 alter table audit_log add column hash blob;
 alter table audit_log add column key_id text;
+create index audit_log_by_key on audit_log (key_id);
 create unique index audit_log_of_installation on audit_log (sequence) where organization_id is null;
 create index audit_log_by_actor on audit_log (organization_id, actor_id, sequence);
 create index audit_log_by_subject on audit_log (organization_id, subject_id, sequence);
