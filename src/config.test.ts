@@ -56,6 +56,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["true", true],
     ["false", false],
   ],
+  allowOrganizationCreation: [
+    ["true", true],
+    ["false", false],
+  ],
   countLimit: [
     ["1", 1],
     ["1000000", 1_000_000],

@@ -89,6 +89,13 @@ export const SETTINGS = {
     help: "skip JSON fields that the contract does not know instead of refusing the request",
     read: boolean,
   }),
+  allowOrganizationCreation: setting({
+    flag: "--allow-organization-creation",
+    env: "CHARTROOM_ALLOW_ORGANIZATION_CREATION",
+    default: "false",
+    help: "let every user create organizations; otherwise only the command line does",
+    read: boolean,
+  }),
   countLimit: setting({
     flag: "--count-limit",
     argument: "number",

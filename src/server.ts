@@ -75,6 +75,8 @@ export function build(config: Config, deps: ServerDependencies): Server {
       keys,
       pageTokens: pageTokens(keys.pageMac),
       check,
+      now: deps.now,
+      allowOrganizationCreation: config.allowOrganizationCreation,
       countLimit: config.countLimit,
       accountSignals,
     }),

@@ -1,17 +1,30 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   OrganizationService as Contract,
+  CreateOrganizationRequest,
   GetOrganizationRequest,
+  ListMembersRequest,
+  RemoveMemberRequest,
+  SetRoleRequest,
 } from "#gen/service/v1/organization_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
-import { notFound } from "../domain/error.ts";
+import { notFound, permissionDenied } from "../domain/error.ts";
+import { memberMessage } from "../domain/member.ts";
 import { organizationMessage } from "../domain/organization.ts";
+import { findAccount } from "../store/account.ts";
+import { memberFacts } from "../store/member-list.ts";
 import { findOrganization } from "../store/organization.ts";
-import { callerOf } from "./call.ts";
+import { callerOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
+import { insertWholeOrganization } from "./found-organization.ts";
+import { answerMembers } from "./member-list.ts";
+import { removeMembership, setMemberRole } from "./membership.ts";
 
 /** What is built of the service; the router answers unimplemented for the rest. */
-type Built = Pick<ServiceImpl<typeof Contract>, "getOrganization">;
+type Built = Pick<
+  ServiceImpl<typeof Contract>,
+  "createOrganization" | "getOrganization" | "listMembers" | "setRole" | "removeMember"
+>;
 
 /** Organizations, their members and their policies. */
 export class OrganizationService implements Built {
@@ -19,6 +32,46 @@ export class OrganizationService implements Built {
 
   constructor(deps: ServiceDependencies) {
     this.#deps = deps;
+  }
+
+  createOrganization({ name }: CreateOrganizationRequest, ctx: HandlerContext) {
+    const { store, allowOrganizationCreation } = this.#deps;
+    return writeAsCaller(store, ctx, async (tx, { accountId }) => {
+      if (!allowOrganizationCreation) {
+        throw permissionDenied(
+          "create_organization",
+          "organizations of this server are created by its operator, on the command line",
+        );
+      }
+      const account = await findAccount(tx.db, accountId);
+      if (!account) throw notFound("account");
+      const { organization, member } = await insertWholeOrganization(tx, name, accountId);
+      return {
+        organization: organizationMessage(organization),
+        member: memberMessage(memberFacts(member, account)),
+      };
+    });
+  }
+
+  listMembers = (req: ListMembersRequest, ctx: HandlerContext) => {
+    refuseOtherOrganization(callerOf(ctx), req.organizationId);
+    return answerMembers(this.#deps, callerOf(ctx), req);
+  };
+
+  setRole({ organizationId, userId, role }: SetRoleRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      refuseOtherOrganization(caller, organizationId);
+      await setMemberRole(tx, caller, userId, role);
+      return {};
+    });
+  }
+
+  removeMember({ organizationId, userId }: RemoveMemberRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      refuseOtherOrganization(caller, organizationId);
+      await removeMembership(tx, caller, userId);
+      return {};
+    });
   }
 
   async getOrganization({ organizationId }: GetOrganizationRequest, ctx: HandlerContext) {

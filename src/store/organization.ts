@@ -19,20 +19,18 @@ export async function findOrganization(
 export async function insertOrganization(
   tx: WriteTransaction,
   { id, name }: { readonly id: string; readonly name: string },
-): Promise<void> {
-  await tx.db
-    .insertInto("organization")
-    .values({
-      id,
-      name,
-      created_at: tx.now,
-      updated_at: tx.now,
-      sequence: 0,
-      enterprise: 0,
-      chain_hash: null,
-      pruned_sequence: 0,
-    })
-    .execute();
+): Promise<OrganizationTable> {
+  const organization = {
+    id,
+    name,
+    created_at: tx.now,
+    updated_at: tx.now,
+    sequence: 0,
+    enterprise: 0,
+    chain_hash: null,
+    pruned_sequence: 0,
+  };
+  await tx.db.insertInto("organization").values(organization).execute();
   tx.record({
     organizationId: id,
     type: "organization",
@@ -40,4 +38,5 @@ export async function insertOrganization(
     kind: "created",
     after: JSON.stringify({ name }),
   });
+  return organization;
 }
