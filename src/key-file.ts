@@ -102,6 +102,7 @@ function parse(file: string): Buffer[] {
   }
   // The first form of the file held one secret.
   const texts = Array.isArray(content?.secrets) ? content.secrets : [content?.secret];
+  if (texts.length === 0) throw new Error(`the key file ${file} holds no key`);
   return texts.map((text: unknown) => {
     const bytes = typeof text === "string" ? Buffer.from(text, "base64") : Buffer.alloc(0);
     if (bytes.length !== SECRET_BYTES)
