@@ -7,6 +7,7 @@ import { OrganizationService as OrganizationContract } from "#gen/service/v1/org
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
 import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
+import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
 import type { Config } from "./config.ts";
 import { pageTokens } from "./domain/page.ts";
@@ -37,6 +38,7 @@ import { OrganizationService } from "./services/organization-service.ts";
 import { ProjectService } from "./services/project-service.ts";
 import { RunnerConfigurationService } from "./services/runner-configuration-service.ts";
 import { RunnerService } from "./services/runner-service.ts";
+import { ServiceAccountService } from "./services/service-account-service.ts";
 import { UserService } from "./services/user-service.ts";
 import type { Store } from "./store/store.ts";
 
@@ -156,6 +158,7 @@ function implementations(deps: ServiceDependencies): Implementations {
       [ProjectContract, new ProjectService(deps)] as const,
       [RunnerConfigurationContract, new RunnerConfigurationService(deps)] as const,
       [RunnerContract, new RunnerService(deps)] as const,
+      [ServiceAccountContract, new ServiceAccountService(deps)] as const,
       [UserContract, new UserService(deps)] as const,
     ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
   );
