@@ -5,6 +5,7 @@ import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.
 import { DomainError } from "../domain/error.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import { ConstraintViolated } from "./check.ts";
+import { withoutValues } from "./without-values.ts";
 
 /** The one table from reasons to codes. */
 export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
@@ -105,13 +106,15 @@ export function withDetail(error: ConnectError, call: CallNames, report: ReportF
   if (hasReason(error)) return error;
   const malformed = error.code === Code.Internal && MALFORMED.test(error.rawMessage);
   if (malformed || error.code === Code.InvalidArgument) {
-    return answer(ErrorReason.BODY_MALFORMED, error.rawMessage);
+    return answer(ErrorReason.BODY_MALFORMED, withoutValues(error.rawMessage));
   }
   if (error.code === Code.ResourceExhausted) return bodyTooLarge(error.rawMessage);
   if (error.code === Code.DeadlineExceeded)
     return answer(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
   // What is left of this code is the layer's own: a compression it does not have, a second message.
-  if (error.code === Code.Unimplemented) return answer(ErrorReason.TRANSPORT_UNSUPPORTED, error.rawMessage);
+  if (error.code === Code.Unimplemented) {
+    return answer(ErrorReason.TRANSPORT_UNSUPPORTED, withoutValues(error.rawMessage));
+  }
   if (error.code === Code.Internal || error.code === Code.Unknown) {
     report(error, call);
     return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
