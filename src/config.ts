@@ -128,6 +128,14 @@ export const SETTINGS = {
     help: "how often projects that are pending deletion and expired exchange tokens are removed",
     read: integer(1, 86_400),
   }),
+  eventRetention: setting({
+    flag: "--event-retention",
+    argument: "days",
+    env: "CHARTROOM_EVENT_RETENTION",
+    default: "30",
+    help: "how long events are kept for streams that resume; the audit trail is kept for good",
+    read: integer(1, 3_650),
+  }),
   logLevel: setting({
     flag: "--log-level",
     argument: "level",

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { v7 } from "uuid";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
+import { EventService as EventContract } from "#gen/service/v1/event_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
@@ -15,6 +16,7 @@ import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createListener } from "./http/listener.ts";
 import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
+import { pruneEvents } from "./jobs/event-pruning.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { startJobs } from "./jobs/ticker.ts";
@@ -31,8 +33,8 @@ import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
 import { createRoutes, type Implementation, type Implementations } from "./rpc/routes.ts";
 import { AccountService } from "./services/account-service.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
-import type { ServiceDependencies } from "./services/dependencies.ts";
 import { EnvironmentService } from "./services/environment-service.ts";
+import { EventService, type EventServiceDependencies } from "./services/event-service.ts";
 import { IdentityService } from "./services/identity-service.ts";
 import { OrganizationService } from "./services/organization-service.ts";
 import { ProjectService } from "./services/project-service.ts";
@@ -44,6 +46,11 @@ import type { Store } from "./store/store.ts";
 
 /** Accepted requests get this long to finish when the server is told to stop. */
 const DRAIN_MS = 10_000;
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/** How often events that are too old are removed. */
+const EVENT_PRUNING_MS = 3600 * 1000;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -81,6 +88,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
       allowOrganizationCreation: config.allowOrganizationCreation,
       countLimit: config.countLimit,
       accountSignals,
+      draining: draining.signal,
     }),
     // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged;
     // innermost what a repetition is told by, which must see every request in its last form.
@@ -135,6 +143,11 @@ export function build(config: Config, deps: ServerDependencies): Server {
             run: () => removeExpiredTokens(store, deps.now()),
           },
           { name: "cut-off-streams", everyMs: CHECK_EVERY_MS, run: () => accountSignals.check() },
+          {
+            name: "event-pruning",
+            everyMs: EVENT_PRUNING_MS,
+            run: () => pruneEvents(store, deps.now() - config.eventRetention * DAY_MS),
+          },
           { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,
@@ -148,11 +161,12 @@ export function build(config: Config, deps: ServerDependencies): Server {
   };
 }
 
-function implementations(deps: ServiceDependencies): Implementations {
+function implementations(deps: EventServiceDependencies): Implementations {
   return new Map(
     [
       [AccountContract, new AccountService(deps)] as const,
       [EnvironmentContract, new EnvironmentService(deps)] as const,
+      [EventContract, new EventService(deps)] as const,
       [IdentityContract, new IdentityService()] as const,
       [OrganizationContract, new OrganizationService(deps)] as const,
       [ProjectContract, new ProjectService(deps)] as const,

@@ -90,6 +90,11 @@ export interface Store {
   ): Promise<void>;
   /** Several notes that must hold together, such as a score and what it counted. */
   noteAll(notes: readonly Note[]): Promise<void>;
+  /**
+   * Calls `listener` after each commit of this process; other processes may
+   * commit too, and are not told of. Returns what ends it.
+   */
+  onCommit(listener: () => void): () => void;
   close(): Promise<void>;
 }
 
