@@ -171,10 +171,12 @@ export interface EnvironmentTable {
   counted: number;
   search_text: string;
   body: string;
-  /** When it was last found stopped; null while it is not. */
+  /** Since when it has been stopped; null while it is not. */
   stopped_at: number | null;
-  /** From then on a strict lifetime lets it start no more. */
+  /** End of its lifetime: it is stopped then, and a strict lifetime lets it start no more. */
   lockdown_at: number | null;
+  /** The security policy that holds in it. */
+  security_policy_id: string | null;
 }
 
 export interface AuditLogTable {

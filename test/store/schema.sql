@@ -56,7 +56,7 @@ CREATE TABLE environment (
   counted integer not null default 0,
   search_text text not null,
   body text not null
-, stopped_at integer, lockdown_at integer) strict;
+, stopped_at integer, lockdown_at integer, security_policy_id text references security_policy (id)) strict;
 
 CREATE INDEX environment_by_archival on environment (organization_id, archived_at, id);
 
@@ -66,9 +66,16 @@ CREATE INDEX environment_by_creator on environment (organization_id, creator_id,
 
 CREATE INDEX environment_by_id on environment (organization_id, id);
 
+CREATE INDEX environment_by_lockdown on environment (lockdown_at, id) where lockdown_at is not null;
+
 CREATE INDEX environment_by_project on environment (project_id);
 
 CREATE INDEX environment_by_runner on environment (runner_id);
+
+CREATE INDEX environment_by_security_policy on environment (security_policy_id)
+where security_policy_id is not null;
+
+CREATE INDEX environment_by_stop on environment (organization_id, stopped_at) where stopped_at is not null;
 
 CREATE TABLE environment_class (
   id text primary key,

@@ -103,5 +103,10 @@ create index idempotency_by_time on idempotency (created_at);
 
 alter table environment add column stopped_at integer;
 alter table environment add column lockdown_at integer;
+alter table environment add column security_policy_id text references security_policy (id);
 create index environment_by_creator on environment (organization_id, creator_id, phase);
+create index environment_by_stop on environment (organization_id, stopped_at) where stopped_at is not null;
+create index environment_by_lockdown on environment (lockdown_at, id) where lockdown_at is not null;
+create index environment_by_security_policy on environment (security_policy_id)
+where security_policy_id is not null;
 `;
