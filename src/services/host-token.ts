@@ -23,7 +23,7 @@ import {
 import { findMember } from "../store/member.ts";
 import { findRunner } from "../store/runner.ts";
 import type { Schema } from "../store/schema.ts";
-import { serviceAccountExists } from "../store/service-account-existence.ts";
+import { findServiceAccount } from "../store/service-account.ts";
 import type { Scope } from "../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
@@ -105,7 +105,7 @@ function secretsAfter(
 /** @throws DomainError NOT_FOUND for a user or service account that the organization does not have */
 async function checkSubject(db: Kysely<Schema>, scope: Scope, { id, principal }: Subject): Promise<void> {
   if (principal === Principal.SERVICE_ACCOUNT) {
-    if (!(await serviceAccountExists(db, scope, id))) throw notFound("service account");
+    if (!(await findServiceAccount(db, scope, id))) throw notFound("service account");
   } else if (!(await findMember(db, scope, id))) {
     throw notFound("user");
   }
