@@ -1,9 +1,35 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { lastAdministrator, notFound, valueUnusable } from "../domain/error.ts";
-import { countOtherAdministrators, findMember, updateMember } from "../store/member.ts";
+import {
+  countOtherAdministrators,
+  findMember,
+  findMemberOfAccount,
+  insertMember,
+  updateMember,
+} from "../store/member.ts";
 import type { MemberTable } from "../store/schema.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findTokens, removeToken } from "../store/token.ts";
+
+/**
+ * Makes an account a member of the scope's organization. One that left joins
+ * again as the user that it was, so that what it made is its own again.
+ *
+ * @returns the member; undefined when the account is one already
+ */
+export async function joinOrganization(
+  tx: WriteTransaction,
+  scope: Scope,
+  accountId: string,
+  role: OrganizationRole,
+): Promise<MemberTable | undefined> {
+  const known = await findMemberOfAccount(tx.db, scope, accountId);
+  if (!known) return insertMember(tx, scope, { id: tx.newId(), account_id: accountId, role });
+  if (known.left_at === null) return undefined;
+  const member = { ...known, role, created_at: tx.now, left_at: null };
+  await updateMember(tx, scope, known, member);
+  return member;
+}
 
 /**
  * Gives a member of the scope's organization a role; the one that it has

@@ -15,6 +15,11 @@ export async function findOrganization(
   return db.selectFrom("organization").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
+/** Every organization, oldest first. Only for the operator. */
+export async function findOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
+  return db.selectFrom("organization").selectAll().orderBy("id").execute();
+}
+
 /** Starts an organization. It comes first in its transaction: changes of what belongs to it are numbered by its row. */
 export async function insertOrganization(
   tx: WriteTransaction,
