@@ -5,7 +5,7 @@ import { notFound, valueUnusable } from "../domain/error.ts";
 import { findEnvironmentClasses } from "../store/environment-class.ts";
 import { findMember } from "../store/member.ts";
 import type { Schema } from "../store/schema.ts";
-import { serviceAccountExists } from "../store/service-account-existence.ts";
+import { findServiceAccount } from "../store/service-account.ts";
 import type { Scope } from "../store/store.ts";
 
 /**
@@ -35,7 +35,7 @@ async function checkExecutor(db: Kysely<Schema>, scope: Scope, project: Project)
   const creator = project.metadata?.creator;
   if (!executor || (executor.id === creator?.id && executor.principal === creator.principal)) return;
   if (executor.principal === Principal.SERVICE_ACCOUNT) {
-    if (!(await serviceAccountExists(db, scope, executor.id))) throw notFound("service account");
+    if (!(await findServiceAccount(db, scope, executor.id))) throw notFound("service account");
     return;
   }
   if (executor.principal !== Principal.USER) {
