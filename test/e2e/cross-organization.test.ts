@@ -110,7 +110,7 @@ async function everyRow(server: Pick<TestServer, "url" | "token">): Promise<Reco
     expect(body.pagination.nextToken).toBe("");
     rows[name] = JSON.parse(JSON.stringify(body), (key, value) => (key === "lastUsed" ? undefined : value));
   }
-  expect(Object.keys(rows)).toHaveLength(5);
+  expect(Object.keys(rows)).toHaveLength(6);
   return rows;
 }
 

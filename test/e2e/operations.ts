@@ -136,6 +136,12 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     { environmentId: "environment" },
   ),
 
+  "EventService/ListAuditLogs": built(
+    () => ({ ...page, filter: { subjectTypes: ["RESOURCE_TYPE_PROJECT"] } }),
+    { "filter.actorIds[]": "user", "filter.subjectIds[]": "project" },
+  ),
+  "EventService/WatchEvents": built(() => ({ afterSequence: "0" })),
+
   "IdentityService/GetAuthenticatedIdentity": built(() => ({})),
 
   "OrganizationService/GetOrganizationPolicies": notBuilt(
