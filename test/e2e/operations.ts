@@ -85,6 +85,7 @@ const workflowAction = {
 
 /** Every operation of the contract; see every-operation.ts. */
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
+  "AccountService/GetAccount": built(() => ({})),
   "AccountService/BlockAccount": notBuilt(
     (world) => ({ accountId: world.account, reason: "left the team" }),
     { accountId: "account" },
@@ -144,6 +145,30 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
 
   "IdentityService/GetAuthenticatedIdentity": built(() => ({})),
 
+  "OrganizationService/CreateOrganization": built(() => ({ name: "A second home" })),
+  "OrganizationService/GetOrganization": built((world) => ({ organizationId: world.organization }), {
+    organizationId: "organization",
+  }),
+  "OrganizationService/ListMembers": built(
+    (world) => ({
+      organizationId: world.organization,
+      ...counted,
+      sort: { field: "SORT_FIELD_DATE_JOINED" },
+    }),
+    { organizationId: "organization", "filter.userIds[]": "member" },
+  ),
+  "OrganizationService/SetRole": built(
+    (world) => ({
+      organizationId: world.organization,
+      userId: world.member,
+      role: "ORGANIZATION_ROLE_ADMIN",
+    }),
+    { organizationId: "organization", userId: "member" },
+  ),
+  "OrganizationService/RemoveMember": built(
+    (world) => ({ organizationId: world.organization, userId: world.member }),
+    { organizationId: "organization", userId: "member" },
+  ),
   "OrganizationService/GetOrganizationPolicies": notBuilt(
     (world) => ({ organizationId: world.organization }),
     { organizationId: "organization" },
@@ -225,6 +250,31 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     runnerId: "runner",
   }),
   "RunnerService/CreateRunnerToken": built((world) => ({ runnerId: world.runner }), { runnerId: "runner" }),
+
+  "ServiceAccountService/CreateServiceAccount": built(() => ({
+    name: "Robot",
+    description: "opens pull requests",
+    validUntil: "2999-12-31T00:00:00Z",
+  })),
+  "ServiceAccountService/ListServiceAccounts": built(() => page, {
+    "filter.serviceAccountIds[]": "serviceAccount",
+  }),
+  "ServiceAccountService/DeleteServiceAccount": built(
+    (world) => ({ serviceAccountId: world.serviceAccount }),
+    { serviceAccountId: "serviceAccount" },
+  ),
+  "ServiceAccountService/CreateServiceAccountToken": built(
+    (world) => ({ serviceAccountId: world.serviceAccount, description: "nightly", validFor: "86400s" }),
+    { serviceAccountId: "serviceAccount" },
+  ),
+  "ServiceAccountService/ListServiceAccountTokens": built(
+    (world) => ({ serviceAccountId: world.serviceAccount, ...page }),
+    { serviceAccountId: "serviceAccount" },
+  ),
+  "ServiceAccountService/DeleteServiceAccountToken": built(
+    (world) => ({ serviceAccountTokenId: world.serviceAccountToken }),
+    { serviceAccountTokenId: "serviceAccountToken" },
+  ),
 
   "UserService/CreatePersonalAccessToken": built(
     (world) => ({ userId: world.user, description: "nightly report", validFor: "86400s", readOnly: true }),
