@@ -4,6 +4,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller, Role } from "../domain/caller.ts";
 import { accountBlocked, unauthenticated } from "../domain/error.ts";
+import { permissionOf } from "../domain/permissions.ts";
 import type { Keys } from "../keys.ts";
 import type { Store } from "../store/store.ts";
 import { type FoundToken, findTokenByHash, findTokenById } from "../store/token.ts";
@@ -57,13 +58,16 @@ export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Ga
   };
 }
 
-/** Judges an admitted caller anew: why it may not go on; undefined while it may. */
+/** Judges a caller that was let in anew: why it may not go on with the operation; undefined while it may. */
 export function createStanding({ store, now }: Pick<GateOptions, "store" | "now">) {
-  return async ({ tokenId, role }: Caller): Promise<ConnectError | undefined> => {
+  return async ({ tokenId, role }: Caller, operation: string): Promise<ConnectError | undefined> => {
     const found = await findTokenById(store.reader, tokenId);
     const admission = found ? admissionOf(found, now()) : UNKNOWN;
-    if (admission.kind === "known" && admission.caller.role !== role) return roleChanged();
-    return rejection(admission);
+    if (admission.kind !== "known") return rejection(admission);
+    const needed = permissionOf(operation);
+    if (!needed || needed.grants[admission.caller.role] === needed.grants[role]) return undefined;
+    const { permission } = needed;
+    return answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} has changed`, { permission });
   };
 }
 
@@ -112,14 +116,6 @@ function actingAs({ kind, role, left_at }: FoundToken): { role: Role; principal:
 export function rejection(admission: Admission): ConnectError | undefined {
   if (admission.kind === "known") return undefined;
   return admission.kind === "blocked" ? fromDomain(accountBlocked()) : challenge();
-}
-
-function roleChanged(): ConnectError {
-  return answer(
-    ErrorReason.PERMISSION_DENIED,
-    "the caller's role has changed since the stream began: open it again",
-    { permission: "role" },
-  );
 }
 
 function challenge(): ConnectError {
