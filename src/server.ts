@@ -8,6 +8,7 @@ import { OrganizationService as OrganizationContract } from "#gen/service/v1/org
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
 import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
+import { SecurityService as SecurityContract } from "#gen/service/v1/security_service_pb.js";
 import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
 import type { Config } from "./config.ts";
@@ -16,7 +17,10 @@ import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createListener } from "./http/listener.ts";
 import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
+import { archiveEnvironments } from "./jobs/archive.ts";
+import { deleteArchivedEnvironments } from "./jobs/deletion.ts";
 import { pruneEvents } from "./jobs/event-pruning.ts";
+import { stopOutlivedEnvironments } from "./jobs/lifetime.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { startJobs } from "./jobs/ticker.ts";
@@ -40,6 +44,7 @@ import { OrganizationService } from "./services/organization-service.ts";
 import { ProjectService } from "./services/project-service.ts";
 import { RunnerConfigurationService } from "./services/runner-configuration-service.ts";
 import { RunnerService } from "./services/runner-service.ts";
+import { SecurityService } from "./services/security-service.ts";
 import { ServiceAccountService } from "./services/service-account-service.ts";
 import { UserService } from "./services/user-service.ts";
 import type { Store } from "./store/store.ts";
@@ -51,6 +56,9 @@ const DAY_MS = 24 * 3600 * 1000;
 
 /** How often events that are too old are removed. */
 const EVENT_PRUNING_MS = 3600 * 1000;
+
+/** How often environments are looked through for the end of their time; policies count in days. */
+const ENVIRONMENT_AGE_MS = 60_000;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -148,6 +156,17 @@ export function build(config: Config, deps: ServerDependencies): Server {
             everyMs: EVENT_PRUNING_MS,
             run: () => pruneEvents(store, deps.now() - config.eventRetention * DAY_MS),
           },
+          { name: "archive", everyMs: ENVIRONMENT_AGE_MS, run: () => archiveEnvironments(store, deps.now()) },
+          {
+            name: "deletion",
+            everyMs: ENVIRONMENT_AGE_MS,
+            run: () => deleteArchivedEnvironments(store, deps.now()),
+          },
+          {
+            name: "lifetime",
+            everyMs: ENVIRONMENT_AGE_MS,
+            run: () => stopOutlivedEnvironments(store, deps.now()),
+          },
           { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,
@@ -173,6 +192,7 @@ function implementations(deps: EventServiceDependencies): Implementations {
       [RunnerConfigurationContract, new RunnerConfigurationService(deps)] as const,
       [RunnerContract, new RunnerService(deps)] as const,
       [ServiceAccountContract, new ServiceAccountService(deps)] as const,
+      [SecurityContract, new SecurityService(deps)] as const,
       [UserContract, new UserService(deps)] as const,
     ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
   );

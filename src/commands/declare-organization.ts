@@ -1,5 +1,6 @@
-import { type Command, Option } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+import { markEnterprise } from "./enterprise.ts";
 import { addMember, type MemberOptions } from "./member.ts";
 import { createOrganization, listOrganizations, type OrganizationOptions } from "./organization.ts";
 
@@ -28,6 +29,18 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
       .command("list")
       .description("list the organizations with their ids")
       .action((flags: Flags) => runOnData(terminal, flags, listOrganizations)),
+  );
+  withDataSettings(
+    organization
+      .command("enterprise")
+      .description("mark an organization as enterprise, which some policies need, or take the mark away")
+      .argument("<organization>", "its id, or its name while no other has the same")
+      .addArgument(
+        new Argument("<mark>", "on, or off: policies that need the mark go with it").choices(["on", "off"]),
+      )
+      .action((named: string, mark: string, flags: Flags) =>
+        runOnData(terminal, flags, (config) => markEnterprise(config, named, mark === "on")),
+      ),
   );
   withDataSettings(
     program

@@ -55,6 +55,15 @@ export function lastAdministrator(organizationId: string): DomainError {
   );
 }
 
+/** The value is only for organizations that the operator marked as enterprise; `field` is its JSON path. */
+export function notEnterprise(field: string): DomainError {
+  return new DomainError(
+    ErrorReason.NOT_ENTERPRISE,
+    `${field} is only for organizations that the operator marked as enterprise`,
+    { field },
+  );
+}
+
 /** The operation is never done to the caller's own account. */
 export function ownAccount(message: string): DomainError {
   return new DomainError(ErrorReason.OWN_ACCOUNT, message);

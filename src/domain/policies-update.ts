@@ -52,6 +52,14 @@ export function updatedPolicies(
   return { policies, origins: changedOrigins(before, policies, touched, origin) };
 }
 
+/** The policies without those that only organizations have which the operator marked as enterprise. */
+export function withoutEnterprise({ policies: present, origins }: SetPolicies): SetPolicies {
+  const policies = clone(OrganizationPoliciesSchema, present);
+  delete policies.archiveEnvironmentsAfter;
+  const { archiveEnvironmentsAfter: _, ...others } = origins;
+  return { policies, origins: others };
+}
+
 /** What is merged into, and its path in JSON names with a closing dot. */
 interface Stored {
   readonly stored: Message;

@@ -2,7 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { violationsToProto } from "@bufbuild/protovalidate";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { PolicyDecisionSchema } from "#gen/service/v1/policy_decision_pb.js";
 import { DomainError } from "../domain/error.ts";
+import { PolicyDenied } from "../domain/policy-decision.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import { ConstraintViolated } from "./check.ts";
 import { withoutValues } from "./without-values.ts";
@@ -90,6 +92,9 @@ export function fromDomain(error: DomainError): ConnectError {
   if (error instanceof ConstraintViolated) {
     const [value, desc] = violationsToProto([...error.violations]);
     leaving.details.push({ desc, value });
+  }
+  if (error instanceof PolicyDenied) {
+    leaving.details.push({ desc: PolicyDecisionSchema, value: error.decision });
   }
   return leaving;
 }

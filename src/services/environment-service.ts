@@ -16,7 +16,6 @@ import {
   deletedEnvironment,
   type EnvironmentTemplate,
   isUntouched,
-  newEnvironment,
   startedEnvironment,
   stoppedEnvironment,
 } from "../domain/environment.ts";
@@ -35,6 +34,7 @@ import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerEnvironments } from "./environment-list.ts";
+import { newEnvironmentUnderPolicies, refuseStart } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
 
 /** Environments: what is wanted of them; runners bring it about. */
@@ -84,7 +84,9 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
   startEnvironment({ environmentId }: StartEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await owned(tx, ctx, caller, environmentId);
-      await updateEnvironment(tx, caller, before, startedEnvironment(before, tx.now));
+      const after = startedEnvironment(before, tx.now);
+      await refuseStart(tx, caller, before, after);
+      await updateEnvironment(tx, caller, before, after);
       return {};
     });
   }
@@ -118,10 +120,10 @@ async function create(
   template: EnvironmentTemplate,
 ): Promise<Environment> {
   const environmentClass = await checkEnvironmentReferences(tx.db, caller, template.spec);
-  const environment = newEnvironment(
-    { ...template, runnerId: environmentClass?.runnerId ?? template.runnerId },
-    { id: tx.newId(), organizationId: caller.organizationId, creator: caller.subject, now: tx.now },
-  );
+  const environment = await newEnvironmentUnderPolicies(tx, caller, {
+    ...template,
+    runnerId: environmentClass?.runnerId ?? template.runnerId,
+  });
   await insertEnvironment(tx, caller, environment);
   return environment;
 }

@@ -2,10 +2,12 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   OrganizationService as Contract,
   CreateOrganizationRequest,
+  GetOrganizationPoliciesRequest,
   GetOrganizationRequest,
   ListMembersRequest,
   RemoveMemberRequest,
   SetRoleRequest,
+  UpdateOrganizationPoliciesRequest,
 } from "#gen/service/v1/organization_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { notFound, permissionDenied } from "../domain/error.ts";
@@ -14,20 +16,16 @@ import { organizationMessage } from "../domain/organization.ts";
 import { findAccount } from "../store/account.ts";
 import { memberFacts } from "../store/member-list.ts";
 import { findOrganization } from "../store/organization.ts";
+import { findPolicies } from "../store/organization-policies.ts";
 import { callerOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { insertWholeOrganization } from "./found-organization.ts";
 import { answerMembers } from "./member-list.ts";
 import { removeMembership, setMemberRole } from "./membership.ts";
-
-/** What is built of the service; the router answers unimplemented for the rest. */
-type Built = Pick<
-  ServiceImpl<typeof Contract>,
-  "createOrganization" | "getOrganization" | "listMembers" | "setRole" | "removeMember"
->;
+import { setPolicies } from "./organization-policies.ts";
 
 /** Organizations, their members and their policies. */
-export class OrganizationService implements Built {
+export class OrganizationService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
   constructor(deps: ServiceDependencies) {
@@ -70,6 +68,20 @@ export class OrganizationService implements Built {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       refuseOtherOrganization(caller, organizationId);
       await removeMembership(tx, caller, userId);
+      return {};
+    });
+  }
+
+  async getOrganizationPolicies({ organizationId }: GetOrganizationPoliciesRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    refuseOtherOrganization(caller, organizationId);
+    return { policies: (await findPolicies(this.#deps.store.reader, caller)).inForce };
+  }
+
+  updateOrganizationPolicies(req: UpdateOrganizationPoliciesRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      refuseOtherOrganization(caller, req.organizationId);
+      await setPolicies(tx, caller, req);
       return {};
     });
   }

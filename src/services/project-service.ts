@@ -26,7 +26,9 @@ import {
   updatedProject,
   withEnvironmentClasses,
 } from "../domain/project.ts";
+import { refuseEditors, refuseProjectCreation } from "../domain/project-policy.ts";
 import { findEnvironment } from "../store/environment.ts";
+import { findPolicies } from "../store/organization-policies.ts";
 import { findProject, findWholeProject, insertProject, updateProject } from "../store/project.ts";
 import type { Schema } from "../store/schema.ts";
 import type { WriteTransaction } from "../store/store.ts";
@@ -131,6 +133,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 }
 
 async function create(tx: WriteTransaction, caller: Caller, template: ProjectTemplate): Promise<Project> {
+  refuseProjectCreation(await findPolicies(tx.db, caller), caller.role);
   const project = newProject(template, {
     id: tx.newId(),
     organizationId: caller.organizationId,
@@ -151,6 +154,7 @@ async function update(
   const before = await owned(tx, ctx, caller, req.projectId);
   const after = updatedProject(before, req, tx.now);
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
+  if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
   await updateProject(tx, caller, before, after);
   return after;
 }
