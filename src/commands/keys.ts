@@ -42,11 +42,11 @@ async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string)
   try {
     const finished = await sealHostTokensAnew(store, keys);
     if (finished > 0) {
-      return `An earlier rotation was cut short and is finished now: ${sealed(finished, keys)}.\nRotate again for a new key.\n`;
+      return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${sealed(finished)}.\nRotate again for a new key.\n`;
     }
     const rotated = newKeys(file);
     const count = await sealHostTokensAnew(store, rotated);
-    return `The new key is ${rotated.id}: ${sealed(count, rotated)}.\nFormer keys stay in ${file} for tokens and audit rows made with them.\n`;
+    return `The new key is ${rotated.id}: ${sealed(count)}.\nFormer keys stay in ${file} for tokens and audit rows made with them.\n`;
   } catch (error) {
     if (error instanceof DamagedHostToken) {
       throw new StartError(`${error.message}; delete that token, or restore its row, and rotate again`);
@@ -65,6 +65,6 @@ function newKeys(file: string): Keys {
   }
 }
 
-function sealed(count: number, { id }: Keys): string {
-  return `${count} host authentication ${count === 1 ? "token was" : "tokens were"} sealed with ${id}`;
+function sealed(count: number): string {
+  return `${count} host authentication ${count === 1 ? "token was" : "tokens were"} sealed with it`;
 }
