@@ -1,7 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type BlockAccountResponse, BlockAccountResponseSchema } from "#gen/service/v1/account_service_pb.js";
-import { type ServiceAccountToken, ServiceAccountTokenSchema } from "#gen/service/v1/service_account_pb.js";
 import { ACTIVE_PHASES, isAdministrator, stopsWithItsCreator } from "../domain/account-block.ts";
 import { stoppedEnvironment } from "../domain/environment.ts";
 import { lastAdministrator, notFound } from "../domain/error.ts";
@@ -9,9 +7,8 @@ import { findAccount, findMemberships } from "../store/account.ts";
 import { findUsersOfAccount, updateAccountBlock } from "../store/account-block.ts";
 import { findBlockReceipt, insertBlockReceipt, removeBlockReceipt } from "../store/block-receipt.ts";
 import { findEnvironmentsOfCreator, updateEnvironment } from "../store/environment.ts";
-import { fromBody } from "../store/json.ts";
 import { countOtherAdministrators } from "../store/member.ts";
-import type { TokenTable } from "../store/schema.ts";
+import { serviceAccountTokenOfRow } from "../store/service-account-token.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { cancelSubscriptions } from "../store/subscription.ts";
 import { disableTokensOfCreator } from "../store/token-disabling.ts";
@@ -46,7 +43,7 @@ export async function blockAccount(
   const receipt = create(BlockAccountResponseSchema, {
     environmentsStopped: await stopEnvironments(tx, accountId),
     subscriptionsCancelled: await cancelSubscriptions(tx, accountId),
-    disabledServiceAccountTokens: tokens.map(tokenOfRow),
+    disabledServiceAccountTokens: tokens.map(serviceAccountTokenOfRow),
   });
   await insertBlockReceipt(tx, accountId, receipt);
   return receipt;
@@ -81,10 +78,4 @@ async function stopEnvironments(tx: WriteTransaction, accountId: string): Promis
     }
   }
   return stopped;
-}
-
-function tokenOfRow({ body, last_used_at }: TokenTable): ServiceAccountToken {
-  const token = fromBody(ServiceAccountTokenSchema, body);
-  if (last_used_at !== null) token.lastUsed = timestampFromMs(last_used_at);
-  return token;
 }

@@ -86,10 +86,10 @@ const workflowAction = {
 /** Every operation of the contract; see every-operation.ts. */
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "AccountService/GetAccount": built(() => ({})),
-  "AccountService/BlockAccount": notBuilt(
-    (world) => ({ accountId: world.account, reason: "left the team" }),
-    { accountId: "account" },
-  ),
+  "AccountService/BlockAccount": built((world) => ({ accountId: world.account, reason: "left the team" }), {
+    accountId: "account",
+  }),
+  "AccountService/UnblockAccount": built((world) => ({ accountId: world.account }), { accountId: "account" }),
 
   "AgentService/StartAgent": notBuilt(
     (world) => ({ name: "Fix the build", codeContext: { projectId: world.project } }),
