@@ -53,7 +53,7 @@ describe.each(operations)("%s", (name, operation) => {
 
 /** What an absent id leads to, by where it stands in the request. */
 function expectNothing(path: string, kind: string, { status, body }: Pick<Answer, "status" | "body">): void {
-  if (path.startsWith("filter.")) {
+  if (path.startsWith("filter.") && kind !== "organization") {
     const lists = Object.values(body).filter(Array.isArray);
     expect([status, lists]).toEqual([200, [[]]]);
     expect(body.count ?? { value: 0 }).toMatchObject({ value: 0 });
@@ -64,6 +64,12 @@ function expectNothing(path: string, kind: string, { status, body }: Pick<Answer
   } else if (kind === "session") {
     // A session is whatever its environments say it is; no resource stands behind the id.
     expect([status, body.environment.metadata.sessionId]).toEqual([200, theirWorld.session]);
+  } else if (path === "integrationId") {
+    // An integration is the business of whoever made the credential; the id is only passed on.
+    expect([status, body.token.integrationId]).toEqual([200, theirWorld.integration]);
+  } else if (path === "userId" && kind === "member") {
+    // Whoever it is, it is another than the subject beside it.
+    expect([status, body.code]).toEqual([400, "invalid_argument"]);
   } else if (path === "userId" && kind === "user") {
     expect([status, body.code]).toEqual([403, "permission_denied"]);
   } else {

@@ -83,6 +83,18 @@ const workflowAction = {
   steps: [{ task: { command: "make lint" } }],
 };
 
+const securityPolicy = {
+  metadata: { name: "No tunnels" },
+  spec: {
+    executables: {
+      rules: [
+        { path: "/usr/bin/ssh", effect: "EFFECT_BLOCK" },
+        { path: "socat", effect: "EFFECT_AUDIT" },
+      ],
+    },
+  },
+};
+
 /** Every operation of the contract; see every-operation.ts. */
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "AccountService/GetAccount": built(() => ({})),
@@ -169,12 +181,16 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ organizationId: world.organization, userId: world.member }),
     { organizationId: "organization", userId: "member" },
   ),
-  "OrganizationService/GetOrganizationPolicies": notBuilt(
-    (world) => ({ organizationId: world.organization }),
-    { organizationId: "organization" },
-  ),
-  "OrganizationService/UpdateOrganizationPolicies": notBuilt(
-    (world) => ({ organizationId: world.organization, maximumEnvironmentTimeout: "3600s" }),
+  "OrganizationService/GetOrganizationPolicies": built((world) => ({ organizationId: world.organization }), {
+    organizationId: "organization",
+  }),
+  "OrganizationService/UpdateOrganizationPolicies": built(
+    (world) => ({
+      organizationId: world.organization,
+      maximumEnvironmentTimeout: "3600s",
+      securityPolicyId: world.securityPolicy,
+      agentPolicy: { commandDenyList: [] },
+    }),
     {
       organizationId: "organization",
       securityPolicyId: "securityPolicy",
@@ -214,16 +230,34 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     { projectId: "project", "projectEnvironmentClasses[].environmentClassId": "environmentClass" },
   ),
 
-  "RunnerConfigurationService/CreateHostAuthenticationToken": notBuilt(
+  "RunnerConfigurationService/CreateHostAuthenticationToken": built(
     (world) => ({
       runnerId: world.runner,
-      host: "git.example.org",
+      host: "Git.Example.org",
       token: "a credential",
-      source: "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT",
+      refreshToken: "another",
+      expiresAt: "2999-12-31T00:00:00Z",
+      scopes: ["repository"],
+      integrationId: world.integration,
       subject: { id: world.user, principal: "PRINCIPAL_USER" },
     }),
-    { runnerId: "runner", userId: "user", integrationId: "integration", "subject.id": "user" },
+    { runnerId: "runner", userId: "member", integrationId: "integration", "subject.id": "user" },
   ),
+  "RunnerConfigurationService/GetHostAuthenticationToken": built((world) => ({ id: world.hostToken }), {
+    id: "hostToken",
+  }),
+  "RunnerConfigurationService/ListHostAuthenticationTokens": built(() => page, {
+    "filter.runnerId": "runner",
+    "filter.userId": "user",
+    "filter.subjectId": "user",
+  }),
+  "RunnerConfigurationService/UpdateHostAuthenticationToken": built(
+    (world) => ({ id: world.hostToken, token: "a newer credential", scopes: ["repository", "user"] }),
+    { id: "hostToken" },
+  ),
+  "RunnerConfigurationService/DeleteHostAuthenticationToken": built((world) => ({ id: world.hostToken }), {
+    id: "hostToken",
+  }),
   "RunnerConfigurationService/CreateEnvironmentClass": built(
     (world) => ({
       runnerId: world.runner,
@@ -250,6 +284,25 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     runnerId: "runner",
   }),
   "RunnerService/CreateRunnerToken": built((world) => ({ runnerId: world.runner }), { runnerId: "runner" }),
+
+  "SecurityService/CreateSecurityPolicy": built(
+    (world) => ({ organizationId: world.organization, ...securityPolicy }),
+    { organizationId: "organization" },
+  ),
+  "SecurityService/GetSecurityPolicy": built((world) => ({ securityPolicyId: world.securityPolicy }), {
+    securityPolicyId: "securityPolicy",
+  }),
+  "SecurityService/ListSecurityPolicies": built(() => page, {
+    "filter.organizationId": "organization",
+    "filter.securityPolicyIds[]": "securityPolicy",
+  }),
+  "SecurityService/UpdateSecurityPolicy": built(
+    (world) => ({ securityPolicyId: world.securityPolicy, metadata: { name: "Renamed" } }),
+    { securityPolicyId: "securityPolicy" },
+  ),
+  "SecurityService/DeleteSecurityPolicy": built((world) => ({ securityPolicyId: world.securityPolicy }), {
+    securityPolicyId: "securityPolicy",
+  }),
 
   "ServiceAccountService/CreateServiceAccount": built(() => ({
     name: "Robot",

@@ -60,7 +60,7 @@ export function nowhere(): World {
 
 /**
  * Fills the organization of a token with two projects, two environments of one
- * session, a runner with two classes, a second member, two service accounts, and
+ * session, a runner with two classes and two credentials, a second member, two service accounts, and
  * two tokens of each kind. What no operation makes yet has an id of nothing.
  */
 export async function makeWorld(server: Pick<TestServer, "url" | "token" | "dataDir">): Promise<World> {
@@ -77,6 +77,12 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     classes.push((await call("RunnerConfigurationService/CreateEnvironmentClass", environmentClass)).id);
   }
   const environmentClass = classes[0] ?? "";
+  const hostTokens: string[] = [];
+  for (const host of ["one.example.org", "two.example.org"]) {
+    const request = { runnerId: runner.runnerId, host, token: "a credential" };
+    const made = await call("RunnerConfigurationService/CreateHostAuthenticationToken", request);
+    hostTokens.push(made.token.id);
+  }
   const session = v7();
   const environments: string[] = [];
   for (const name of ["First", "Second"]) {
@@ -102,6 +108,16 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     organizationId: identity.organizationId,
     email: `${v7()}@example.org`,
   });
+  const securityPolicies: string[] = [];
+  for (const name of ["No tunnels", "No compilers"]) {
+    const organizationId = identity.organizationId;
+    const made = await call("SecurityService/CreateSecurityPolicy", {
+      organizationId,
+      metadata: { name },
+      spec: {},
+    });
+    securityPolicies.push(made.securityPolicy.id);
+  }
   const validUntil = "2999-12-31T00:00:00Z";
   const serviceAccounts: string[] = [];
   for (const name of ["Nightly", "Weekly"]) {
@@ -125,7 +141,9 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     user: identity.subject.id,
     runner: runner.runnerId,
     environmentClass,
+    hostToken: hostTokens[0] ?? "",
     environment: environments[0] ?? "",
+    securityPolicy: securityPolicies[0] ?? "",
     session,
     project,
     token: personalAccessTokens.at(-1).id,
