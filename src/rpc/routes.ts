@@ -126,7 +126,7 @@ function jsonOptions({ input }: DescMethod, allowUnknownFields: boolean) {
           const json = parsed(text);
           // What is no JSON is left for the parser, which refuses it in the words of every other operation.
           if (json === undefined) return text;
-          return JSON.stringify(edits.reduce((value, edit) => edit(input, value), json));
+          return JSON.stringify(edits.reduce<unknown>((value, edit) => edit(input, value), json));
         }
       : readJsonText;
   return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };
