@@ -106,7 +106,9 @@ describe("without flags and variables", () => {
   });
 
   test("variables of other programs mean nothing", () => {
-    expect(problems({}, { PATH: "/bin", HOST: "x", PORT: "x", XCHARTROOM_PORT: "x", chartroom_port: "x" })).toEqual([]);
+    expect(
+      problems({}, { PATH: "/bin", HOST: "x", PORT: "x", XCHARTROOM_PORT: "x", chartroom_port: "x" }),
+    ).toEqual([]);
   });
 });
 
@@ -125,7 +127,9 @@ describe.each(NAMES)("the setting %s", (name) => {
 
   test("is taken from the flag when both are given, even when the variable is wrong", () => {
     expect(readConfig({ ...companion(name), [name]: first }, { [env]: second })[name]).toEqual(firstValue);
-    expect(readConfig({ ...companion(name), [name]: second }, { [env]: "\0wrong" })[name]).toEqual(secondValue);
+    expect(readConfig({ ...companion(name), [name]: second }, { [env]: "\0wrong" })[name]).toEqual(
+      secondValue,
+    );
   });
 
   test("is named alike in the code, as a flag and as a variable", () => {
@@ -149,7 +153,9 @@ describe("a value that cannot be used", () => {
         (text) => [name, text] as [SettingName, string],
       ),
     ),
-    ...["", "yes", "1", "TRUE", "false "].map((text) => ["allowUnknownFields", text] as [SettingName, string]),
+    ...["", "yes", "1", "TRUE", "false "].map(
+      (text) => ["allowUnknownFields", text] as [SettingName, string],
+    ),
     ...["", "INFO", "verbose", "trace"].map((text) => ["logLevel", text] as [SettingName, string]),
     ...[
       "chartroom.example.org",
@@ -183,7 +189,9 @@ describe("a value that cannot be used", () => {
   });
 
   test("is told with the range that is allowed and what was given", () => {
-    expect(problems({ port: "70000" })).toEqual(['--port must be a whole number from 0 to 65535, not "70000"']);
+    expect(problems({ port: "70000" })).toEqual([
+      '--port must be a whole number from 0 to 65535, not "70000"',
+    ]);
     expect(problems({ logLevel: "loud" })).toEqual([
       '--log-level must be one of debug, info, warn, error, silent, not "loud"',
     ]);
@@ -211,7 +219,10 @@ describe("TLS", () => {
     ["a certificate without a key", [{ tlsCert: "cert.pem" }, {}]],
     ["a key without a certificate", [{ tlsKey: "key.pem" }, {}]],
     ["a variable for one and nothing for the other", [{}, { CHARTROOM_TLS_CERT: "cert.pem" }]],
-    ["a flag that empties one of two variables", [{ tlsKey: "" }, { CHARTROOM_TLS_CERT: "c", CHARTROOM_TLS_KEY: "k" }]],
+    [
+      "a flag that empties one of two variables",
+      [{ tlsKey: "" }, { CHARTROOM_TLS_CERT: "c", CHARTROOM_TLS_KEY: "k" }],
+    ],
   ])("is refused with %s", (_, [flags, env]) => {
     expect(problems(flags, env)).toEqual(["--tls-cert and --tls-key go together"]);
   });

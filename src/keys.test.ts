@@ -1,4 +1,12 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { endNodes, startNode } from "../test/harness/node-process.ts";
@@ -81,7 +89,10 @@ describe("the key file", () => {
     ["has a secret that is no text", `{"version": 1, "secret": ["${SECRET}"]}`],
     ["has a secret that is too short", `{"version": 1, "secret": "${SECRET.slice(0, 40)}"}`],
     ["has a secret that is too long", `{"version": 1, "secret": "${SECRET.slice(0, 40)}${SECRET}"}`],
-    ["has a secret with a character changed to one of no meaning", `{"secret": "${SECRET.replace("W", "*")}"}`],
+    [
+      "has a secret with a character changed to one of no meaning",
+      `{"secret": "${SECRET.replace("W", "*")}"}`,
+    ],
     ["is null", "null"],
   ])("is refused, named and not quoted when it %s", (_, content) => {
     const file = newFile();
@@ -179,7 +190,10 @@ describe("a minted token", () => {
     const { value } = keys.mintToken("personal");
     const others = [
       ...Array.from({ length: value.length }, (_, place) => value.slice(0, place) + value.slice(place + 1)),
-      ...Array.from({ length: value.length + 1 }, (_, place) => `${value.slice(0, place)}a${value.slice(place)}`),
+      ...Array.from(
+        { length: value.length + 1 },
+        (_, place) => `${value.slice(0, place)}a${value.slice(place)}`,
+      ),
       `${value}\n`,
       ` ${value}`,
       value + value,
@@ -195,12 +209,17 @@ describe("a minted token", () => {
   });
 });
 
-test.each(["", "cr_pat_", "cr_", "Bearer", "cr_pat_".padEnd(43, "0"), "cr_xyz_".padEnd(43, "0"), "é".repeat(43)])(
-  "%j is no token",
-  (text) => {
-    expect(keys.readToken(text)).toBeUndefined();
-  },
-);
+test.each([
+  "",
+  "cr_pat_",
+  "cr_",
+  "Bearer",
+  "cr_pat_".padEnd(43, "0"),
+  "cr_xyz_".padEnd(43, "0"),
+  "é".repeat(43),
+])("%j is no token", (text) => {
+  expect(keys.readToken(text)).toBeUndefined();
+});
 
 describe("keys of different secrets", () => {
   test("have different ids, token hashes and page keys", () => {

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import { v7 } from "uuid";
 import { type Config, ConfigError, keyFileOf } from "../config.ts";
 import { type Keys, loadKeys } from "../keys.ts";
@@ -28,10 +30,11 @@ export class StartError extends Error {
  * @throws ConfigError or StartError when it cannot start
  */
 export async function serve(config: Config, print: (text: string) => void): Promise<Running> {
-  const lock = lockFolder(config.dataDir);
+  checkTls(config);
+  const lock = usable(config, () => lockFolder(config.dataDir));
   if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);
-  const store = openStore({ dataDir: config.dataDir, now: Date.now, newId: v7 });
+  const store = usable(config, () => openStore({ dataDir: config.dataDir, now: Date.now, newId: v7 }));
   const stopStore = async () => {
     await store.close();
     lock.release();
@@ -62,7 +65,7 @@ export async function serve(config: Config, print: (text: string) => void): Prom
 
 /** The keys of the file, refused when the database was written under others. */
 export async function matchingKeys(config: Config, store: Store): Promise<Keys> {
-  const keys = loadKeys(keyFileOf(config));
+  const keys = readKeys(config);
   const known = await findFact(store.reader, "key_id");
   if (known === undefined) {
     await store.write(OPERATOR, "chartroom serve", (tx) => insertFact(tx, "key_id", keys.id));
@@ -72,6 +75,51 @@ export async function matchingKeys(config: Config, store: Store): Promise<Keys> 
     );
   }
   return keys;
+}
+
+/**
+ * Opens something in the data folder.
+ *
+ * @throws StartError when the folder or a file in it cannot be used
+ */
+export function usable<T>({ dataDir }: Pick<Config, "dataDir">, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // Without a code of the system or the database it is a fault, and shows where.
+    if (typeof code !== "string") throw error;
+    throw new StartError(`the data folder ${dataDir} cannot be used: ${message}`, { cause: error });
+  }
+}
+
+function readKeys(config: Config): Keys {
+  try {
+    return loadKeys(keyFileOf(config));
+  } catch (error) {
+    throw new StartError((error as Error).message, { cause: error });
+  }
+}
+
+/** Tells what is wrong with the files of TLS before anything is made in the data folder. */
+function checkTls({ tlsCert, tlsKey }: Config): void {
+  if (tlsCert === "") return;
+  const problems: string[] = [];
+  const read = (flag: string, file: string) => {
+    try {
+      return readFileSync(file);
+    } catch (error) {
+      problems.push(`${flag} ${file} cannot be read: ${(error as Error).message}`);
+      return undefined;
+    }
+  };
+  const [cert, key] = [read("--tls-cert", tlsCert), read("--tls-key", tlsKey)];
+  try {
+    if (cert && key) createSecureContext({ cert, key });
+  } catch (error) {
+    problems.push(`--tls-cert and --tls-key cannot be used together: ${(error as Error).message}`);
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 async function firstToken(store: Store, keys: Keys): Promise<string> {

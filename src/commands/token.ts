@@ -1,8 +1,10 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { v7 } from "uuid";
 import type { Config } from "../config.ts";
 import { findUsers, issueToken } from "../services/found-organization.ts";
-import { openStore } from "../store/sqlite/open.ts";
-import { matchingKeys, StartError } from "./serve.ts";
+import { DATABASE_FILE, openStore } from "../store/sqlite/open.ts";
+import { matchingKeys, StartError, usable } from "./serve.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -20,10 +22,14 @@ export interface TokenOptions {
  * server, which knows the token from the next request on.
  *
  * @returns the token's value, which is stored nowhere
- * @throws StartError when no user or more than one fits
+ * @throws StartError when the data folder holds no database, or when no user or more than one fits
  */
 export async function createToken(config: Config, options: TokenOptions): Promise<string> {
-  const store = openStore({ dataDir: config.dataDir, now: Date.now, newId: v7 });
+  // A mistyped folder must not become a new installation.
+  if (!existsSync(join(config.dataDir, DATABASE_FILE))) {
+    throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
+  }
+  const store = usable(config, () => openStore({ dataDir: config.dataDir, now: Date.now, newId: v7 }));
   try {
     const keys = await matchingKeys(config, store);
     const users = await findUsers(store.reader);

@@ -71,7 +71,9 @@ describe("the difference of two JSON texts", () => {
 
   test("of top-level fields is kept under any name", () => {
     const changes = diffJson("{}", `{"__proto__": "x", "a": 1}`);
-    expect(JSON.parse(JSON.stringify(changes))).toEqual(JSON.parse(`{"__proto__": [null, "x"], "a": [null, 1]}`));
+    expect(JSON.parse(JSON.stringify(changes))).toEqual(
+      JSON.parse(`{"__proto__": [null, "x"], "a": [null, 1]}`),
+    );
   });
 
   test("backwards is the same with both sides exchanged", () => {
@@ -80,7 +82,10 @@ describe("the difference of two JSON texts", () => {
     const value = fc.dictionary(key, fc.oneof(nested, fc.jsonValue({ maxDepth: 0 })), { maxKeys: 5 });
     fc.assert(
       fc.property(value, value, (one, other) => {
-        const back = Object.entries(diff(other, one)).map(([path, [before, after]]) => [path, [after, before]]);
+        const back = Object.entries(diff(other, one)).map(([path, [before, after]]) => [
+          path,
+          [after, before],
+        ]);
         expect(new Map(back as [string, unknown][])).toEqual(new Map(Object.entries(diff(one, other))));
       }),
       replay,

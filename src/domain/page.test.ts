@@ -10,7 +10,10 @@ import { pageSize, pageTokens, queryText } from "./page.ts";
 const mac = (key: string) => (bytes: Uint8Array) => createHmac("sha256", key).update(bytes).digest();
 const tokens = pageTokens(mac("one key"));
 
-const QUERY = queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000001", { search: "a" }, ["id", "asc"]);
+const QUERY = queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000001", { search: "a" }, [
+  "id",
+  "asc",
+]);
 const POSITION = { key: 12.5, id: "0192d3c0-1111-7222-8333-444455556666" };
 const token = tokens.issue(QUERY, POSITION);
 
@@ -50,10 +53,22 @@ describe("a page token", () => {
   });
 
   test.each([
-    ["operation", queryText("ListRunners", "0192d3c0-0000-7000-8000-000000000001", { search: "a" }, ["id", "asc"])],
-    ["organization", queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000002", { search: "a" }, ["id", "asc"])],
-    ["filter", queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000001", { search: "b" }, ["id", "asc"])],
-    ["order", queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000001", { search: "a" }, ["id", "desc"])],
+    [
+      "operation",
+      queryText("ListRunners", "0192d3c0-0000-7000-8000-000000000001", { search: "a" }, ["id", "asc"]),
+    ],
+    [
+      "organization",
+      queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000002", { search: "a" }, ["id", "asc"]),
+    ],
+    [
+      "filter",
+      queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000001", { search: "b" }, ["id", "asc"]),
+    ],
+    [
+      "order",
+      queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000001", { search: "a" }, ["id", "desc"]),
+    ],
     ["empty text", ""],
   ])("is refused by a query that differs in its %s", (_, other) => {
     expect(refusing(other, token)).toEqual(refused);
@@ -119,14 +134,20 @@ describe("a page token", () => {
 describe("the text of a query", () => {
   test("does not depend on the order in which fields and map entries stand", () => {
     const one = { annotations: { team: "a", "z.z": "1", tier: "b" }, search: "x", nested: [{ b: 1, a: 2 }] };
-    const other = { nested: [{ a: 2, b: 1 }], search: "x", annotations: { tier: "b", team: "a", "z.z": "1" } };
+    const other = {
+      nested: [{ a: 2, b: 1 }],
+      search: "x",
+      annotations: { tier: "b", team: "a", "z.z": "1" },
+    };
     expect(queryText("List", "o", one)).toBe(queryText("List", "o", other));
   });
 
   test("does not depend on it for any map", () => {
     const shuffled = fc
       .uniqueArray(fc.tuple(fc.string(), fc.string()), { selector: ([key]) => key })
-      .chain((pairs) => fc.tuple(fc.constant(pairs), fc.shuffledSubarray(pairs, { minLength: pairs.length })));
+      .chain((pairs) =>
+        fc.tuple(fc.constant(pairs), fc.shuffledSubarray(pairs, { minLength: pairs.length })),
+      );
     fc.assert(
       fc.property(shuffled, ([pairs, again]) => {
         expect(queryText("List", "o", Object.fromEntries(again))).toBe(

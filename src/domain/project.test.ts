@@ -27,8 +27,14 @@ import {
 const CREATED_MS = Date.UTC(2026, 0, 1);
 const LATER_MS = CREATED_MS + 60_000;
 
-const creator = create(SubjectSchema, { id: "0192d3c0-0000-7000-8000-0000000000c1", principal: Principal.USER });
-const other = create(SubjectSchema, { id: "0192d3c0-0000-7000-8000-0000000000c2", principal: Principal.USER });
+const creator = create(SubjectSchema, {
+  id: "0192d3c0-0000-7000-8000-0000000000c1",
+  principal: Principal.USER,
+});
+const other = create(SubjectSchema, {
+  id: "0192d3c0-0000-7000-8000-0000000000c2",
+  principal: Principal.USER,
+});
 const origin: Origin = {
   id: "0192d3c0-0000-7000-8000-00000000000a",
   organizationId: "0192d3c0-0000-7000-8000-000000000001",
@@ -130,8 +136,16 @@ describe("the name of a project that is given none", () => {
     ["a git remote", git("https://git.example.org/team/harbour.git"), "harbour"],
     ["a remote in scp form", git("git@git.example.org:team/harbour.git"), "harbour"],
     ["a context URL", page("https://git.example.org/team/harbour?ref=main"), "harbour"],
-    ["the first of several", git("https://git.example.org/o/first", "https://git.example.org/o/second"), "first"],
-    ["a remote with control characters in its escapes", git("https://git.example.org/o/a%00%1fb%7f%C2%9Fc"), "abc"],
+    [
+      "the first of several",
+      git("https://git.example.org/o/first", "https://git.example.org/o/second"),
+      "first",
+    ],
+    [
+      "a remote with control characters in its escapes",
+      git("https://git.example.org/o/a%00%1fb%7f%C2%9Fc"),
+      "abc",
+    ],
   ])("comes from %s", (_, initializer, name) => {
     expect(nameOf(initializer)).toBe(name);
   });
@@ -147,16 +161,21 @@ describe("the name of a project that is given none", () => {
     ["there is no spec", create(EnvironmentInitializerSchema)],
     ["the first spec is empty", create(EnvironmentInitializerSchema, { specs: [{}] })],
     ["the remote has no path", git("https://git.example.org")],
-    ["the first of several remotes has no path", git("https://git.example.org", "https://git.example.org/o/r")],
+    [
+      "the first of several remotes has no path",
+      git("https://git.example.org", "https://git.example.org/o/r"),
+    ],
     ["only control characters are left", git("https://git.example.org/o/%00%0a.git")],
   ])("cannot be had when %s", (_, initializer) => {
-    expect(failure(() => nameOf(initializer))).toEqual(withReason(ErrorReason.VALUE_UNUSABLE, { field: "name" }));
+    expect(failure(() => nameOf(initializer))).toEqual(
+      withReason(ErrorReason.VALUE_UNUSABLE, { field: "name" }),
+    );
   });
 
   test("is not looked for when one is given", () => {
-    expect(newProject({ name: "given", initializer: git("https://git.example.org") }, origin).metadata?.name).toBe(
-      "given",
-    );
+    expect(
+      newProject({ name: "given", initializer: git("https://git.example.org") }, origin).metadata?.name,
+    ).toBe("given");
   });
 });
 
@@ -175,8 +194,18 @@ describe("an update", () => {
 
   test.each([
     ["name", { name: "quay" }, (project: Project) => project.metadata?.name, "quay"],
-    ["path of the devcontainer file", { devcontainerFilePath: "a" }, (p: Project) => p.devcontainerFilePath, "a"],
-    ["path of the automations file", { automationsFilePath: "b" }, (p: Project) => p.automationsFilePath, "b"],
+    [
+      "path of the devcontainer file",
+      { devcontainerFilePath: "a" },
+      (p: Project) => p.devcontainerFilePath,
+      "a",
+    ],
+    [
+      "path of the automations file",
+      { automationsFilePath: "b" },
+      (p: Project) => p.automationsFilePath,
+      "b",
+    ],
     ["technical description", { technicalDescription: "c" }, (p: Project) => p.technicalDescription, "c"],
   ])("of the %s changes nothing else", (_, request, read, value) => {
     const project = update(request);
@@ -233,7 +262,9 @@ describe("prebuilds", () => {
   };
 
   test("are disabled, that is unset, when nothing is said of them", () => {
-    expect(newProject({ name: "a", initializer: git("r") }, origin)).not.toHaveProperty("prebuildConfiguration");
+    expect(newProject({ name: "a", initializer: git("r") }, origin)).not.toHaveProperty(
+      "prebuildConfiguration",
+    );
   });
 
   test("take an hour at most and are run by the project's creator unless said otherwise", () => {
@@ -262,11 +293,17 @@ describe("prebuilds", () => {
 });
 
 describe("environment classes", () => {
-  const ids = (project: Project) => project.environmentClasses.map(({ environmentClass }) => environmentClass.value);
+  const ids = (project: Project) =>
+    project.environmentClasses.map(({ environmentClass }) => environmentClass.value);
 
   test("stand by their order, those of equal order as they were given", () => {
     const CLASS_C = "0192d3c0-0000-7000-8000-0000000000a3";
-    const classes = [entry(CLASS_B, 1), entry(true, -2_147_483_648), entry(CLASS_C, 2_147_483_647), entry(CLASS_A, 1)];
+    const classes = [
+      entry(CLASS_B, 1),
+      entry(true, -2_147_483_648),
+      entry(CLASS_C, 2_147_483_647),
+      entry(CLASS_A, 1),
+    ];
     const project = withEnvironmentClasses(full(), classes, LATER_MS);
     expect(ids(project)).toEqual([true, CLASS_B, CLASS_A, CLASS_C]);
     expect(project.environmentClass).toEqual(entry(true, -2_147_483_648));

@@ -6,7 +6,10 @@ import {
   FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
-import { field as fieldRules, FieldRulesSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import {
+  FieldRulesSchema,
+  field as fieldRules,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { Code, createClient, createRouterTransport } from "@connectrpc/connect";
 import { describe, expect, test } from "@jest/globals";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";

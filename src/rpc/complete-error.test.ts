@@ -1,11 +1,15 @@
 import { gunzipSync, gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createConnectRouter, createContextValues } from "@connectrpc/connect";
-import { compressionGzip } from "@connectrpc/connect-node";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { codeToHttpStatus, endStreamFromJson, errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
+import {
+  codeToHttpStatus,
+  endStreamFromJson,
+  errorFromJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerParse } from "@connectrpc/connect/protocol-grpc-web";
+import { compressionGzip } from "@connectrpc/connect-node";
 import { describe, expect, test } from "@jest/globals";
 import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
@@ -105,15 +109,21 @@ const readUnary: Read = async (reply, record, report) => {
   const body = await whole(reply.body as AsyncIterable<Uint8Array>);
   const complete = await completeUnaryError(reply.status, header, body, record, report);
   const bytes = header.has("content-encoding") ? gunzipSync(complete.body) : complete.body;
-  const error = complete.status === 200 ? undefined : errorFromJsonBytes(bytes, undefined, new ConnectError(""));
-  return { error, status: complete.status, text: JSON.stringify([...header]) + Buffer.from(bytes).toString() };
+  const error =
+    complete.status === 200 ? undefined : errorFromJsonBytes(bytes, undefined, new ConnectError(""));
+  return {
+    error,
+    status: complete.status,
+    text: JSON.stringify([...header]) + Buffer.from(bytes).toString(),
+  };
 };
 
 const readStream: Read = async (reply, record, report) => {
   const res = completeError(reply, record, report);
   const body = await whole(res.body as AsyncIterable<Uint8Array>);
   const contentType = res.header?.get("content-type") ?? "";
-  const text = () => JSON.stringify([...(res.header ?? []), ...(res.trailer ?? [])]) + body.toString("latin1");
+  const text = () =>
+    JSON.stringify([...(res.header ?? []), ...(res.trailer ?? [])]) + body.toString("latin1");
   if (contentType.startsWith("application/grpc-web")) {
     const { flags, data } = last(body);
     expect(flags).toBe(0x80);
@@ -132,13 +142,16 @@ const reason = ({ error }: Outcome) => error?.findDetails(ErrorDetailSchema)[0]?
 const metadata = ({ error }: Outcome) => error?.findDetails(ErrorDetailSchema)[0]?.metadata;
 
 /** Each protocol with how it carries one message of the request. */
-const PROTOCOLS: readonly [name: string, contentType: string, carry: (data: Uint8Array, flags?: number) => Uint8Array][] =
-  [
-    ["a unary answer of Connect", "application/proto", (data) => data],
-    ["a stream of Connect", "application/connect+proto", envelope],
-    ["gRPC", "application/grpc+proto", envelope],
-    ["gRPC-Web", "application/grpc-web+proto", envelope],
-  ];
+const PROTOCOLS: readonly [
+  name: string,
+  contentType: string,
+  carry: (data: Uint8Array, flags?: number) => Uint8Array,
+][] = [
+  ["a unary answer of Connect", "application/proto", (data) => data],
+  ["a stream of Connect", "application/connect+proto", envelope],
+  ["gRPC", "application/grpc+proto", envelope],
+  ["gRPC-Web", "application/grpc-web+proto", envelope],
+];
 
 describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
   /** The status of HTTP; all but unary Connect tell their errors inside of a 200. */
@@ -182,7 +195,10 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
   test.each([
     ["is no gzip", () => Buffer.from("no gzip at all")],
     ["ends too early", () => gzipSync(GOOD).subarray(0, -4)],
-    ["has a damaged byte", () => gzipSync(Buffer.alloc(99)).map((byte, at) => (at === 14 ? byte ^ 0xff : byte))],
+    [
+      "has a damaged byte",
+      () => gzipSync(Buffer.alloc(99)).map((byte, at) => (at === 14 ? byte ^ 0xff : byte)),
+    ],
   ])("a compressed message that %s is the caller's fault", async (__, bytes) => {
     const outcome = await answerTo(contentType, carry(bytes(), 1), undefined, { [encoding]: "gzip" });
     expect(outcome).toMatchObject({ code: Code.InvalidArgument, faults: [] });
@@ -232,7 +248,9 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
   });
 
   test("an answer that cannot be written is a fault too, and is reported once", async () => {
-    const unwritable = contentType.includes("connect+") ? { status: "secret" } : { project: { desiredPhase: "secret" } };
+    const unwritable = contentType.includes("connect+")
+      ? { status: "secret" }
+      : { project: { desiredPhase: "secret" } };
     const outcome = await answerTo(contentType, carry(GOOD), () => unwritable);
     expect(outcome).toMatchObject({
       error: { code: Code.Internal, rawMessage: "internal error" },
@@ -269,7 +287,9 @@ describe("in a unary answer of Connect in JSON", () => {
     const behave = () => {
       throw new DomainError(ErrorReason.NOT_FOUND, "long".repeat(400), { resource: "project" });
     };
-    const outcome = await answerTo("application/json", Buffer.from("{}"), behave, { "accept-encoding": "gzip" });
+    const outcome = await answerTo("application/json", Buffer.from("{}"), behave, {
+      "accept-encoding": "gzip",
+    });
     expect(outcome).toMatchObject({ status: 404, code: Code.NotFound, faults: [] });
     expect(reason(outcome)).toBe(ErrorReason.NOT_FOUND);
     expect(outcome.text).toContain('"content-encoding","gzip"');

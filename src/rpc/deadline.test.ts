@@ -44,9 +44,12 @@ describe("a deadline in gRPC", () => {
     expect(capped("grpc-timeout", `0${unit}`, maxMs)).toBe(`0${unit}`);
   });
 
-  test.each(["H", "M", "S", "m"])("of the most that can be written in the unit %s becomes the cap", (unit) => {
-    expect(capped("grpc-timeout", `99999999${unit}`)).toBe("300000m");
-  });
+  test.each(["H", "M", "S", "m"])(
+    "of the most that can be written in the unit %s becomes the cap",
+    (unit) => {
+      expect(capped("grpc-timeout", `99999999${unit}`)).toBe("300000m");
+    },
+  );
 
   test.each(["u", "n"])("of the most that can be written in the unit %s is below the cap", (unit) => {
     expect(capped("grpc-timeout", `99999999${unit}`)).toBe(`99999999${unit}`);

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { create, type MessageShape } from "@bufbuild/protobuf";
-import { describe, expect, test } from "@jest/globals";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
+import { describe, expect, test } from "@jest/globals";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { GetProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { DomainError } from "../domain/error.ts";
@@ -35,7 +35,8 @@ describe("the table from reasons to codes", () => {
     "utf8",
   );
   const documented = [...contract.matchAll(/((?: +\/\/.*\n)+) +ERROR_REASON_(\w+) = \d+;/g)].map(
-    ([, comment = "", name]) => [name, /Code\s+(\w+)\./.exec(comment.replaceAll(/\s*\/\//g, ""))?.[1]] as const,
+    ([, comment = "", name]) =>
+      [name, /Code\s+(\w+)\./.exec(comment.replaceAll(/\s*\/\//g, ""))?.[1]] as const,
   );
 
   test("gives each reason the code that the contract states for it", () => {
@@ -49,7 +50,9 @@ describe("the table from reasons to codes", () => {
 
 describe("an error of the domain", () => {
   test("leaves with its code, its words, its reason and its facts, and is no fault to report", () => {
-    const thrown = new DomainError(ErrorReason.IN_USE, "environments still run on it", { resource: "runner" });
+    const thrown = new DomainError(ErrorReason.IN_USE, "environments still run on it", {
+      resource: "runner",
+    });
     const { error, reported } = leaving(thrown);
     expect([error.code, error.rawMessage]).toEqual([Code.FailedPrecondition, "environments still run on it"]);
     expect(details(error)).toEqual(detail(ErrorReason.IN_USE, { resource: "runner" }));
@@ -94,13 +97,16 @@ describe("what nobody foresaw", () => {
     expect(reported).toEqual([thrown]);
   });
 
-  test.each([Code.Internal, Code.Unknown])("does so also as an error of the protocol layer with code %i", (code) => {
-    const thrown = new ConnectError("serialize binary: secret", code);
-    const { error, reported } = leaving(thrown);
-    expect([error.code, error.rawMessage]).toEqual([Code.Internal, "internal error"]);
-    expect(details(error)).toEqual(detail(ErrorReason.INTERNAL, { request_id: "request-1" }));
-    expect(reported).toEqual([thrown]);
-  });
+  test.each([Code.Internal, Code.Unknown])(
+    "does so also as an error of the protocol layer with code %i",
+    (code) => {
+      const thrown = new ConnectError("serialize binary: secret", code);
+      const { error, reported } = leaving(thrown);
+      expect([error.code, error.rawMessage]).toEqual([Code.Internal, "internal error"]);
+      expect(details(error)).toEqual(detail(ErrorReason.INTERNAL, { request_id: "request-1" }));
+      expect(reported).toEqual([thrown]);
+    },
+  );
 
   test("leaves as unavailable when the database does not take a write, and is reported once", () => {
     const thrown = new StoreUnavailable("secret", { cause: new Error("disk full") });
@@ -125,12 +131,15 @@ describe("an error of the protocol layer", () => {
     ],
     [Code.Unimplemented, "unknown compression", Code.Unimplemented, ErrorReason.TRANSPORT_UNSUPPORTED],
     [Code.ResourceExhausted, "too much", Code.ResourceExhausted, ErrorReason.BODY_TOO_LARGE],
-  ])("with code %i (%s) leaves with code %i and reason %i, and is not reported", (code, message, left, reason) => {
-    const { error, reported } = leaving(new ConnectError(message, code));
-    expect([error.code, error.rawMessage]).toEqual([left, message]);
-    expect(details(error)).toEqual(detail(reason));
-    expect(reported).toEqual([]);
-  });
+  ])(
+    "with code %i (%s) leaves with code %i and reason %i, and is not reported",
+    (code, message, left, reason) => {
+      const { error, reported } = leaving(new ConnectError(message, code));
+      expect([error.code, error.rawMessage]).toEqual([left, message]);
+      expect(details(error)).toEqual(detail(reason));
+      expect(reported).toEqual([]);
+    },
+  );
 
   test.each([
     "message size is larger than configured readMaxBytes 1024",
@@ -144,14 +153,20 @@ describe("an error of the protocol layer", () => {
 
   test("about a deadline has words of our own", () => {
     const { error } = leaving(new ConnectError("the operation timed out", Code.DeadlineExceeded));
-    expect([error.code, error.rawMessage]).toEqual([Code.DeadlineExceeded, "the deadline of the request passed"]);
+    expect([error.code, error.rawMessage]).toEqual([
+      Code.DeadlineExceeded,
+      "the deadline of the request passed",
+    ]);
     expect(details(error)).toEqual(detail(ErrorReason.DEADLINE_EXCEEDED));
   });
 
-  test.each([Code.Canceled, Code.Aborted, Code.Unavailable])("with code %i is nobody's fault and stays", (code) => {
-    const thrown = new ConnectError("gone", code);
-    expect(leaving(thrown)).toEqual({ error: thrown, reported: [] });
-  });
+  test.each([Code.Canceled, Code.Aborted, Code.Unavailable])(
+    "with code %i is nobody's fault and stays",
+    (code) => {
+      const thrown = new ConnectError("gone", code);
+      expect(leaving(thrown)).toEqual({ error: thrown, reported: [] });
+    },
+  );
 
   test("that says its reason already stays as it is, whatever its code", () => {
     const thrown = answer(ErrorReason.INTERNAL, "internal error", { request_id: "request-0" });

@@ -1,6 +1,10 @@
 import { createFileRegistry, type DescFile, fromBinary, hasOption } from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
-import { type FileDescriptorProto, FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { describe, expect, test } from "@jest/globals";
@@ -76,7 +80,9 @@ describe("a client that asks the server for its contract", () => {
       fromFiles([...files.values()]),
     );
     for (const { typeName, methods } of SERVICES) {
-      expect(registry.getService(typeName)?.methods.map(({ name }) => name)).toEqual(methods.map(({ name }) => name));
+      expect(registry.getService(typeName)?.methods.map(({ name }) => name)).toEqual(
+        methods.map(({ name }) => name),
+      );
     }
   });
 
@@ -107,7 +113,8 @@ describe("a client that asks the server for its contract", () => {
     );
     const names = answers.map((answer) => {
       if (answer.case !== "fileDescriptorResponse") return answer.case;
-      return fromBinary(FileDescriptorProtoSchema, answer.value.fileDescriptorProto[0] ?? new Uint8Array()).name;
+      return fromBinary(FileDescriptorProtoSchema, answer.value.fileDescriptorProto[0] ?? new Uint8Array())
+        .name;
     });
     expect(names).toEqual(symbols.map(([, name]) => name));
     expect(symbols.length).toBeGreaterThan(300);
@@ -115,7 +122,9 @@ describe("a client that asks the server for its contract", () => {
 
   test("finds a nested message and an operation", async () => {
     expect((await bySymbol("service.v1.Project.UsedBy")).name).toBe("service/v1/project.proto");
-    expect((await bySymbol("service.v1.ProjectService.GetProject")).name).toBe("service/v1/project_service.proto");
+    expect((await bySymbol("service.v1.ProjectService.GetProject")).name).toBe(
+      "service/v1/project_service.proto",
+    );
     expect((await byName("google/protobuf/timestamp.proto")).package).toBe("google.protobuf");
   });
 

@@ -5,7 +5,11 @@ import { bufCurl } from "./speak/buf-curl.ts";
 import { loadServices } from "./speak/grpc-js.ts";
 
 interface HealthClient {
-  check(req: object, metadata: Metadata, done: (error: { code: number } | null, answer: object) => void): void;
+  check(
+    req: object,
+    metadata: Metadata,
+    done: (error: { code: number } | null, answer: object) => void,
+  ): void;
   watch(req: object): NodeJS.EventEmitter;
   close(): void;
 }
@@ -25,7 +29,9 @@ async function check(service: string): Promise<object> {
   const client = healthClient();
   try {
     return await new Promise((resolve) =>
-      client.check({ service }, new Metadata(), (error, answer) => resolve(error ? { code: error.code } : answer)),
+      client.check({ service }, new Metadata(), (error, answer) =>
+        resolve(error ? { code: error.code } : answer),
+      ),
     );
   } finally {
     client.close();
@@ -76,7 +82,9 @@ test("buf curl asks the same", async () => {
 test("whoever watches learns that the server goes, and is cut off as unavailable", async () => {
   const client = healthClient();
   const both = new Map<string, () => void>();
-  const begun = Promise.all(["", "service.v1.Nothing"].map((name) => new Promise<void>((r) => both.set(name, r))));
+  const begun = Promise.all(
+    ["", "service.v1.Nothing"].map((name) => new Promise<void>((r) => both.set(name, r))),
+  );
   const known = watch(client, "", () => both.get("")?.());
   const unknown = watch(client, "service.v1.Nothing", () => both.get("service.v1.Nothing")?.());
   await begun;

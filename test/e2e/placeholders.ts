@@ -21,10 +21,7 @@ export function withPlaceholders<T>(value: T): T {
   const replaced = (each: unknown, name = ""): unknown => {
     if (typeof each === "string") {
       if (name === "nextToken" && each !== "") return "<page token>";
-      return each
-        .replace(TOKEN, numbered("token"))
-        .replace(ID, numbered("id"))
-        .replace(TIME, "<time>");
+      return each.replace(TOKEN, numbered("token")).replace(ID, numbered("id")).replace(TIME, "<time>");
     }
     if (Array.isArray(each)) return each.map((element) => replaced(element));
     if (typeof each !== "object" || each === null) return each;

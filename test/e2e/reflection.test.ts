@@ -109,7 +109,9 @@ describe("reflection", () => {
     );
     expect(nothing?.errorResponse?.errorCode).toBe(status.NOT_FOUND);
     expect(empty?.errorResponse?.errorCode).toBe(status.INVALID_ARGUMENT);
-    expect(list?.listServicesResponse?.service.map(({ name }) => name)).toContain("service.v1.ProjectService");
+    expect(list?.listServicesResponse?.service.map(({ name }) => name)).toContain(
+      "service.v1.ProjectService",
+    );
   });
 
   test("is for callers with a token only", async () => {

@@ -88,12 +88,14 @@ test.each(["GET", "PUT", "DELETE"])("another method than POST is told nothing ei
   expect(await refused("/api/service.v1.ProjectService/GetProject", undefined, method)).toEqual(expected);
 });
 
-test.each(["/", "/api/service.v1.ProjectService/Nothing", "/admin", "/grpc.reflection.v1.ServerReflection/x"])(
-  "a path that is no operation looks like one: %s",
-  async (path) => {
-    expect(await refused(path, undefined)).toEqual(expected);
-  },
-);
+test.each([
+  "/",
+  "/api/service.v1.ProjectService/Nothing",
+  "/admin",
+  "/grpc.reflection.v1.ServerReflection/x",
+])("a path that is no operation looks like one: %s", async (path) => {
+  expect(await refused(path, undefined)).toEqual(expected);
+});
 
 describe.each([
   ["gRPC", () => createGrpcTransport({ baseUrl: server.url })],
@@ -115,11 +117,7 @@ describe.each([
             (thrown) => thrown,
           ),
         );
-        expect([cause, error.code, error.rawMessage]).toEqual([
-          cause,
-          Code.Unauthenticated,
-          REFUSAL.message,
-        ]);
+        expect([cause, error.code, error.rawMessage]).toEqual([cause, Code.Unauthenticated, REFUSAL.message]);
         expect(error.findDetails(ErrorDetailSchema).map(({ reason }) => reason)).toEqual([
           ErrorReason.UNAUTHENTICATED,
         ]);

@@ -115,7 +115,9 @@ describe("ten images of 4 MiB to an agent", () => {
   const sending = (count: number, data = image.toString("base64")) =>
     JSON.stringify({
       agentExecutionId,
-      userInput: { inputs: Array.from({ length: count }, () => ({ image: { data, mimeType: "image/png" } })) },
+      userInput: {
+        inputs: Array.from({ length: count }, () => ({ image: { data, mimeType: "image/png" } })),
+      },
     });
   const ask = (body: string) => post(server, "AgentService/SendToAgentExecution", body);
 

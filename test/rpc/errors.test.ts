@@ -59,7 +59,9 @@ describe("what is no operation", () => {
     "application/connect+json",
     "application/jsonx",
   ])("is not sent as %s", async (type) => {
-    const answer = await send("/api/service.v1.ProjectService/ListProjects", "POST", { "content-type": type });
+    const answer = await send("/api/service.v1.ProjectService/ListProjects", "POST", {
+      "content-type": type,
+    });
     expectError(answer, 415, "unimplemented", "TRANSPORT_UNSUPPORTED");
     expect(answer.header.get("accept-post")).toBe("application/json");
   });
@@ -69,10 +71,15 @@ describe("what is no operation", () => {
     expectError(answer, 415, "unimplemented", "TRANSPORT_UNSUPPORTED");
   });
 
-  test.each(["application/json; charset=utf-8", "Application/JSON"])("is an operation as %s", async (type) => {
-    const answer = await send("/api/service.v1.ProjectService/ListProjects", "POST", { "content-type": type });
-    expect(answer.status).toBe(200);
-  });
+  test.each(["application/json; charset=utf-8", "Application/JSON"])(
+    "is an operation as %s",
+    async (type) => {
+      const answer = await send("/api/service.v1.ProjectService/ListProjects", "POST", {
+        "content-type": type,
+      });
+      expect(answer.status).toBe(200);
+    },
+  );
 });
 
 describe("a body that is no JSON of the request", () => {

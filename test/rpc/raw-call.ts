@@ -29,7 +29,11 @@ export const callConnect: RawCall = async (server, operation, body, headers = {}
   const res = await exchange(server, `/api/service.v1.${operation}`, "application/proto", body, headers);
   return res.statusCode === 200
     ? undefined
-    : errorFromJsonBytes(new Uint8Array(await buffer(res)), undefined, new ConnectError("the error is no JSON", Code.Unknown));
+    : errorFromJsonBytes(
+        new Uint8Array(await buffer(res)),
+        undefined,
+        new ConnectError("the error is no JSON", Code.Unknown),
+      );
 };
 
 /** gRPC-Web over HTTP/1.1: the trailers are the last envelope. */

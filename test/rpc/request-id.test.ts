@@ -28,7 +28,10 @@ async function everyFate(): Promise<Map<string | null, string>> {
   await note("invalid_argument", post(server, "ProjectService/GetProject", "{"));
   await note("unauthenticated", post(server, "ProjectService/ListProjects", {}, "cr_pat_nobody"));
   await note("unimplemented", post(server, "AgentService/StartAgent", {}));
-  await note("resource_exhausted", post(server, "IdentityService/GetAuthenticatedIdentity", " ".repeat(70_000)));
+  await note(
+    "resource_exhausted",
+    post(server, "IdentityService/GetAuthenticatedIdentity", " ".repeat(70_000)),
+  );
   await note("not_found", fetch(`${url}/nothing`, { headers: { authorization } }));
   await note("unauthenticated", fetch(`${url}/nothing`));
   await note("unimplemented", fetch(path, { headers: { authorization } }));
@@ -66,8 +69,8 @@ test("every answer carries a request id, which stands with its code in exactly o
     ]);
   }
   const known = lines.filter(({ code }) => code !== "unauthenticated");
-  expect(known.map(({ caller, organization, token }) => [caller, organization, token].includes(undefined))).toEqual(
-    known.map(() => false),
-  );
+  expect(
+    known.map(({ caller, organization, token }) => [caller, organization, token].includes(undefined)),
+  ).toEqual(known.map(() => false));
   expect(server.logText()).not.toContain(server.token);
 });

@@ -51,7 +51,11 @@ describe("a server that allows unknown fields", () => {
   });
 
   test("refuses unknown numbers of enums all the same", async () => {
-    const answer = await create({ initializer, later: 1, prebuildConfiguration: { executor: { principal: 99 } } });
+    const answer = await create({
+      initializer,
+      later: 1,
+      prebuildConfiguration: { executor: { principal: 99 } },
+    });
     expectError(answer, 400, "invalid_argument", "CONSTRAINT_VIOLATED");
   });
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { MIGRATIONS, type Migration, migrate } from "../../src/store/sqlite/migrate.ts";
 import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
@@ -17,7 +17,9 @@ const newFile = () => join(temporaryFolder(), DATABASE_FILE);
 
 /** Every table, index and trigger as the file states it. */
 function schemaOf(raw: Database.Database): string {
-  const rows = raw.prepare<[], { sql: string }>("select sql from sqlite_schema where sql is not null order by name");
+  const rows = raw.prepare<[], { sql: string }>(
+    "select sql from sqlite_schema where sql is not null order by name",
+  );
   return rows
     .all()
     .map(({ sql }) => `${sql};\n`)
@@ -50,10 +52,17 @@ function fileWithData(): string {
 
 const SECOND: Migration = {
   name: "9001-second",
-  statements: "alter table fact add column note text; insert into fact (name, value, note) values ('second', '', 'n');",
+  statements:
+    "alter table fact add column note text; insert into fact (name, value, note) values ('second', '', 'n');",
 };
-const THIRD: Migration = { name: "9002-third", statements: "create table third (id text primary key) strict;" };
-const FAILING: Migration = { name: SECOND.name, statements: `${SECOND.statements} insert into absent values (1);` };
+const THIRD: Migration = {
+  name: "9002-third",
+  statements: "create table third (id text primary key) strict;",
+};
+const FAILING: Migration = {
+  name: SECOND.name,
+  statements: `${SECOND.statements} insert into absent values (1);`,
+};
 
 describe("the schema", () => {
   const page = join(import.meta.dirname, "schema.sql");
@@ -107,7 +116,9 @@ describe("a migration", () => {
   test("that fails leaves the file as it was, and a mended one can run later", () => {
     const file = fileWithData();
     const before = schemaIn(file);
-    expect(() => within(file, (raw) => migrate(raw, [...MIGRATIONS, FAILING, THIRD]))).toThrow("no such table: absent");
+    expect(() => within(file, (raw) => migrate(raw, [...MIGRATIONS, FAILING, THIRD]))).toThrow(
+      "no such table: absent",
+    );
     expect(schemaIn(file)).toBe(before);
     expect(factsIn(file)).toEqual(["first"]);
     expect(within(file, (raw) => migrate(raw))).toEqual([]);
@@ -155,7 +166,9 @@ describe("a file of a newer release", () => {
   test("is refused by the store, which then does not keep it open", async () => {
     const file = newer();
     const dataDir = join(file, "..");
-    expect(() => openStore({ dataDir, now: () => 0, newId: () => "" })).toThrow("start the release that wrote it");
+    expect(() => openStore({ dataDir, now: () => 0, newId: () => "" })).toThrow(
+      "start the release that wrote it",
+    );
     // The last connection that closes takes the log with it.
     expect(readdirSync(dataDir).filter((name) => name.includes("-wal"))).toEqual([]);
   });
@@ -168,7 +181,10 @@ describe("the copy before a migration", () => {
     const file = fileWithData();
     const schema = schemaIn(file);
     within(file, (raw) => migrate(raw, [...MIGRATIONS, SECOND, THIRD]));
-    expect(readdirSync(join(file, "..")).sort()).toEqual([DATABASE_FILE, `${DATABASE_FILE}.before-${SECOND.name}`]);
+    expect(readdirSync(join(file, "..")).sort()).toEqual([
+      DATABASE_FILE,
+      `${DATABASE_FILE}.before-${SECOND.name}`,
+    ]);
     expect(factsIn(copyOf(file))).toEqual(["first"]);
     expect(schemaIn(copyOf(file))).toBe(schema);
   });

@@ -31,7 +31,8 @@ beforeEach(async () => {
   dataDir = temporaryFolder();
   now = Date.UTC(2026, 0, 1);
   store = open();
-  for (const id of [ONE, TWO]) await store.write(OPERATOR, "test", (tx) => insertOrganization(tx, { id, name: id }));
+  for (const id of [ONE, TWO])
+    await store.write(OPERATOR, "test", (tx) => insertOrganization(tx, { id, name: id }));
 });
 afterEach(() => store.close());
 afterAll(async () => {
@@ -77,9 +78,9 @@ async function expectWholeRecord(changed: Record<string, readonly string[]>): Pr
     const log = await audit(organizationId);
     expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, index) => index + 1));
     expect(log.slice(1).map(({ subject_id }) => subject_id)).toEqual(ids);
-    expect((await events(organizationId)).map((row) => [row.sequence, row.at, row.resource_type, row.resource_id])).toEqual(
-      log.map((row) => [row.sequence, row.at, row.subject_type, row.subject_id]),
-    );
+    expect(
+      (await events(organizationId)).map((row) => [row.sequence, row.at, row.resource_type, row.resource_id]),
+    ).toEqual(log.map((row) => [row.sequence, row.at, row.subject_type, row.subject_id]));
     const { sequence } = await store.reader
       .selectFrom("organization")
       .select("sequence")
@@ -131,7 +132,10 @@ describe.each([
     const kept = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     expect(kept).toHaveLength(200 - 67 - 19);
     expect(outcomes[3]).toMatchObject({ status: "rejected", reason: { message: "no 3" } });
-    expect(outcomes[7]).toMatchObject({ status: "rejected", reason: { code: "SQLITE_CONSTRAINT_PRIMARYKEY" } });
+    expect(outcomes[7]).toMatchObject({
+      status: "rejected",
+      reason: { code: "SQLITE_CONSTRAINT_PRIMARYKEY" },
+    });
     expect(await facts()).toEqual(kept);
     const of = (rest: number) => kept.filter((name) => Number(name.slice(-3)) % 2 === rest);
     await expectWholeRecord({ [ONE]: of(0), [TWO]: of(1) });
@@ -232,7 +236,9 @@ describe("a write", () => {
       store.write(SYSTEM, "test", (tx) => put(tx, "behind")),
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-    expect(outcomes[1]).toMatchObject({ reason: { message: expect.stringContaining("awaited something other") } });
+    expect(outcomes[1]).toMatchObject({
+      reason: { message: expect.stringContaining("awaited something other") },
+    });
     expect(await facts()).toEqual(["before", "behind"]);
     await expectWholeRecord({ [ONE]: ["before", "behind"], [TWO]: [] });
   });
@@ -310,7 +316,9 @@ describe("while another process holds the write lock", () => {
     other.tell("begin");
     expect(await other.next()).toBe("held");
     const started = performance.now();
-    const names = await Promise.all(["a", "b"].map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name))));
+    const names = await Promise.all(
+      ["a", "b"].map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name))),
+    );
     expect(performance.now() - started).toBeGreaterThan(150);
     expect(names).toEqual(["a", "b"]);
     expect(await other.next()).toBe("released");
@@ -342,7 +350,14 @@ describe("closing the store", () => {
 describe("a note", () => {
   const insertToken = (id: string) =>
     store.write(SYSTEM, "test", async (tx) => {
-      const row = { kind: "personal" as const, subject_id: "s", key_id: "k", read_only: 0, expires_at: 0, body: "{}" };
+      const row = {
+        kind: "personal" as const,
+        subject_id: "s",
+        key_id: "k",
+        read_only: 0,
+        expires_at: 0,
+        body: "{}",
+      };
       await tx.db
         .insertInto("token")
         .values({ id, organization_id: ONE, hash: Buffer.from(id), last_used_at: null, ...row })
@@ -364,18 +379,25 @@ describe("a note", () => {
     await expectWholeRecord({ [ONE]: [], [TWO]: [] });
   });
 
-  test.each(["expires_at", "hash", "body", "id", "read_only"])("of the column %s is refused", async (column) => {
-    const before = await store.reader.selectFrom("token").selectAll().execute();
-    const values = { last_used_at: 7, [column]: 0 };
-    await expect(store.note("token", "a", values)).rejects.toThrow(`token.${column} is no bookkeeping`);
-    expect(await store.reader.selectFrom("token").selectAll().execute()).toEqual(before);
-  });
+  test.each(["expires_at", "hash", "body", "id", "read_only"])(
+    "of the column %s is refused",
+    async (column) => {
+      const before = await store.reader.selectFrom("token").selectAll().execute();
+      const values = { last_used_at: 7, [column]: 0 };
+      await expect(store.note("token", "a", values)).rejects.toThrow(`token.${column} is no bookkeeping`);
+      expect(await store.reader.selectFrom("token").selectAll().execute()).toEqual(before);
+    },
+  );
 
   test("of a table without bookkeeping is refused", async () => {
     for (const table of ["organization", "audit_log", "event"]) {
       await expect(store.note(table as "token", ONE, { name: "x" } as object)).rejects.toThrow();
     }
-    expect(NOTABLE_COLUMNS).toEqual({ token: ["last_used_at"], project: ["popularity"], environment: ["counted"] });
+    expect(NOTABLE_COLUMNS).toEqual({
+      token: ["last_used_at"],
+      project: ["popularity"],
+      environment: ["counted"],
+    });
   });
 
   test("among several that is refused takes the others with it", async () => {
@@ -410,7 +432,14 @@ describe("the audit log", () => {
   const attempts: [string, (tx: WriteTransaction) => Promise<unknown>][] = [
     ["updated", (tx) => tx.db.updateTable("audit_log").set({ reason: "x" }).execute()],
     ["removed", (tx) => tx.db.deleteFrom("audit_log").execute()],
-    ["replaced", async (tx) => tx.db.replaceInto("audit_log").values(await rewritten(tx)).execute()],
+    [
+      "replaced",
+      async (tx) =>
+        tx.db
+          .replaceInto("audit_log")
+          .values(await rewritten(tx))
+          .execute(),
+    ],
     [
       "replaced by its number",
       async (tx) =>

@@ -1,5 +1,12 @@
 import { join } from "node:path";
-import { create, type DescField, type DescMessage, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonValue,
+  toJson,
+} from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
@@ -9,7 +16,11 @@ import type { TestServer } from "../../harness/server.ts";
 import { failure, type Speak } from "./outcome.ts";
 
 type Values = Record<string, unknown>;
-type Unary = (req: unknown, metadata: Metadata, done: (error: ServiceError | null, answer: Values) => void) => void;
+type Unary = (
+  req: unknown,
+  metadata: Metadata,
+  done: (error: ServiceError | null, answer: Values) => void,
+) => void;
 /** What proto-loader makes of a service: a class of clients. */
 export type GrpcClient = new (
   address: string,
