@@ -10,7 +10,7 @@ const ROOMS: Readonly<Record<string, { rooms: readonly string[]; packages: reado
   store: { rooms: ["domain"], packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/] },
   "store/sqlite": {
     rooms: ["domain", "store"],
-    packages: [/^kysely/, /^better-sqlite3$/, /^node:(fs|path)$/],
+    packages: [/^kysely/, /^better-sqlite3$/, /^node:(fs|path|perf_hooks|timers.promises)$/],
   },
   jobs: { rooms: ["domain", "store"], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
   services: {
