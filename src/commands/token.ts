@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import { findUsers, issueToken } from "../services/found-organization.ts";
-import { openData, StartError } from "./open-data.ts";
+import { openExistingData, StartError } from "./open-data.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -18,10 +18,10 @@ export interface TokenOptions {
  * server, which knows the token from the next request on.
  *
  * @returns the token's value, which is stored nowhere
- * @throws StartError when no user or more than one fits
+ * @throws StartError when the data folder holds no database, or when no user or more than one fits
  */
 export async function createToken(config: Config, options: TokenOptions): Promise<string> {
-  const { store, keys } = await openData(config);
+  const { store, keys } = await openExistingData(config);
   try {
     const users = await findUsers(store.reader);
     const fitting = options.user

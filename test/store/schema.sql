@@ -4,7 +4,7 @@ CREATE TABLE account (
   email text not null unique,
   created_at integer not null,
   updated_at integer not null
-) strict;
+, blocked_at integer) strict;
 
 CREATE TABLE audit_log (
   id text primary key,
@@ -17,15 +17,34 @@ CREATE TABLE audit_log (
   subject_type text not null,
   subject_id text not null,
   reason text not null,
-  diff text not null,
+  diff text not null, previous_hash blob, hash blob, key_id text,
   unique (organization_id, sequence)
 ) strict;
+
+CREATE INDEX audit_log_by_actor on audit_log (organization_id, actor_id, sequence);
+
+CREATE INDEX audit_log_by_subject on audit_log (organization_id, subject_id, sequence);
 
 CREATE TRIGGER audit_log_is_not_deleted before delete on audit_log
 begin select raise(abort, 'audit rows are never removed'); end;
 
+CREATE TRIGGER audit_log_is_not_replaced before insert on audit_log
+when exists (
+  select 1 from audit_log
+  where id = new.id or (organization_id is new.organization_id and sequence = new.sequence)
+)
+begin select raise(abort, 'audit rows are never replaced'); end;
+
 CREATE TRIGGER audit_log_is_not_updated before update on audit_log
 begin select raise(abort, 'audit rows are never changed'); end;
+
+CREATE UNIQUE INDEX audit_log_of_installation on audit_log (sequence) where organization_id is null;
+
+CREATE TABLE block_receipt (
+  account_id text primary key references account (id),
+  blocked_at integer not null,
+  body text not null
+) strict, without rowid;
 
 CREATE TABLE environment (
   id text primary key,
@@ -42,11 +61,13 @@ CREATE TABLE environment (
   counted integer not null default 0,
   search_text text not null,
   body text not null
-) strict;
+, stopped_at integer, lockdown_at integer) strict;
 
 CREATE INDEX environment_by_archival on environment (organization_id, archived_at, id);
 
 CREATE INDEX environment_by_class on environment (environment_class_id);
+
+CREATE INDEX environment_by_creator on environment (organization_id, creator_id, phase);
 
 CREATE INDEX environment_by_id on environment (organization_id, id);
 
@@ -78,10 +99,38 @@ CREATE TABLE event (
   primary key (organization_id, sequence)
 ) strict, without rowid;
 
+CREATE INDEX event_by_time on event (organization_id, at);
+
+CREATE TRIGGER event_is_not_updated before update on event
+begin select raise(abort, 'event rows are never changed'); end;
+
+CREATE TRIGGER event_is_only_pruned before delete on event
+when not exists (select 1 from pruning where pruning.organization_id = old.organization_id)
+begin select raise(abort, 'event rows are removed by the pruning job only'); end;
+
 CREATE TABLE fact (
   name text primary key,
   value text not null
 ) strict, without rowid;
+
+CREATE TABLE host_token (
+  id text primary key,
+  organization_id text not null references organization (id),
+  runner_id text not null references runner (id),
+  host text not null,
+  subject_id text not null,
+  subject_principal integer not null,
+  expires_at integer,
+  key_id text not null,
+  sealed_token blob not null,
+  sealed_refresh_token blob,
+  body text not null,
+  unique (runner_id, host, subject_id, subject_principal)
+) strict;
+
+CREATE INDEX host_token_by_key on host_token (key_id);
+
+CREATE INDEX host_token_by_organization on host_token (organization_id, id);
 
 CREATE TABLE idempotency (
   caller_id text not null,
@@ -89,9 +138,17 @@ CREATE TABLE idempotency (
   key text not null,
   request_hash blob not null,
   response blob not null,
-  created_at integer not null,
+  created_at integer not null, organization_id text, redacted integer not null default 0,
   primary key (caller_id, operation, key)
 ) strict, without rowid;
+
+CREATE INDEX idempotency_by_time on idempotency (created_at);
+
+CREATE TABLE installation (
+  id integer primary key check (id = 1),
+  sequence integer not null,
+  chain_hash blob
+) strict;
 
 CREATE TABLE member (
   id text primary key,
@@ -113,6 +170,12 @@ CREATE TABLE organization (
   created_at integer not null,
   updated_at integer not null,
   sequence integer not null default 0
+, enterprise integer not null default 0, chain_hash blob) strict;
+
+CREATE TABLE organization_policies (
+  organization_id text primary key references organization (id),
+  body text not null,
+  origins text not null
 ) strict;
 
 CREATE TABLE project (
@@ -172,6 +235,10 @@ CREATE TABLE project_use (
 
 CREATE INDEX project_use_by_recency on project_use (project_id, environment_id desc);
 
+CREATE TABLE pruning (
+  organization_id text primary key
+) strict, without rowid;
+
 CREATE TABLE runner (
   id text primary key,
   organization_id text not null references organization (id),
@@ -181,6 +248,37 @@ CREATE TABLE runner (
 ) strict;
 
 CREATE INDEX runner_by_organization on runner (organization_id, id);
+
+CREATE TABLE security_policy (
+  id text primary key,
+  organization_id text not null references organization (id),
+  search_text text not null,
+  body text not null
+) strict;
+
+CREATE INDEX security_policy_by_organization on security_policy (organization_id, id);
+
+CREATE TABLE service_account (
+  id text primary key,
+  organization_id text not null references organization (id),
+  creator_account_id text,
+  valid_until integer not null,
+  suspended integer not null,
+  search_text text not null,
+  body text not null
+) strict;
+
+CREATE INDEX service_account_by_organization on service_account (organization_id, id);
+
+CREATE TABLE subscription (
+  id text primary key,
+  account_id text not null references account (id),
+  name text not null,
+  created_at integer not null,
+  cancelled_at integer
+) strict;
+
+CREATE INDEX subscription_by_account on subscription (account_id);
 
 CREATE TABLE token (
   id text primary key,
@@ -193,6 +291,8 @@ CREATE TABLE token (
   expires_at integer not null,
   last_used_at integer,
   body text not null
-) strict;
+, creator_account_id text, disabled_at integer) strict;
+
+CREATE INDEX token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
 
 CREATE INDEX token_by_subject on token (organization_id, kind, subject_id, id);
