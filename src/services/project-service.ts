@@ -31,7 +31,7 @@ import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerProjectClasses, answerProjects } from "./project-list.ts";
-import { checkProjectReferences } from "./project-references.ts";
+import { checkProjectReferences, refuseLocalClasses } from "./project-references.ts";
 
 /** Projects: how environments start. */
 export class ProjectService implements ServiceImpl<typeof Contract> {
@@ -110,6 +110,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const before = await present(tx, caller, req.projectId);
       const after = withEnvironmentClasses(before, req.projectEnvironmentClasses, tx.now);
       await checkProjectReferences(tx.db, caller, after);
+      await refuseLocalClasses(tx.db, caller, after);
       await updateProject(tx, caller, before, after);
       return {};
     });

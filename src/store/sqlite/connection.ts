@@ -35,6 +35,8 @@ export function openConnection(file: string, mode: "reader" | "writer"): Connect
     writeAhead(raw);
     // The driver's default is NORMAL, which may lose the last commits on power loss.
     raw.pragma("synchronous = FULL");
+    // Without this, "insert or replace" removes audit rows past the trigger that forbids it.
+    raw.pragma("recursive_triggers = ON");
   }
   raw.pragma("foreign_keys = ON");
   return {
