@@ -1,6 +1,8 @@
 import type { Kysely } from "kysely";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
+import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { notFound, valueUnusable } from "../domain/error.ts";
 import { refuseLocalClass } from "../domain/runner.ts";
 import { findEnvironmentClasses } from "../store/environment-class.ts";
@@ -45,6 +47,16 @@ export async function refuseLocalClasses(db: Kysely<Schema>, scope: Scope, proje
     const runner = await findRunner(db, scope, runnerId);
     if (runner) refuseLocalClass(runner);
   }
+}
+
+/** Whether an environment is on a runner of somebody's own machine. */
+export async function isOnLocalRunner(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { metadata }: Environment,
+): Promise<boolean> {
+  const runner = metadata?.runnerId ? await findRunner(db, scope, metadata.runnerId) : undefined;
+  return runner !== undefined && runner.kind !== RunnerKind.REMOTE;
 }
 
 async function checkExecutor(db: Kysely<Schema>, scope: Scope, project: Project): Promise<void> {

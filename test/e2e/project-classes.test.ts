@@ -33,3 +33,17 @@ test("a project cannot be bound to a class of a local runner, and keeps the clas
   const listed = await post(server, "ProjectService/ListProjectEnvironmentClasses", { projectId });
   expect(listed.body.projectEnvironmentClasses).toEqual([{ environmentClassId: remote, order: 0 }]);
 });
+
+test("a project made from an environment on a local runner uses each user's local runner", async () => {
+  const spec = {
+    machine: { class: await createClass("RUNNER_KIND_LOCAL") },
+    content: { initializer: repository("https://git.example.org/team/local.git") },
+  };
+  const made = await post(server, "EnvironmentService/CreateEnvironment", { spec });
+  const environmentId = made.body.environment.id;
+  const { status, body } = await post(server, "ProjectService/CreateProjectFromEnvironment", {
+    environmentId,
+  });
+  expect(status).toBe(200);
+  expect(body.project.environmentClasses).toEqual([{ localRunner: true, order: 0 }]);
+});
