@@ -81,7 +81,7 @@ function roomOf(path: string): string {
 }
 
 function imports(text: string): string[] {
-  return [...text.matchAll(/(?:from|import) "([^"]+)"/g)].map((match) => match[1] ?? "");
+  return [...text.matchAll(/\b(?:from |import |import\()"([^"]+)"/g)].map((match) => match[1] ?? "");
 }
 
 function sources(folder: string): string[] {
