@@ -56,6 +56,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["true", true],
     ["false", false],
   ],
+  allowOrganizationCreation: [
+    ["true", true],
+    ["false", false],
+  ],
   countLimit: [
     ["1", 1],
     ["1000000", 1_000_000],
@@ -71,6 +75,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   removalInterval: [
     ["1", 1],
     ["86400", 86_400],
+  ],
+  eventRetention: [
+    ["1", 1],
+    ["3650", 3_650],
   ],
   logLevel: [
     ["debug", "debug"],
@@ -101,6 +109,8 @@ describe("without flags and variables", () => {
       maxTimeout: 300,
       popularityInterval: 300,
       removalInterval: 10,
+      allowOrganizationCreation: false,
+      eventRetention: 30,
       logLevel: "info",
     });
   });
@@ -136,7 +146,7 @@ describe.each(NAMES)("the setting %s", (name) => {
     const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     expect(flag).toBe(`--${words}`);
     expect(env).toBe(`CHARTROOM_${words.replaceAll("-", "_").toUpperCase()}`);
-    expect(argument === undefined).toBe(name === "allowUnknownFields");
+    expect(argument === undefined).toBe(name.startsWith("allow"));
   });
 });
 

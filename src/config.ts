@@ -89,6 +89,13 @@ export const SETTINGS = {
     help: "skip JSON fields that the contract does not know instead of refusing the request",
     read: boolean,
   }),
+  allowOrganizationCreation: setting({
+    flag: "--allow-organization-creation",
+    env: "CHARTROOM_ALLOW_ORGANIZATION_CREATION",
+    default: "false",
+    help: "let every user create organizations; otherwise only the command line does",
+    read: boolean,
+  }),
   countLimit: setting({
     flag: "--count-limit",
     argument: "number",
@@ -120,6 +127,14 @@ export const SETTINGS = {
     default: "10",
     help: "how often projects that are pending deletion and expired exchange tokens are removed",
     read: integer(1, 86_400),
+  }),
+  eventRetention: setting({
+    flag: "--event-retention",
+    argument: "days",
+    env: "CHARTROOM_EVENT_RETENTION",
+    default: "30",
+    help: "how long events are kept for streams that resume; the audit trail is kept for good",
+    read: integer(1, 3_650),
   }),
   logLevel: setting({
     flag: "--log-level",

@@ -1,5 +1,19 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
 
 /** Bytes of a secret in the key file. */
 export const SECRET_BYTES = 32;
@@ -21,6 +35,7 @@ function makeKeyFile(file: string): void {
   try {
     // Unlike a rename it fails when another process was first, and that one's file is read.
     linkSync(draft, file);
+    flushFolder(file);
   } catch (error) {
     if (!existsSync(file)) throw error;
   } finally {
@@ -37,14 +52,38 @@ function writeDraft(file: string, secrets: readonly Buffer[]): string {
 
 /**
  * Puts a new secret before the others. The file is replaced as a whole, so that
- * a kill leaves the old one or the new one.
+ * a kill leaves the old one or the new one, and it is on the disk when this
+ * returns: what is sealed with the new secret must never outlive it.
  *
  * @returns all secrets, newest first
+ * @throws when the file cannot be read or replaced; it is then as it was
  */
 export function addSecret(file: string): Buffer[] {
-  const secrets = [randomBytes(SECRET_BYTES), ...parse(file)];
-  renameSync(writeDraft(file, secrets), file);
+  // A link to the file stays a link.
+  const real = realpathSync(file);
+  const secrets = [randomBytes(SECRET_BYTES), ...parse(real)];
+  const draft = writeDraft(real, secrets);
+  try {
+    // Rotated by another user, such as root, it must stay readable to the server's.
+    const { uid, gid } = statSync(real);
+    chownSync(draft, uid, gid);
+    renameSync(draft, real);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+  flushFolder(real);
   return secrets;
+}
+
+/** Makes the file's name durable too, not only what is in it. */
+function flushFolder(file: string): void {
+  const folder = openSync(dirname(file), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
 }
 
 function fileText(secrets: readonly Buffer[]): string {
@@ -63,6 +102,7 @@ function parse(file: string): Buffer[] {
   }
   // The first form of the file held one secret.
   const texts = Array.isArray(content?.secrets) ? content.secrets : [content?.secret];
+  if (texts.length === 0) throw new Error(`the key file ${file} holds no key`);
   return texts.map((text: unknown) => {
     const bytes = typeof text === "string" ? Buffer.from(text, "base64") : Buffer.alloc(0);
     if (bytes.length !== SECRET_BYTES)

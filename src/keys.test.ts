@@ -1,126 +1,14 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { join } from "node:path";
-import { afterAll, describe, expect, test } from "@jest/globals";
-import { endNodes, startNode } from "../test/harness/node-process.ts";
-import { stopAll, temporaryFolder } from "../test/harness/server.ts";
-import { type Keys, keysFrom, loadKeys, TOKEN_PREFIXES, type TokenKind } from "./keys.ts";
-
-afterAll(async () => {
-  await endNodes();
-  await stopAll();
-});
+import { describe, expect, test } from "@jest/globals";
+import { type Keys, keysFrom, TOKEN_PREFIXES, type TokenKind } from "./keys.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const KINDS = Object.keys(TOKEN_PREFIXES) as TokenKind[];
 const keys = keysFrom(new Uint8Array(32).fill(1));
 const otherKeys = keysFrom(new Uint8Array(32).fill(2));
-const newFile = () => join(temporaryFolder(), "key.json");
 
 /** The hash stands for the secret: the same hash for the same text means the same key. */
 const sameSecret = (one: Keys, other: Keys) =>
   one.id === other.id && Buffer.from(one.pageMac(Buffer.from("x"))).equals(other.pageMac(Buffer.from("x")));
-
-describe("the key file", () => {
-  test("is made once, for its owner alone, and then only read", () => {
-    const file = newFile();
-    const made = loadKeys(file);
-    const content = readFileSync(file, "utf8");
-    expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(Buffer.from(JSON.parse(content).secret, "base64")).toHaveLength(32);
-    expect(sameSecret(loadKeys(file), made)).toBe(true);
-    expect(readFileSync(file, "utf8")).toBe(content);
-    expect(readdirSync(join(file, ".."))).toEqual(["key.json"]);
-  });
-
-  test("holds another secret each time that one is made", () => {
-    expect(loadKeys(newFile()).id).not.toBe(loadKeys(newFile()).id);
-  });
-
-  test("is read when only its owner may read it", () => {
-    const file = newFile();
-    const { id } = loadKeys(file);
-    chmodSync(file, 0o400);
-    expect(loadKeys(file).id).toBe(id);
-  });
-
-  test("is the same one for processes that start at once, and whole from the moment that it can be seen", async () => {
-    // Two make it at the same instant; the third reads it as soon as it is there.
-    const racers = ["maker", "maker", "watcher"].map((role) =>
-      startNode(
-        `
-        import { existsSync } from "node:fs";
-        import { loadKeys } from "./src/keys.ts";
-        const [, role] = process.argv;
-        print("ready");
-        for (let line = await told(); line; line = await told()) {
-          const { file, at } = JSON.parse(line);
-          while (role === "watcher" ? !existsSync(file) : performance.timeOrigin + performance.now() < at);
-          try { print(loadKeys(file).id); } catch (error) { print(error.message); }
-        }`,
-        role,
-      ),
-    );
-    await Promise.all(racers.map((racer) => racer.next()));
-    for (let round = 0; round < 100; round++) {
-      const folder = temporaryFolder();
-      const file = join(folder, "key.json");
-      const at = performance.timeOrigin + performance.now() + 2;
-      for (const racer of racers) racer.tell(JSON.stringify({ file, at }));
-      const ids = await Promise.all(racers.map((racer) => racer.next()));
-      expect(ids).toEqual(racers.map(() => loadKeys(file).id));
-      expect(readdirSync(folder)).toEqual(["key.json"]);
-    }
-  });
-
-  const SECRET = Buffer.alloc(32, 0x5a).toString("base64");
-  test.each([
-    ["is empty", ""],
-    ["is no JSON", `{"version": 1, "secret": "${SECRET}`],
-    ["is the bare secret", SECRET],
-    ["has no secret", `{"version": 1, "key": "${SECRET}"}`],
-    ["has a secret that is no text", `{"version": 1, "secret": ["${SECRET}"]}`],
-    ["has a secret that is too short", `{"version": 1, "secret": "${SECRET.slice(0, 40)}"}`],
-    ["has a secret that is too long", `{"version": 1, "secret": "${SECRET.slice(0, 40)}${SECRET}"}`],
-    [
-      "has a secret with a character changed to one of no meaning",
-      `{"secret": "${SECRET.replace("W", "*")}"}`,
-    ],
-    ["is null", "null"],
-  ])("is refused, named and not quoted when it %s", (_, content) => {
-    const file = newFile();
-    writeFileSync(file, content);
-    let thrown: { message?: string; stack?: string; cause?: unknown } = {};
-    try {
-      loadKeys(file);
-    } catch (error) {
-      thrown = error as Error;
-    }
-    expect(thrown.message).toContain(`the key file ${file}`);
-    expect(thrown.stack).not.toContain(SECRET.slice(0, 6));
-    expect(thrown.cause).toBeUndefined();
-    expect(readFileSync(file, "utf8")).toBe(content);
-  });
-
-  test("is refused when it is a folder", () => {
-    const file = newFile();
-    mkdirSync(file);
-    expect(() => loadKeys(file)).toThrow(`the key file ${file} cannot be read`);
-  });
-
-  test("is not made where there is no folder for it", () => {
-    const file = join(temporaryFolder(), "absent", "key.json");
-    expect(() => loadKeys(file)).toThrow("absent");
-    expect(existsSync(join(file, ".."))).toBe(false);
-  });
-});
 
 describe("a minted token", () => {
   test.each(KINDS)("of kind %s is its prefix, 30 random characters of 62 and a checksum of six", (kind) => {
@@ -128,7 +16,13 @@ describe("a minted token", () => {
   });
 
   test("has a documented prefix", () => {
-    expect(TOKEN_PREFIXES).toEqual({ personal: "cr_pat_", exchange: "cr_exc_" });
+    expect(TOKEN_PREFIXES).toEqual({
+      personal: "cr_pat_",
+      service_account: "cr_sat_",
+      runner: "cr_run_",
+      environment: "cr_env_",
+      exchange: "cr_exc_",
+    });
   });
 
   test("is random in 160 bits or more, and every character of the alphabet comes in every place", () => {
@@ -142,7 +36,7 @@ describe("a minted token", () => {
 
   test.each(KINDS)("of kind %s is read as what it is, with the hash that it was minted with", (kind) => {
     const { value, hash, keyId } = keys.mintToken(kind);
-    expect(keys.readToken(value)).toEqual({ kind, hash });
+    expect(keys.readToken(value)).toEqual({ kind, hash, hashes: [hash] });
     expect(hash).toHaveLength(32);
     expect(keyId).toBe(keys.id);
   });
@@ -242,5 +136,42 @@ describe("keys of different secrets", () => {
   test("have an id that gives nothing of the secret away", () => {
     expect(keys.id).toMatch(/^[0-9a-f]{16}$/);
     expect(keys.id).not.toContain("0101");
+  });
+});
+
+describe("keys after a rotation", () => {
+  const secrets = [3, 2, 1].map((fill) => new Uint8Array(32).fill(fill));
+  const rotated = keysFrom(...secrets);
+  const place = { table: "host_token", row: "1", column: "sealed_token" };
+
+  test("are named newest first, and what is new is made with the newest", () => {
+    expect(rotated.ids).toEqual(secrets.map((secret) => keysFrom(secret).id));
+    expect(rotated.id).toBe(rotated.ids[0]);
+    expect(rotated.mintToken("personal").keyId).toBe(rotated.id);
+    expect(rotated.audit.keyId).toBe(rotated.id);
+    expect(rotated.seal("value", place).keyId).toBe(rotated.id);
+  });
+
+  test("give the hash of a token under each of them", () => {
+    const { value, hash } = otherKeys.mintToken("personal");
+    const read = rotated.readToken(value);
+    expect(read?.hashes).toEqual(secrets.map((secret) => keysFrom(secret).readToken(value)?.hash));
+    expect(read?.hashes[1]).toEqual(hash);
+    expect(read?.hash).toEqual(read?.hashes[0]);
+  });
+
+  test("verify the audit rows and open the values of every one of them", () => {
+    const bytes = Buffer.from("a row");
+    expect(rotated.auditMac(keys.id, bytes)).toEqual(keys.audit.mac(bytes));
+    const { keyId, sealed } = otherKeys.seal("value", place);
+    expect(rotated.open(keyId, sealed, place)).toBe("value");
+  });
+
+  test("name a key that they lack instead of trying another", () => {
+    const { id } = keysFrom(new Uint8Array(32).fill(9));
+    const { sealed } = keys.seal("value", place);
+    const problem = `the key file does not hold the key ${id}`;
+    expect(() => rotated.auditMac(id, Buffer.from("a row"))).toThrow(problem);
+    expect(() => rotated.open(id, sealed, place)).toThrow(problem);
   });
 });

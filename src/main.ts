@@ -1,25 +1,13 @@
 import process from "node:process";
-import { Command, InvalidArgumentError, Option } from "commander";
-import { verifyAudit } from "./commands/audit.ts";
+import { Command } from "commander";
+import { type Flags, flagOf, SETTING_ENTRIES, type Terminal, withSettings } from "./commands/command-line.ts";
+import { declareAccount } from "./commands/declare-account.ts";
+import { declareData } from "./commands/declare-data.ts";
+import { declareOrganization } from "./commands/declare-organization.ts";
+import { declareToken } from "./commands/declare-token.ts";
 import { StartError } from "./commands/open-data.ts";
 import { serve } from "./commands/serve.ts";
-import { createToken } from "./commands/token.ts";
-import { ConfigError, readConfig, SETTINGS, type Setting, type SettingName } from "./config.ts";
-
-type Flags = Partial<Record<SettingName, string | boolean>>;
-
-const SETTING_ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][];
-
-/** The help names the variable and the default of each setting; the values are judged together by readConfig. */
-function withSettings(command: Command, names: readonly SettingName[]): Command {
-  for (const [name, setting] of SETTING_ENTRIES) {
-    if (!names.includes(name)) continue;
-    const flag = setting.argument ? `${setting.flag} <${setting.argument}>` : setting.flag;
-    const facts = [setting.env, setting.default && `default ${setting.default}`].filter(Boolean).join(", ");
-    command.addOption(new Option(flag, `${setting.help} (${facts})`));
-  }
-  return command;
-}
+import { ConfigError, readConfig } from "./config.ts";
 
 async function runServer(flags: Flags): Promise<void> {
   const running = await serve(readConfig(flags, process.env), (text) => process.stdout.write(text));
@@ -36,28 +24,13 @@ async function runServer(flags: Flags): Promise<void> {
   process.on("SIGINT", stop);
 }
 
-async function runTokenCreate(
-  flags: Flags & { user?: string; description: string; days: number; readOnly: boolean },
-) {
-  const { user, description, days, readOnly, ...settings } = flags;
-  const config = readConfig(settings as Flags, process.env);
-  process.stdout.write(
-    `${await createToken(config, { ...(user && { user }), description, days, readOnly })}\n`,
-  );
-}
-
-async function runAuditVerify(flags: Flags): Promise<void> {
-  const { holds, text } = await verifyAudit(readConfig(flags, process.env));
-  process.stdout.write(text);
-  process.exitCode = holds ? 0 : 1;
-}
-
-function days(text: string): number {
-  const number = Number(text);
-  if (!Number.isInteger(number) || number < 1 || number > 90)
-    throw new InvalidArgumentError("1 to 90 whole days.");
-  return number;
-}
+const terminal: Terminal = {
+  env: process.env,
+  print: (text) => void process.stdout.write(text),
+  setExitCode: (code) => {
+    process.exitCode = code;
+  },
+};
 
 /** What the person can mend is a sentence; anything else is a fault and shows where. */
 function fail(error: unknown): never {
@@ -77,8 +50,7 @@ const program = new Command("chartroom")
 Settings of serve, each as a flag or an environment variable; the flag goes first:
 
 ${SETTING_ENTRIES.map(([, setting]) => {
-  const flag = setting.argument ? `${setting.flag} <${setting.argument}>` : setting.flag;
-  return `  ${flag}\n      ${setting.env}; default: ${setting.default || "none"}\n      ${setting.help}\n`;
+  return `  ${flagOf(setting)}\n      ${setting.env}; default: ${setting.default || "none"}\n      ${setting.help}\n`;
 }).join("")}`,
   );
 
@@ -92,30 +64,9 @@ withSettings(
   SETTING_ENTRIES.map(([name]) => name),
 );
 
-withSettings(
-  program
-    .command("token")
-    .description("access tokens, made by whoever runs the command line on the server's machine")
-    .command("create")
-    .description("print a new personal access token for a user; the server may be running")
-    .option("--user <id or email>", "whose token; needed when there is more than one user")
-    .option("--description <text>", "what the token is for", "made on the command line")
-    .option("--days <number>", "how long it is valid, 1 to 90 days", days, 30)
-    .option("--read-only", "may call only operations that change nothing", false)
-    .action(runTokenCreate),
-  ["dataDir", "keyFile"],
-);
-
-withSettings(
-  program
-    .command("audit")
-    .description("the record of who did what")
-    .command("verify")
-    .description(
-      "follow the audit chains of a data folder, or of a copy of one, and say where one breaks; exit code 1 when one does",
-    )
-    .action((flags: Flags) => runAuditVerify(flags)),
-  ["dataDir", "keyFile"],
-);
+declareOrganization(program, terminal);
+declareAccount(program, terminal);
+declareToken(program, terminal);
+declareData(program, terminal);
 
 program.parseAsync(process.argv).catch(fail);

@@ -2,11 +2,14 @@ import { readFileSync } from "node:fs";
 import { v7 } from "uuid";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
+import { EventService as EventContract } from "#gen/service/v1/event_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
 import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
+import { SecurityService as SecurityContract } from "#gen/service/v1/security_service_pb.js";
+import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
 import type { Config } from "./config.ts";
 import { pageTokens } from "./domain/page.ts";
@@ -14,6 +17,10 @@ import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createListener } from "./http/listener.ts";
 import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
+import { archiveEnvironments } from "./jobs/archive.ts";
+import { deleteArchivedEnvironments } from "./jobs/deletion.ts";
+import { pruneEvents } from "./jobs/event-pruning.ts";
+import { stopOutlivedEnvironments } from "./jobs/lifetime.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { startJobs } from "./jobs/ticker.ts";
@@ -30,18 +37,28 @@ import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
 import { createRoutes, type Implementation, type Implementations } from "./rpc/routes.ts";
 import { AccountService } from "./services/account-service.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
-import type { ServiceDependencies } from "./services/dependencies.ts";
 import { EnvironmentService } from "./services/environment-service.ts";
+import { EventService, type EventServiceDependencies } from "./services/event-service.ts";
 import { IdentityService } from "./services/identity-service.ts";
 import { OrganizationService } from "./services/organization-service.ts";
 import { ProjectService } from "./services/project-service.ts";
 import { RunnerConfigurationService } from "./services/runner-configuration-service.ts";
 import { RunnerService } from "./services/runner-service.ts";
+import { SecurityService } from "./services/security-service.ts";
+import { ServiceAccountService } from "./services/service-account-service.ts";
 import { UserService } from "./services/user-service.ts";
 import type { Store } from "./store/store.ts";
 
 /** Accepted requests get this long to finish when the server is told to stop. */
 const DRAIN_MS = 10_000;
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/** How often events that are too old are removed. */
+const EVENT_PRUNING_MS = 3600 * 1000;
+
+/** How often environments are looked through for the end of their time; policies count in days. */
+const ENVIRONMENT_AGE_MS = 60_000;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -75,8 +92,11 @@ export function build(config: Config, deps: ServerDependencies): Server {
       keys,
       pageTokens: pageTokens(keys.pageMac),
       check,
+      now: deps.now,
+      allowOrganizationCreation: config.allowOrganizationCreation,
       countLimit: config.countLimit,
       accountSignals,
+      draining: draining.signal,
     }),
     // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged;
     // innermost what a repetition is told by, which must see every request in its last form.
@@ -131,6 +151,22 @@ export function build(config: Config, deps: ServerDependencies): Server {
             run: () => removeExpiredTokens(store, deps.now()),
           },
           { name: "cut-off-streams", everyMs: CHECK_EVERY_MS, run: () => accountSignals.check() },
+          {
+            name: "event-pruning",
+            everyMs: EVENT_PRUNING_MS,
+            run: () => pruneEvents(store, deps.now() - config.eventRetention * DAY_MS),
+          },
+          { name: "archive", everyMs: ENVIRONMENT_AGE_MS, run: () => archiveEnvironments(store, deps.now()) },
+          {
+            name: "deletion",
+            everyMs: ENVIRONMENT_AGE_MS,
+            run: () => deleteArchivedEnvironments(store, deps.now()),
+          },
+          {
+            name: "lifetime",
+            everyMs: ENVIRONMENT_AGE_MS,
+            run: () => stopOutlivedEnvironments(store, deps.now()),
+          },
           { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,
@@ -144,16 +180,19 @@ export function build(config: Config, deps: ServerDependencies): Server {
   };
 }
 
-function implementations(deps: ServiceDependencies): Implementations {
+function implementations(deps: EventServiceDependencies): Implementations {
   return new Map(
     [
       [AccountContract, new AccountService(deps)] as const,
       [EnvironmentContract, new EnvironmentService(deps)] as const,
+      [EventContract, new EventService(deps)] as const,
       [IdentityContract, new IdentityService()] as const,
       [OrganizationContract, new OrganizationService(deps)] as const,
       [ProjectContract, new ProjectService(deps)] as const,
       [RunnerConfigurationContract, new RunnerConfigurationService(deps)] as const,
       [RunnerContract, new RunnerService(deps)] as const,
+      [ServiceAccountContract, new ServiceAccountService(deps)] as const,
+      [SecurityContract, new SecurityService(deps)] as const,
       [UserContract, new UserService(deps)] as const,
     ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
   );

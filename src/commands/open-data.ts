@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { v7 } from "uuid";
 import { type Config, keyFileOf } from "../config.ts";
 import { type Keys, loadKeys } from "../keys.ts";
-import { findFact, insertFact } from "../store/fact.ts";
+import { findNamedKeyIds } from "../store/key-id.ts";
 import { DATABASE_FILE, openStore } from "../store/sqlite/open.ts";
-import { OPERATOR, type Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 
 /** A problem of the surroundings that the person at the terminal can mend. */
 export class StartError extends Error {
@@ -20,7 +20,7 @@ export interface OpenData {
 /**
  * Opens the data folder with its keys, making both when they are absent.
  *
- * @throws StartError when the key file is not the one that the data was written with
+ * @throws StartError when the key file lacks a key that the data was written with
  */
 export async function openData(config: Pick<Config, "dataDir" | "keyFile">): Promise<OpenData> {
   const { dataDir } = config;
@@ -54,14 +54,11 @@ async function matchKeys(
   store: Store,
   keys: Keys,
 ): Promise<void> {
-  const known = await findFact(store.reader, "key_id");
-  if (known === undefined) {
-    await store.write(OPERATOR, "chartroom serve", (tx) => insertFact(tx, "key_id", keys.id));
-  } else if (!keys.ids.includes(known)) {
-    throw new StartError(
-      `the key file ${keyFileOf(config)} is not the one that the data in ${config.dataDir} was written with`,
-    );
-  }
+  const missing = (await findNamedKeyIds(store.reader)).filter((id) => !keys.ids.includes(id));
+  if (missing.length === 0) return;
+  throw new StartError(
+    `the key file ${keyFileOf(config)} is not the one that the data in ${config.dataDir} was written with: it lacks the key ${missing.join(" and the key ")}`,
+  );
 }
 
 /**

@@ -1,6 +1,12 @@
 import type { Config } from "../config.ts";
 import { findUsers, issueToken } from "../services/found-organization.ts";
+import type { FoundUser } from "../store/member.ts";
+import { OPERATOR, type Store } from "../store/store.ts";
+import { removeToken } from "../store/token.ts";
+import { findAccessTokens, findAnyToken, type OperatorsToken } from "../store/token-list.ts";
 import { openExistingData, StartError } from "./open-data.ts";
+
+type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -17,37 +23,93 @@ export interface TokenOptions {
  * Makes a personal access token as the operator. It works beside a running
  * server, which knows the token from the next request on.
  *
- * @returns the token's value, which is stored nowhere
- * @throws StartError when the data folder holds no database, or when no user or more than one fits
+ * @returns a line with the token's value, which is stored nowhere
+ * @throws StartError when no user or more than one fits
  */
-export async function createToken(config: Config, options: TokenOptions): Promise<string> {
+export async function createToken(config: DataConfig, options: TokenOptions): Promise<string> {
   const { store, keys } = await openExistingData(config);
   try {
-    const users = await findUsers(store.reader);
-    const fitting = options.user
-      ? users.filter(({ userId, email }) => userId === options.user?.toLowerCase() || email === options.user)
-      : users;
-    const [user] = fitting;
-    if (!user) {
-      throw new StartError(
-        options.user
-          ? `no user has the id or email ${options.user}`
-          : "there is no user yet: start the server once",
-      );
-    }
-    if (fitting.length > 1) {
-      const choices = fitting.map(
-        ({ userId, email, organizationName }) => `  ${userId}  ${email}  ${organizationName}`,
-      );
-      throw new StartError(`choose a user with --user:\n${choices.join("\n")}`);
-    }
-    return await issueToken(store, keys, {
+    const user = await userNamed(store, options.user);
+    const value = await issueToken(store, keys, {
       userId: user.userId,
       description: options.description,
       validForMs: options.days * DAY_MS,
       readOnly: options.readOnly,
     });
+    return `${value}\n`;
   } finally {
     await store.close();
   }
+}
+
+/**
+ * Lists the access tokens of users and service accounts, without their values:
+ * a line each with id, whose it is, when it expires and when it was last used.
+ *
+ * @param user id or email of the user whose tokens to list; all by default
+ * @throws StartError when no user or more than one fits
+ */
+export async function listTokens(config: DataConfig, user?: string): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    const userId = user === undefined ? undefined : (await userNamed(store, user)).userId;
+    const tokens = await findAccessTokens(store.reader);
+    return tokens
+      .filter(({ subjectId }) => userId === undefined || subjectId === userId)
+      .map((token) => `${lineOf(token)}\n`)
+      .join("");
+  } finally {
+    await store.close();
+  }
+}
+
+/**
+ * Revokes a token of any kind. A running server refuses it from the next request on.
+ *
+ * @throws StartError when there is no such token
+ */
+export async function revokeToken(config: DataConfig, id: string): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    await store.write(OPERATOR, "chartroom token revoke", async (tx) => {
+      const token = await findAnyToken(tx.db, id.toLowerCase());
+      if (!token) throw new StartError(`no token has the id ${id}`);
+      await removeToken(tx, { organizationId: token.organization_id }, token);
+    });
+    return `revoked ${id.toLowerCase()}\n`;
+  } finally {
+    await store.close();
+  }
+}
+
+/** The one user that an id or email fits, or the only one there is. */
+async function userNamed(store: Store, named: string | undefined): Promise<FoundUser> {
+  const users = await findUsers(store.reader);
+  const fitting = named
+    ? users.filter(({ userId, email }) => userId === named.toLowerCase() || email === named)
+    : users;
+  const [user, other] = fitting;
+  if (!user) {
+    throw new StartError(
+      named ? `no user has the id or email ${named}` : "there is no user yet: start the server once",
+    );
+  }
+  if (!other) return user;
+  const choices = fitting.map(
+    ({ userId, email, organizationName }) => `  ${userId}  ${email}  ${organizationName}`,
+  );
+  throw new StartError(`choose a user with --user:\n${choices.join("\n")}`);
+}
+
+function lineOf({ id, kind, subjectId, email, organizationName, ...times }: OperatorsToken): string {
+  const whose = kind === "service_account" ? `service account ${subjectId}` : (email ?? subjectId);
+  const { expiresAt, lastUsedAt, disabledAt } = times;
+  return [
+    id,
+    whose,
+    organizationName,
+    `expires ${new Date(expiresAt).toISOString()}`,
+    lastUsedAt === null ? "never used" : `last used ${new Date(lastUsedAt).toISOString()}`,
+    ...(disabledAt === null ? [] : ["disabled"]),
+  ].join("  ");
 }

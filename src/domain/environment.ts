@@ -57,14 +57,18 @@ export function newEnvironment(template: EnvironmentTemplate, origin: Origin): E
 }
 
 /**
- * The environment wanted running, as of `now` (milliseconds since 1970 UTC).
+ * The environment wanted running, as of `now` (milliseconds since 1970 UTC);
+ * one that was archived is so no more.
  *
  * @throws DomainError PENDING_DELETION
  */
 export function startedEnvironment(present: Environment, now: number): Environment {
   refusePendingDeletion(present);
   const environment = withDesiredPhase(present, EnvironmentPhase.RUNNING);
-  if (environment.metadata) environment.metadata.lastStartedAt = timestampFromMs(now);
+  if (environment.metadata) {
+    environment.metadata.lastStartedAt = timestampFromMs(now);
+    delete environment.metadata.archivedAt;
+  }
   return environment;
 }
 
@@ -79,6 +83,13 @@ export function stoppedEnvironment(present: Environment): Environment | undefine
   return withDesiredPhase(present, EnvironmentPhase.STOPPED);
 }
 
+/** The environment archived as of `now`. */
+export function archivedEnvironment(present: Environment, now: number): Environment {
+  const environment = clone(EnvironmentSchema, present);
+  if (environment.metadata) environment.metadata.archivedAt = timestampFromMs(now);
+  return environment;
+}
+
 /** The environment wanted deleted; undefined when it already is. */
 export function deletedEnvironment(present: Environment): Environment | undefined {
   if (present.spec?.desiredPhase === EnvironmentPhase.DELETED) return undefined;
@@ -91,6 +102,12 @@ export function deletedEnvironment(present: Environment): Environment | undefine
  */
 export function isUntouched({ status }: Environment): boolean {
   return (status?.statusVersion ?? FIRST_VERSION) === FIRST_VERSION;
+}
+
+/** Whether it rests: it is wanted stopped, and its machine is, or no runner ever made one. */
+export function isStopped(environment: Environment): boolean {
+  if (environment.spec?.desiredPhase !== EnvironmentPhase.STOPPED) return false;
+  return environment.status?.phase === EnvironmentPhase.STOPPED || isUntouched(environment);
 }
 
 /** What `search` looks through: one folded line each for name and id. */

@@ -46,6 +46,45 @@ export function inUse(resource: string, usedBy: string, message: string): Domain
   return new DomainError(ErrorReason.IN_USE, message, { resource, used_by: usedBy });
 }
 
+/** The organization would be left without an administrator whose account is not blocked. */
+export function lastAdministrator(organizationId: string): DomainError {
+  return new DomainError(
+    ErrorReason.LAST_ADMINISTRATOR,
+    "the organization would lose its last administrator: make another member administrator first",
+    { organization_id: organizationId },
+  );
+}
+
+/** The value is only for organizations that the operator marked as enterprise; `field` is its JSON path. */
+export function notEnterprise(field: string): DomainError {
+  return new DomainError(
+    ErrorReason.NOT_ENTERPRISE,
+    `${field} is only for organizations that the operator marked as enterprise`,
+    { field },
+  );
+}
+
+/** The operation is never done to the caller's own account. */
+export function ownAccount(message: string): DomainError {
+  return new DomainError(ErrorReason.OWN_ACCOUNT, message);
+}
+
+/** No good token; one answer for every cause, so that it tells nothing about tokens. */
+export function unauthenticated(): DomainError {
+  return new DomainError(
+    ErrorReason.UNAUTHENTICATED,
+    "a valid access token is required: send it as `Authorization: Bearer cr_pat_...`",
+  );
+}
+
+/** The account behind the request's token is cut off. */
+export function accountBlocked(): DomainError {
+  return new DomainError(
+    ErrorReason.ACCOUNT_BLOCKED,
+    "the account is blocked: ask an administrator of its organization",
+  );
+}
+
 /** The template environment says nothing about how it was initialized. */
 export function initializerMissing(): DomainError {
   return new DomainError(

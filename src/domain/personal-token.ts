@@ -20,6 +20,8 @@ export interface PersonalTokenTemplate {
   readonly readOnly: boolean;
   /** Absent for a token that the operator issues from the command line. */
   readonly creator?: Subject;
+  /** The account of the creator; absent likewise. */
+  readonly creatorAccountId?: string;
 }
 
 /**

@@ -15,17 +15,20 @@ import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
 import type { Route } from "../rpc/routes.ts";
-import { callerKey } from "../services/call.ts";
+import { callerKey, streamBegunKey } from "../services/call.ts";
 import { exemptFromBodyGuard } from "./body-guard.ts";
 import { incomingBody } from "./incoming-body.ts";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
-import { writeStream, writeWhole } from "./node-answer.ts";
+import { writeStream, writeStreamHead, writeWhole } from "./node-answer.ts";
 
 /** Clients that can carry a path prefix use this one; gRPC clients cannot, and use none. */
 const PREFIX = "/api";
 
 /** Connect's unary calls, whose whole answer is one body. */
 const UNARY_CONTENT_TYPE = /^application\/(json|proto)(;|$)/i;
+
+/** By which a client says how messages of a stream may be compressed. */
+const STREAM_COMPRESSION_HEADERS = ["connect-accept-encoding", "grpc-accept-encoding"];
 
 /** Our own answers are not bounded by what is asked; the pages of the contract bound them. */
 const ANSWER_LIMIT = 0xffffffff;
@@ -88,6 +91,11 @@ async function enter(
   capDeadline(req.headers, options.maxTimeoutMs);
   if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
   const values = createContextValues().set(callRecordKey, record).set(callerKey, caller);
+  if (route.handle.method.methodKind === "server_streaming") {
+    // A head that is sent early can promise no compression.
+    for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
+    values.set(streamBegunKey, () => writeStreamHead(res, contentType));
+  }
   if (rejected) values.set(refusalKey, rejected);
   else if (route.gated && options.readiness.draining.aborted) values.set(refusalKey, shuttingDown());
   const reply = await route.handle({

@@ -37,14 +37,13 @@ export function createFront(options: FrontOptions): (req: HttpRequest, res: Http
     if (answerProbe(req, res, options.isReady)) return;
     if (answerCors(req, res, options.corsOrigins)) return;
     const started = performance.now();
-    const path = (req.url ?? "").split("?", 1)[0] ?? "";
-    const record: CallRecord = { requestId: options.newId(), operation: path };
+    const record: CallRecord = { requestId: options.newId(), operation: NO_OPERATION };
     res.setHeader("x-request-id", record.requestId);
     res.once("close", () => {
       const { caller } = record;
       options.log({
         requestId: record.requestId,
-        operation: loggable(record.operation),
+        operation: record.operation,
         code: codeOf(record, res),
         status: res.statusCode,
         durationMs: Math.round((performance.now() - started) * 100) / 100,
@@ -59,13 +58,8 @@ export function createFront(options: FrontOptions): (req: HttpRequest, res: Http
   };
 }
 
-/** A path that names no operation is the client's to choose; this much of it is enough to see what it meant. */
-const LOGGED_PATH_CHARACTERS = 128;
-
-/** Nobody should put a token into a path; one that is there all the same stays out of the log. */
-function loggable(operation: string): string {
-  return operation.replace(/cr_[a-z]+_\w+/g, "cr_...").slice(0, LOGGED_PATH_CHARACTERS);
-}
+/** What the log says of a path that names none: the path is the client's to choose, and may hold a secret. */
+const NO_OPERATION = "none";
 
 function codeOf(record: CallRecord, res: HttpResponse): string {
   if (record.code !== undefined) return codeToString(record.code);

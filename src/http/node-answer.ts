@@ -10,6 +10,21 @@ export function writeWhole(res: HttpResponse, status: number, header: Headers, b
 }
 
 /**
+ * Sends the head of a stream of one protocol before its first message, which
+ * may be long in coming: the protocol layer gives its own only together with
+ * that message. A stream that failed meanwhile has its head already.
+ *
+ * @param contentType that of the request, which is that of the answer too
+ */
+export function writeStreamHead(res: HttpResponse, contentType: string): void {
+  if (res.headersSent || res.destroyed) return;
+  res.statusCode = 200;
+  res.setHeader("content-type", contentType);
+  // Both response classes have the call; the types of one do not say so.
+  (res as { flushHeaders(): void }).flushHeaders();
+}
+
+/**
  * Writes an answer as it comes, keeping pace with the client. A client that
  * goes away ends the iteration, and with it the operation's signal.
  */
@@ -18,6 +33,7 @@ export async function writeStream(res: HttpResponse, answer: UniversalServerResp
   const begin = () => {
     if (begun) return;
     begun = true;
+    if (res.headersSent) return;
     res.statusCode = answer.status;
     if (answer.header) setHeaders(res, answer.header);
   };

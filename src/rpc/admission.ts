@@ -2,6 +2,7 @@ import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobu
 import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { contentTypeUnaryJson } from "@connectrpc/connect/protocol-connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { permissionOf } from "../domain/permissions.ts";
 import { callerKey } from "../services/call.ts";
 import { answer } from "./error.ts";
 import type { Route } from "./routes.ts";
@@ -53,8 +54,14 @@ export const refusalKey = createContextKey<ConnectError | undefined>(undefined, 
 export function enterGate(ctx: HandlerContext): void {
   const refusal = ctx.values.get(refusalKey);
   if (refusal) throw refusal;
+  const caller = ctx.values.get(callerKey);
+  const needed = permissionOf(`${ctx.service.typeName}/${ctx.method.name}`);
+  if (needed && caller && needed.grants[caller.role] === "none") {
+    const { permission } = needed;
+    throw answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} is missing`, { permission });
+  }
   const changes = ctx.method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
-  if (changes && ctx.values.get(callerKey)?.readOnly) {
+  if (changes && caller?.readOnly) {
     throw answer(ErrorReason.PERMISSION_DENIED, "the token is read-only: use one that may make changes", {
       permission: "write",
     });

@@ -4,7 +4,7 @@ import type { CallNames } from "./error.ts";
 
 /** What the access log says of a call. */
 export interface CallRecord extends CallNames {
-  /** Full name of the operation; the path when it names none. */
+  /** Full name of the operation; `none` when the path names none. */
   operation: string;
   /** Set when the call failed. */
   code?: Code;

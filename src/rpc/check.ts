@@ -36,12 +36,24 @@ export function createCheck(options?: ValidatorOptions): Check {
   };
 }
 
-/** Checks every unary request before its operation runs. */
+/** Checks every message of a request before its operation sees it. */
 export function checkRequests(check: Check): Interceptor {
   return (next) => (req) => {
-    if (!req.stream) check(req.method.input, req.message);
+    if (req.stream) return next({ ...req, message: checked(check, req.method.input, req.message) });
+    check(req.method.input, req.message);
     return next(req);
   };
+}
+
+async function* checked<D extends DescMessage>(
+  check: Check,
+  schema: D,
+  messages: AsyncIterable<MessageShape<D>>,
+): AsyncIterable<MessageShape<D>> {
+  for await (const message of messages) {
+    check(schema, message);
+    yield message;
+  }
 }
 
 /** Path of the field in JSON names, such as `projects[3].metadata.annotations["team"]`. */

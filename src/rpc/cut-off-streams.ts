@@ -10,7 +10,7 @@ export function cutOffStreams(signals: AccountSignals): Interceptor {
   return (next) => async (req) => {
     const caller = req.contextValues.get(callerKey);
     if (!req.stream || !caller) return next(req);
-    const watch = signals.watch(caller);
+    const watch = signals.watch(caller, `${req.service.typeName}/${req.method.name}`);
     // Covers streams whose answer nobody reads to its end.
     req.signal.addEventListener("abort", watch.close, { once: true });
     req.contextValues.set(cutOffKey, watch.signal);

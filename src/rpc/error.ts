@@ -2,9 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { violationsToProto } from "@bufbuild/protovalidate";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { PolicyDecisionSchema } from "#gen/service/v1/policy_decision_pb.js";
 import { DomainError } from "../domain/error.ts";
+import { PolicyDenied } from "../domain/policy-decision.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import { ConstraintViolated } from "./check.ts";
+import { withoutValues } from "./without-values.ts";
 
 /** The one table from reasons to codes. */
 export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
@@ -79,7 +82,8 @@ export function answer(
   return fromDomain(new DomainError(reason, message, metadata));
 }
 
-function fromDomain(error: DomainError): ConnectError {
+/** A failure of the catalogue in the form that leaves. */
+export function fromDomain(error: DomainError): ConnectError {
   const leaving = new ConnectError(error.message, CODE_OF_REASON[error.reason]);
   leaving.details.push({
     desc: ErrorDetailSchema,
@@ -88,6 +92,9 @@ function fromDomain(error: DomainError): ConnectError {
   if (error instanceof ConstraintViolated) {
     const [value, desc] = violationsToProto([...error.violations]);
     leaving.details.push({ desc, value });
+  }
+  if (error instanceof PolicyDenied) {
+    leaving.details.push({ desc: PolicyDecisionSchema, value: error.decision });
   }
   return leaving;
 }
@@ -104,13 +111,15 @@ export function withDetail(error: ConnectError, call: CallNames, report: ReportF
   if (hasReason(error)) return error;
   const malformed = error.code === Code.Internal && MALFORMED.test(error.rawMessage);
   if (malformed || error.code === Code.InvalidArgument) {
-    return answer(ErrorReason.BODY_MALFORMED, error.rawMessage);
+    return answer(ErrorReason.BODY_MALFORMED, withoutValues(error.rawMessage));
   }
   if (error.code === Code.ResourceExhausted) return bodyTooLarge(error.rawMessage);
   if (error.code === Code.DeadlineExceeded)
     return answer(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
   // What is left of this code is the layer's own: a compression it does not have, a second message.
-  if (error.code === Code.Unimplemented) return answer(ErrorReason.TRANSPORT_UNSUPPORTED, error.rawMessage);
+  if (error.code === Code.Unimplemented) {
+    return answer(ErrorReason.TRANSPORT_UNSUPPORTED, withoutValues(error.rawMessage));
+  }
   if (error.code === Code.Internal || error.code === Code.Unknown) {
     report(error, call);
     return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });

@@ -3,10 +3,12 @@ import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller, Role } from "../domain/caller.ts";
+import { accountBlocked, unauthenticated } from "../domain/error.ts";
+import { permissionOf } from "../domain/permissions.ts";
 import type { Keys } from "../keys.ts";
 import type { Store } from "../store/store.ts";
 import { type FoundToken, findTokenByHash, findTokenById } from "../store/token.ts";
-import { answer } from "./error.ts";
+import { answer, fromDomain } from "./error.ts";
 
 /** The last use of a token is written at most this often. */
 const LAST_USED_EVERY_MS = 60_000;
@@ -56,13 +58,16 @@ export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Ga
   };
 }
 
-/** Judges an admitted caller anew: why it may not go on; undefined while it may. */
+/** Judges a caller that was let in anew: why it may not go on with the operation; undefined while it may. */
 export function createStanding({ store, now }: Pick<GateOptions, "store" | "now">) {
-  return async ({ tokenId, role }: Caller): Promise<ConnectError | undefined> => {
+  return async ({ tokenId, role }: Caller, operation: string): Promise<ConnectError | undefined> => {
     const found = await findTokenById(store.reader, tokenId);
     const admission = found ? admissionOf(found, now()) : UNKNOWN;
-    if (admission.kind === "known" && admission.caller.role !== role) return roleChanged();
-    return rejection(admission);
+    if (admission.kind !== "known") return rejection(admission);
+    const needed = permissionOf(operation);
+    if (!needed || needed.grants[admission.caller.role] === needed.grants[role]) return undefined;
+    const { permission } = needed;
+    return answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} has changed`, { permission });
   };
 }
 
@@ -110,30 +115,11 @@ function actingAs({ kind, role, left_at }: FoundToken): { role: Role; principal:
 /** The error for who may not enter; undefined for who may. */
 export function rejection(admission: Admission): ConnectError | undefined {
   if (admission.kind === "known") return undefined;
-  return admission.kind === "blocked" ? accountBlocked() : unauthenticated();
+  return admission.kind === "blocked" ? fromDomain(accountBlocked()) : challenge();
 }
 
-function accountBlocked(): ConnectError {
-  return answer(
-    ErrorReason.ACCOUNT_BLOCKED,
-    "the account is blocked: ask an administrator of its organization",
-  );
-}
-
-function roleChanged(): ConnectError {
-  return answer(
-    ErrorReason.PERMISSION_DENIED,
-    "the caller's role has changed since the stream began: open it again",
-    { permission: "role" },
-  );
-}
-
-/** One answer for every cause, so that it tells nothing about tokens. */
-function unauthenticated(): ConnectError {
-  const error = answer(
-    ErrorReason.UNAUTHENTICATED,
-    "a valid access token is required: send it as `Authorization: Bearer cr_pat_...`",
-  );
+function challenge(): ConnectError {
+  const error = fromDomain(unauthenticated());
   error.metadata.set("WWW-Authenticate", 'Bearer realm="chartroom"');
   return error;
 }

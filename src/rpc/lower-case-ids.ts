@@ -11,9 +11,19 @@ type Edit = (message: Values) => void;
  * that everything behind the edge sees one form only.
  */
 export const lowerCaseIds: Interceptor = (next) => (req) => {
-  if (!req.stream) editOf(req.method.input)?.(req.message as unknown as Values);
+  const edit = editOf(req.method.input);
+  if (!edit) return next(req);
+  if (req.stream) return next({ ...req, message: edited(edit, req.message) });
+  edit(req.message as unknown as Values);
   return next(req);
 };
+
+async function* edited<M>(edit: Edit, messages: AsyncIterable<M>): AsyncIterable<M> {
+  for await (const message of messages) {
+    edit(message as unknown as Values);
+    yield message;
+  }
+}
 
 const edits = new Map<DescMessage, Edit | undefined>();
 

@@ -21,6 +21,7 @@ import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { DomainError } from "../domain/error.ts";
 import { enterGate } from "./admission.ts";
 import { bodyLimit } from "./body-limit.ts";
+import { hasUpdateMask, nameCleared } from "./cleared-fields.ts";
 import { healthService, type Readiness } from "./health.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
 import { readJsonText } from "./json-text.ts";
@@ -108,12 +109,33 @@ function operation(implementation: Implementation, method: DescMethod): MethodIm
 }
 
 /**
- * The parser refuses unknown fields and unknown names of enums together. Where
- * a setting allows the former, they are taken out before it sees the text.
+ * How the body of an operation in JSON is read before the parser sees it. The
+ * parser refuses unknown fields and unknown names of enums together: where a
+ * setting allows the former, they are taken out. Empty lists and maps, which a
+ * message cannot tell from absent ones, are named in its mask where it has one.
  */
 function jsonOptions({ input }: DescMethod, allowUnknownFields: boolean) {
-  const decode = allowUnknownFields
-    ? (data: Uint8Array) => JSON.stringify(skipUnknownFields(input, JSON.parse(readJsonText(data))))
-    : readJsonText;
+  const edits = [
+    ...(allowUnknownFields ? [skipUnknownFields] : []),
+    ...(hasUpdateMask(input) ? [nameCleared] : []),
+  ];
+  const decode =
+    edits.length > 0
+      ? (data: Uint8Array) => {
+          const text = readJsonText(data);
+          const json = parsed(text);
+          // What is no JSON is left for the parser, which refuses it in the words of every other operation.
+          if (json === undefined) return text;
+          return JSON.stringify(edits.reduce<unknown>((value, edit) => edit(input, value), json));
+        }
+      : readJsonText;
   return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -11,7 +11,8 @@ export interface AccountWatch {
 
 /** The open streams of all callers, so that who is cut off keeps none. */
 export interface AccountSignals {
-  watch(caller: Caller): AccountWatch;
+  /** @param operation full name of what the stream belongs to */
+  watch(caller: Caller, operation: string): AccountWatch;
   /**
    * Looks at every watched caller anew and signals those that may not go on. It
    * is awaited after a commit that cuts somebody off, and repeated for those that
@@ -23,32 +24,29 @@ export interface AccountSignals {
 /** How often the open streams are checked, so that one ends within a second whoever cut its caller off. */
 export const CHECK_EVERY_MS = 500;
 
-/**
- * @param standing why a caller that was let in may not go on, as committed now;
- *   undefined while it may
- */
-export function createAccountSignals(
-  standing: (caller: Caller) => Promise<Error | undefined>,
-): AccountSignals {
-  const open = new Map<AbortController, Caller>();
+/** Why a caller that was let in may not go on, as committed now; undefined while it may. */
+export type Standing = (caller: Caller, operation: string) => Promise<Error | undefined>;
+
+export function createAccountSignals(standing: Standing): AccountSignals {
+  const open = new Map<AbortController, { readonly caller: Caller; readonly operation: string }>();
   return {
-    watch(caller) {
+    watch(caller, operation) {
       const controller = new AbortController();
-      open.set(controller, caller);
+      open.set(controller, { caller, operation });
       return { signal: controller.signal, close: () => void open.delete(controller) };
     },
     async check() {
       const known = new Map<string, Promise<Error | undefined>>();
-      const judge = (caller: Caller) => {
-        // One token may hold streams that it opened under different roles.
-        const key = `${caller.tokenId} ${caller.role}`;
-        const judged = known.get(key) ?? standing(caller);
+      const judge = (caller: Caller, operation: string) => {
+        // One token may hold many streams, and some that it opened in another role.
+        const key = `${caller.tokenId} ${caller.role} ${operation}`;
+        const judged = known.get(key) ?? standing(caller, operation);
         known.set(key, judged);
         return judged;
       };
       await Promise.all(
-        [...open].map(async ([controller, caller]) => {
-          const refusal = await judge(caller);
+        [...open].map(async ([controller, { caller, operation }]) => {
+          const refusal = await judge(caller, operation);
           if (!refusal) return;
           open.delete(controller);
           controller.abort(refusal);

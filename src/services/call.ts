@@ -1,11 +1,20 @@
 import { type ContextKey, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../domain/caller.ts";
+import { accountBlocked, permissionDenied, unauthenticated } from "../domain/error.ts";
+import { type Grant, permissionOf } from "../domain/permissions.ts";
+import { findCallerStanding } from "../store/caller-standing.ts";
 import type { Actor, Store, WriteTransaction } from "../store/store.ts";
 import { answerOnce, tellOnce } from "./answer-once.ts";
 
 /** Where the gate leaves the caller for the operations behind it. */
 export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller | undefined>(undefined, {
   description: "caller",
+});
+
+/** Called by a stream once it has taken its place: the client is told so by the headers of the answer. */
+export const streamBegunKey: ContextKey<() => void> = createContextKey<() => void>(() => {}, {
+  description: "stream begun",
 });
 
 /** The caller of an operation; the gate lets nobody through without one. */
@@ -20,11 +29,38 @@ export function operationOf(ctx: HandlerContext): string {
   return `${ctx.service.typeName}/${ctx.method.name}`;
 }
 
+/** On which resources the caller may do the operation; "none" has not come past the gate. */
+export function grantOf(ctx: HandlerContext): Grant {
+  return permissionOf(operationOf(ctx))?.grants[callerOf(ctx).role] ?? "none";
+}
+
+/**
+ * Refuses a caller that may act only on its own resources and owns none of what
+ * it asks for. Called after the resource was found in the caller's organization
+ * and before anything is changed or told of it.
+ *
+ * @param owners whose the resource is: its creator, the runner that it is on
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function refuseStranger(
+  ctx: HandlerContext,
+  ...owners: readonly (Pick<Subject, "id" | "principal"> | undefined)[]
+): void {
+  if (grantOf(ctx) === "any") return;
+  const { id, principal } = callerOf(ctx).subject;
+  if (owners.some((owner) => owner?.id === id && owner.principal === principal)) return;
+  const permission = permissionOf(operationOf(ctx))?.permission ?? "";
+  throw permissionDenied(permission, `the permission ${permission} reaches only what is the caller's own`);
+}
+
 /**
  * Writes as the caller, in the name of the operation, unless its deadline has
  * passed. What `fn` returns must be the operation's answer: it is kept for a
  * request with an idempotency key, and a repetition gets it without `fn`. An
  * operation writes once.
+ *
+ * @throws DomainError ACCOUNT_BLOCKED or UNAUTHENTICATED for a caller that was
+ *   cut off since the gate let it in
  */
 export async function writeAsCaller<T>(
   store: Store,
@@ -37,8 +73,18 @@ export async function writeAsCaller<T>(
   const once = await store.write(
     actor,
     operation,
-    (tx) => answerOnce(tx, ctx, caller, operation, () => fn(tx, caller)),
+    async (tx) => {
+      await refuseCutOff(tx, caller);
+      return answerOnce(tx, ctx, caller, operation, () => fn(tx, caller));
+    },
     { signal: ctx.signal },
   );
   return tellOnce(ctx, once);
+}
+
+/** A request that began before its caller was cut off must not write after that. */
+async function refuseCutOff(tx: WriteTransaction, caller: Caller): Promise<void> {
+  const { blocked_at, disabled_at } = await findCallerStanding(tx.db, caller);
+  if (blocked_at !== null) throw accountBlocked();
+  if (disabled_at !== null) throw unauthenticated();
 }

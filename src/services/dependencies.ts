@@ -15,6 +15,10 @@ export interface ServiceDependencies {
    * @throws DomainError CONSTRAINT_VIOLATED
    */
   readonly check: <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
+  /** Milliseconds since 1970 UTC; for reads, since a write has an instant of its own. */
+  readonly now: () => number;
+  /** Whether users may create organizations; otherwise only the operator does. */
+  readonly allowOrganizationCreation: boolean;
   /** Counts stop here; past it they say GREATER_THAN_OR_EQUAL. */
   readonly countLimit: number;
   /** The open streams, to end those of callers that are cut off. */

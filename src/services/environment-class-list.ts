@@ -5,16 +5,21 @@ import {
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { pageSize, queryText } from "../domain/page.ts";
+import type { Grant } from "../domain/permissions.ts";
 import { type EnvironmentClassFilter, listEnvironmentClasses } from "../store/environment-class-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { onePage } from "./page.ts";
+import { runnersInScope } from "./runner-scope.ts";
 
-/** One page of the environment classes of the caller's organization. */
+/** One page of the environment classes of the caller's organization, for a runner of its own. */
 export async function answerEnvironmentClasses(
   deps: ServiceDependencies,
   caller: Caller,
   req: ListEnvironmentClassesRequest,
+  grant: Grant,
 ) {
+  const asked = classFilter(req);
+  const filter = { ...asked, runnerIds: runnersInScope(caller, grant, asked.runnerIds) };
   const query = queryText(
     "ListEnvironmentClasses",
     caller.organizationId,
@@ -22,7 +27,7 @@ export async function answerEnvironmentClasses(
   );
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const found = await listEnvironmentClasses(deps.store.reader, caller, classFilter(req), after, size + 1);
+  const found = await listEnvironmentClasses(deps.store.reader, caller, filter, after, size + 1);
   const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
   return { pagination, environmentClasses: rows.map(({ environmentClass }) => environmentClass) };
 }

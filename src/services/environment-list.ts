@@ -7,17 +7,21 @@ import type { Caller } from "../domain/caller.ts";
 import { createdBeforeMs, environmentOrder } from "../domain/environment-order.ts";
 import { fold } from "../domain/fold.ts";
 import { pageSize, queryText } from "../domain/page.ts";
+import type { Grant } from "../domain/permissions.ts";
 import { countEnvironments, type EnvironmentFilter, listEnvironments } from "../store/environment-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerCount, onePage } from "./page.ts";
+import { runnersInScope } from "./runner-scope.ts";
 
-/** One page of the caller's environments, and on the first page their count when asked. */
+/** One page of the caller's environments, for a runner of those that are on it, and on the first page their count when asked. */
 export async function answerEnvironments(
   deps: ServiceDependencies,
   caller: Caller,
   req: ListEnvironmentsRequest,
+  grant: Grant,
 ) {
-  const filter = environmentFilter(req);
+  const asked = environmentFilter(req);
+  const filter = { ...asked, runnerIds: runnersInScope(caller, grant, asked.runnerIds) };
   const order = environmentOrder(req.sort);
   const query = queryText(
     "ListEnvironments",

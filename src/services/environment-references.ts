@@ -3,8 +3,10 @@ import type { EnvironmentSpec } from "#gen/service/v1/environment_pb.js";
 import type { EnvironmentClass } from "#gen/service/v1/runner_configuration_pb.js";
 import { refuseDisabled } from "../domain/environment-class.ts";
 import { notFound } from "../domain/error.ts";
+import { refuseUnassignable } from "../domain/security-policy.ts";
 import { findEnvironmentClass } from "../store/environment-class.ts";
 import type { Schema } from "../store/schema.ts";
+import { findSecurityPolicy } from "../store/security-policy.ts";
 import type { Scope } from "../store/store.ts";
 
 /**
@@ -12,15 +14,19 @@ import type { Scope } from "../store/store.ts";
  *
  * @returns the class that it names; undefined when it names none
  * @throws DomainError NOT_FOUND for what the organization does not have;
- *   PHASE_UNSUITABLE for a class that is disabled
+ *   PHASE_UNSUITABLE for a class that is disabled; SECURITY_POLICY_UNASSIGNABLE
  */
 export async function checkEnvironmentReferences(
   db: Kysely<Schema>,
   scope: Scope,
   spec: EnvironmentSpec | undefined,
 ): Promise<EnvironmentClass | undefined> {
-  // Neither can exist yet: no operation creates them. To keep an id of nothing would feign that it holds.
-  if (spec?.securityPolicyId) throw notFound("security policy");
+  if (spec?.securityPolicyId) {
+    const securityPolicy = await findSecurityPolicy(db, scope, spec.securityPolicyId);
+    if (!securityPolicy) throw notFound("security policy");
+    refuseUnassignable(securityPolicy);
+  }
+  // None can exist yet: no operation creates one. To keep an id of nothing would feign that it holds.
   if (spec?.workflowActionId) throw notFound("workflow execution action");
   const classId = spec?.machine?.class;
   if (!classId) return undefined;

@@ -10,12 +10,12 @@ import type {
   StartEnvironmentRequest,
   StopEnvironmentRequest,
 } from "#gen/service/v1/environment_service_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import {
   deletedEnvironment,
   type EnvironmentTemplate,
   isUntouched,
-  newEnvironment,
   startedEnvironment,
   stoppedEnvironment,
 } from "../domain/environment.ts";
@@ -31,9 +31,10 @@ import { findProject } from "../store/project.ts";
 import { insertProjectUse } from "../store/project-use.ts";
 import { findLocalRunnerId } from "../store/runner.ts";
 import type { WriteTransaction } from "../store/store.ts";
-import { callerOf, writeAsCaller } from "./call.ts";
+import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerEnvironments } from "./environment-list.ts";
+import { newEnvironmentUnderPolicies, refuseStart } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
 
 /** Environments: what is wanted of them; runners bring it about. */
@@ -45,11 +46,16 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
   }
 
   listEnvironments = (req: ListEnvironmentsRequest, ctx: HandlerContext) =>
-    answerEnvironments(this.#deps, callerOf(ctx), req);
+    answerEnvironments(this.#deps, callerOf(ctx), req, grantOf(ctx));
 
   async getEnvironment({ environmentId }: GetEnvironmentRequest, ctx: HandlerContext) {
     const environment = await findEnvironment(this.#deps.store.reader, callerOf(ctx), environmentId);
     if (!environment) throw notFound("environment");
+    refuseStranger(
+      ctx,
+      { id: environmentId, principal: Principal.ENVIRONMENT },
+      { id: environment.metadata?.runnerId ?? "", principal: Principal.RUNNER },
+    );
     return { environment };
   }
 
@@ -77,15 +83,17 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   startEnvironment({ environmentId }: StartEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, environmentId);
-      await updateEnvironment(tx, caller, before, startedEnvironment(before, tx.now));
+      const before = await owned(tx, ctx, caller, environmentId);
+      const after = startedEnvironment(before, tx.now);
+      await refuseStart(tx, caller, before, after);
+      await updateEnvironment(tx, caller, before, after);
       return {};
     });
   }
 
   stopEnvironment({ environmentId }: StopEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, environmentId);
+      const before = await owned(tx, ctx, caller, environmentId);
       const after = stoppedEnvironment(before);
       if (after) await updateEnvironment(tx, caller, before, after);
       return {};
@@ -94,7 +102,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   deleteEnvironment({ environmentId, force }: DeleteEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, environmentId);
+      const before = await owned(tx, ctx, caller, environmentId);
       if (force || isUntouched(before)) {
         await removeEnvironment(tx, caller, before);
         return {};
@@ -112,16 +120,23 @@ async function create(
   template: EnvironmentTemplate,
 ): Promise<Environment> {
   const environmentClass = await checkEnvironmentReferences(tx.db, caller, template.spec);
-  const environment = newEnvironment(
-    { ...template, runnerId: environmentClass?.runnerId ?? template.runnerId },
-    { id: tx.newId(), organizationId: caller.organizationId, creator: caller.subject, now: tx.now },
-  );
+  const environment = await newEnvironmentUnderPolicies(tx, caller, {
+    ...template,
+    runnerId: environmentClass?.runnerId ?? template.runnerId,
+  });
   await insertEnvironment(tx, caller, environment);
   return environment;
 }
 
-async function present(tx: WriteTransaction, caller: Caller, environmentId: string): Promise<Environment> {
+/** An environment that the caller may change. */
+async function owned(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  environmentId: string,
+): Promise<Environment> {
   const environment = await findEnvironment(tx.db, caller, environmentId);
   if (!environment) throw notFound("environment");
+  refuseStranger(ctx, environment.metadata?.creator);
   return environment;
 }

@@ -1,3 +1,4 @@
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { notFound } from "../domain/error.ts";
 import { newLocalConfiguration } from "../domain/runner.ts";
 import type { Keys } from "../keys.ts";
@@ -9,9 +10,6 @@ import { OPERATOR, type Store, type WriteTransaction } from "../store/store.ts";
 import { createPersonalToken } from "./personal-token.ts";
 
 export { findUsers } from "../store/member.ts";
-
-/** Role of a member that may do everything in its organization. */
-const ADMINISTRATOR = 1;
 
 export interface Founding {
   /** The command that founds it, for the audit log. */
@@ -34,18 +32,10 @@ export interface Founding {
  */
 export function foundOrganization(store: Store, keys: Keys, founding: Founding) {
   return store.write(OPERATOR, founding.operation, async (tx) => {
-    const scope = { organizationId: tx.newId() };
-    await insertOrganization(tx, { id: scope.organizationId, name: founding.organizationName });
-    const accountId = await accountOf(tx, founding);
-    const userId = tx.newId();
-    await insertMember(tx, scope, {
-      id: userId,
-      organization_id: scope.organizationId,
-      account_id: accountId,
-      role: ADMINISTRATOR,
-      created_at: tx.now,
-    });
-    await insertRunner(tx, scope, newLocalConfiguration({ id: tx.newId(), now: tx.now }));
+    const accountId = await accountOf(tx, founding.email, founding.accountName);
+    const { organization, member } = await insertWholeOrganization(tx, founding.organizationName, accountId);
+    const scope = { organizationId: organization.id };
+    const userId = member.id;
     const token = await createPersonalToken(tx, scope, keys, {
       userId,
       description: founding.tokenDescription ?? "",
@@ -54,6 +44,19 @@ export function foundOrganization(store: Store, keys: Keys, founding: Founding) 
     });
     return { organizationId: scope.organizationId, userId, accountId, token };
   });
+}
+
+/** Makes an organization with its administrator and the runner that stands for its members' local runners. */
+export async function insertWholeOrganization(tx: WriteTransaction, name: string, accountId: string) {
+  const organization = await insertOrganization(tx, { id: tx.newId(), name });
+  const scope = { organizationId: organization.id };
+  const member = await insertMember(tx, scope, {
+    id: tx.newId(),
+    account_id: accountId,
+    role: OrganizationRole.ADMIN,
+  });
+  await insertRunner(tx, scope, newLocalConfiguration({ id: tx.newId(), now: tx.now }));
+  return { organization, member };
 }
 
 export interface TokenIssue {
@@ -84,10 +87,11 @@ export function issueToken(
   });
 }
 
-async function accountOf(tx: WriteTransaction, { accountName, email }: Founding): Promise<string> {
+/** Id of the account with an address, which is made when there is none; one that exists keeps its name. */
+export async function accountOf(tx: WriteTransaction, email: string, name: string): Promise<string> {
   const known = await findAccountByEmail(tx.db, email);
   if (known) return known.id;
   const id = tx.newId();
-  await insertAccount(tx, { id, name: accountName, email });
+  await insertAccount(tx, { id, name, email });
   return id;
 }

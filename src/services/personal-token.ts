@@ -29,7 +29,7 @@ export async function createPersonalToken(
     read_only: token.readOnly ? 1 : 0,
     expires_at: expiresAtMs,
     last_used_at: null,
-    creator_account_id: null,
+    creator_account_id: template.creatorAccountId ?? null,
     disabled_at: null,
     body: toBody(PersonalAccessTokenSchema, token),
   });

@@ -9,6 +9,7 @@ import { findEnvironmentClasses } from "../store/environment-class.ts";
 import { findMember } from "../store/member.ts";
 import { findRunner } from "../store/runner.ts";
 import type { Schema } from "../store/schema.ts";
+import { findServiceAccount } from "../store/service-account.ts";
 import type { Scope } from "../store/store.ts";
 
 /**
@@ -63,8 +64,15 @@ async function checkExecutor(db: Kysely<Schema>, scope: Scope, project: Project)
   const executor = project.prebuildConfiguration?.executor;
   const creator = project.metadata?.creator;
   if (!executor || (executor.id === creator?.id && executor.principal === creator.principal)) return;
+  if (executor.principal === Principal.SERVICE_ACCOUNT) {
+    if (!(await findServiceAccount(db, scope, executor.id))) throw notFound("service account");
+    return;
+  }
   if (executor.principal !== Principal.USER) {
-    throw valueUnusable("prebuildConfiguration.executor", "prebuilds run as a user of the organization");
+    throw valueUnusable(
+      "prebuildConfiguration.executor",
+      "prebuilds run as a user or a service account of the organization",
+    );
   }
   if (!(await findMember(db, scope, executor.id))) throw notFound("user");
 }

@@ -1,4 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { Kysely } from "kysely";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import {
   type ProjectService as Contract,
@@ -25,10 +26,13 @@ import {
   updatedProject,
   withEnvironmentClasses,
 } from "../domain/project.ts";
+import { refuseEditors, refuseProjectCreation } from "../domain/project-policy.ts";
 import { findEnvironment } from "../store/environment.ts";
+import { findPolicies } from "../store/organization-policies.ts";
 import { findProject, findWholeProject, insertProject, updateProject } from "../store/project.ts";
+import type { Schema } from "../store/schema.ts";
 import type { WriteTransaction } from "../store/store.ts";
-import { callerOf, writeAsCaller } from "./call.ts";
+import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerProjectClasses, answerProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, refuseLocalClasses } from "./project-references.ts";
@@ -48,8 +52,11 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     answerProjectClasses(this.#deps, callerOf(ctx), req);
 
   async getProject({ projectId }: GetProjectRequest, ctx: HandlerContext) {
-    const project = await findProject(this.#deps.store.reader, callerOf(ctx), projectId);
+    const db = this.#deps.store.reader;
+    const caller = callerOf(ctx);
+    const project = await findProject(db, caller, projectId);
     if (!project) throw notFound("project");
+    if (!(await isProjectOfEnvironment(db, caller, projectId))) refuseStranger(ctx);
     return { project };
   }
 
@@ -87,7 +94,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 
   updateProject(req: UpdateProjectRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => ({
-      project: await update(tx, caller, req),
+      project: await update(tx, ctx, caller, req),
     }));
   }
 
@@ -95,7 +102,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const { done, failed } = await eachOnItsOwn(projects, async (element) => {
         this.#deps.check(UpdateProjectRequestSchema, element);
-        return update(tx, caller, element);
+        return update(tx, ctx, caller, element);
       });
       const failedProjects = failed.map(({ element: { projectId }, index, error }) => ({
         index,
@@ -108,7 +115,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 
   updateProjectEnvironmentClasses(req: UpdateProjectEnvironmentClassesRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, req.projectId);
+      const before = await owned(tx, ctx, caller, req.projectId);
       const after = withEnvironmentClasses(before, req.projectEnvironmentClasses, tx.now);
       await checkProjectReferences(tx.db, caller, after);
       await refuseLocalClasses(tx.db, caller, after);
@@ -119,7 +126,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 
   deleteProject({ projectId }: DeleteProjectRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, projectId);
+      const before = await owned(tx, ctx, caller, projectId);
       const after = deletedProject(before, tx.now);
       if (after) await updateProject(tx, caller, before, after);
       return {};
@@ -128,6 +135,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 }
 
 async function create(tx: WriteTransaction, caller: Caller, template: ProjectTemplate): Promise<Project> {
+  refuseProjectCreation(await findPolicies(tx.db, caller), caller.role);
   const project = newProject(template, {
     id: tx.newId(),
     organizationId: caller.organizationId,
@@ -139,18 +147,41 @@ async function create(tx: WriteTransaction, caller: Caller, template: ProjectTem
   return project;
 }
 
-async function update(tx: WriteTransaction, caller: Caller, req: UpdateProjectRequest): Promise<Project> {
-  const before = await present(tx, caller, req.projectId);
+async function update(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  req: UpdateProjectRequest,
+): Promise<Project> {
+  const before = await owned(tx, ctx, caller, req.projectId);
   const after = updatedProject(before, req, tx.now);
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
+  if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
   await updateProject(tx, caller, before, after);
   return after;
 }
 
-async function present(tx: WriteTransaction, caller: Caller, projectId: string): Promise<Project> {
+/** A project that the caller may change. */
+async function owned(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  projectId: string,
+): Promise<Project> {
   const project = await findWholeProject(tx.db, caller, projectId);
   if (!project) throw notFound("project");
+  refuseStranger(ctx, project.metadata?.creator);
   return project;
+}
+
+/** Whether the caller is an environment that was created from the project. */
+async function isProjectOfEnvironment(
+  db: Kysely<Schema>,
+  caller: Caller,
+  projectId: string,
+): Promise<boolean> {
+  if (caller.role !== "environment") return false;
+  return (await findEnvironment(db, caller, caller.subject.id))?.metadata?.projectId === projectId;
 }
 
 /**

@@ -1,10 +1,16 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { Principal } from "#gen/service/v1/identity_pb.js";
 import type {
   RunnerConfigurationService as Contract,
   CreateEnvironmentClassRequest,
+  CreateHostAuthenticationTokenRequest,
+  DeleteHostAuthenticationTokenRequest,
   GetEnvironmentClassRequest,
+  GetHostAuthenticationTokenRequest,
   ListEnvironmentClassesRequest,
+  ListHostAuthenticationTokensRequest,
   UpdateEnvironmentClassRequest,
+  UpdateHostAuthenticationTokenRequest,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { newEnvironmentClass, updatedEnvironmentClass } from "../domain/environment-class.ts";
 import { notFound } from "../domain/error.ts";
@@ -14,18 +20,14 @@ import {
   updateEnvironmentClass,
 } from "../store/environment-class.ts";
 import { findRunner } from "../store/runner.ts";
-import { callerOf, writeAsCaller } from "./call.ts";
+import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerEnvironmentClasses } from "./environment-class-list.ts";
+import { answerHostToken, changeHostToken, createHostToken, deleteHostToken } from "./host-token.ts";
+import { answerHostTokens } from "./host-token-list.ts";
 
-/** What is built of the service; the router answers unimplemented for the rest. */
-type Built = Pick<
-  ServiceImpl<typeof Contract>,
-  "createEnvironmentClass" | "getEnvironmentClass" | "listEnvironmentClasses" | "updateEnvironmentClass"
->;
-
-/** Runner configuration: the environment classes that runners offer. */
-export class RunnerConfigurationService implements Built {
+/** Runner configuration: the environment classes that runners offer, and the credentials that they use. */
+export class RunnerConfigurationService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
   constructor(deps: ServiceDependencies) {
@@ -33,7 +35,7 @@ export class RunnerConfigurationService implements Built {
   }
 
   listEnvironmentClasses = (req: ListEnvironmentClassesRequest, ctx: HandlerContext) =>
-    answerEnvironmentClasses(this.#deps, callerOf(ctx), req);
+    answerEnvironmentClasses(this.#deps, callerOf(ctx), req, grantOf(ctx));
 
   async getEnvironmentClass({ environmentClassId }: GetEnvironmentClassRequest, ctx: HandlerContext) {
     const environmentClass = await findEnvironmentClass(
@@ -42,6 +44,7 @@ export class RunnerConfigurationService implements Built {
       environmentClassId,
     );
     if (!environmentClass) throw notFound("environment class");
+    refuseStranger(ctx, { id: environmentClass.runnerId, principal: Principal.RUNNER });
     return { environmentClass };
   }
 
@@ -64,4 +67,19 @@ export class RunnerConfigurationService implements Built {
       return {};
     });
   }
+
+  createHostAuthenticationToken = (req: CreateHostAuthenticationTokenRequest, ctx: HandlerContext) =>
+    createHostToken(this.#deps, req, ctx);
+
+  getHostAuthenticationToken = ({ id }: GetHostAuthenticationTokenRequest, ctx: HandlerContext) =>
+    answerHostToken(this.#deps, id, ctx);
+
+  listHostAuthenticationTokens = (req: ListHostAuthenticationTokensRequest, ctx: HandlerContext) =>
+    answerHostTokens(this.#deps, req, ctx);
+
+  updateHostAuthenticationToken = (req: UpdateHostAuthenticationTokenRequest, ctx: HandlerContext) =>
+    changeHostToken(this.#deps, req, ctx);
+
+  deleteHostAuthenticationToken = ({ id }: DeleteHostAuthenticationTokenRequest, ctx: HandlerContext) =>
+    deleteHostToken(this.#deps, id, ctx);
 }

@@ -2,6 +2,7 @@ import type { Runner } from "#gen/service/v1/runner_pb.js";
 import { withoutClasses } from "../domain/environment-class.ts";
 import { findEnvironmentsOfRunner, removeEnvironment } from "../store/environment.ts";
 import { findClassesOfRunner, removeEnvironmentClass } from "../store/environment-class.ts";
+import { findHostTokensOfRunner, removeHostToken } from "../store/host-token.ts";
 import { findWholeProject, updateProject } from "../store/project.ts";
 import { removeRunner } from "../store/runner.ts";
 import { findProjectIdsOfRunner } from "../store/runner-projects.ts";
@@ -10,8 +11,8 @@ import { findTokens, removeToken } from "../store/token.ts";
 
 /**
  * Removes a runner with all that hangs on it: its environments, the entries of
- * projects for its classes, the classes, and its exchange token. What refers
- * goes before what it refers to.
+ * projects for its classes, the classes, its exchange token, and the credentials stored
+ * for it. What refers goes before what it refers to.
  */
 export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
   const { runnerId } = runner;
@@ -29,6 +30,9 @@ export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runn
   for (const environmentClass of classes) await removeEnvironmentClass(tx, scope, environmentClass);
   for (const token of await findTokens(tx.db, scope, "exchange", runnerId)) {
     await removeToken(tx, scope, token);
+  }
+  for (const token of await findHostTokensOfRunner(tx.db, scope, runnerId)) {
+    await removeHostToken(tx, scope, token);
   }
   await removeRunner(tx, scope, runner);
 }

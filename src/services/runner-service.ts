@@ -1,4 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Runner } from "#gen/service/v1/runner_pb.js";
 import type {
   RunnerService as Contract,
@@ -13,7 +14,7 @@ import { newRunner, refuseDeletion, refuseExchange } from "../domain/runner.ts";
 import { findEnvironmentsOfRunner } from "../store/environment.ts";
 import { findRunner, insertRunner } from "../store/runner.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
-import { callerOf, writeAsCaller } from "./call.ts";
+import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { replaceExchangeToken } from "./exchange-token.ts";
 import { answerRunners } from "./runner-list.ts";
@@ -33,6 +34,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
   async getRunner({ runnerId }: GetRunnerRequest, ctx: HandlerContext) {
     const runner = await findRunner(this.#deps.store.reader, callerOf(ctx), runnerId);
     if (!runner) throw notFound("runner");
+    refuseStranger(ctx, { id: runnerId, principal: Principal.RUNNER });
     return { runner };
   }
 

@@ -34,6 +34,7 @@ export class UserService implements ServiceImpl<typeof Contract> {
         validForMs: validForMs(req.validFor),
         readOnly: req.readOnly,
         creator: caller.subject,
+        creatorAccountId: caller.accountId,
       }),
     }));
   }

@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
-import { environmentSearchText } from "../domain/environment.ts";
+import { environmentSearchText, isStopped } from "../domain/environment.ts";
 import { fromBody, toBody } from "./json.ts";
 import { countRemovedEnvironment } from "./popularity.ts";
 import { prepared } from "./prepared.ts";
@@ -43,6 +43,24 @@ export async function findEnvironmentsOfRunner(
   return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
 }
 
+/** The environments that a user created and that are in one of the phases, or wanted in one. */
+export async function findEnvironmentsOfCreator(
+  db: Kysely<Schema>,
+  scope: Scope,
+  creatorId: string,
+  phases: readonly EnvironmentPhase[],
+): Promise<Environment[]> {
+  const rows = await db
+    .selectFrom("environment")
+    .select("body")
+    .where("organization_id", "=", scope.organizationId)
+    .where("creator_id", "=", creatorId)
+    .where((eb) => eb.or([eb("phase", "in", phases), eb("desired_phase", "in", phases)]))
+    .orderBy("id")
+    .execute();
+  return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
+}
+
 const insertRow = prepared<EnvironmentTable, unknown>((db, row) =>
   db.insertInto("environment").values({
     id: row.id,
@@ -61,6 +79,7 @@ const insertRow = prepared<EnvironmentTable, unknown>((db, row) =>
     body: row.body,
     stopped_at: row.stopped_at,
     lockdown_at: row.lockdown_at,
+    security_policy_id: row.security_policy_id,
   }),
 );
 
@@ -81,7 +100,7 @@ export async function insertEnvironment(
     created_at: metadata?.createdAt ? timestampMs(metadata.createdAt) : tx.now,
     // Without a project there is no popularity that could count it.
     counted: metadata?.projectId ? 0 : 1,
-    stopped_at: null,
+    stopped_at: isStopped(environment) ? tx.now : null,
     lockdown_at: metadata?.lockdownAt ? timestampMs(metadata.lockdownAt) : null,
   });
   tx.record({
@@ -105,10 +124,20 @@ const updateRow = prepared<ChangingColumns & { id: string; organization_id: stri
       desired_phase: row.desired_phase,
       archived_at: row.archived_at,
       search_text: row.search_text,
+      security_policy_id: row.security_policy_id,
       body: row.body,
     })
     .where("id", "=", row.id)
     .where("organization_id", "=", row.organization_id),
+);
+
+const setStop = prepared<{ id: string; organizationId: string; stoppedAt: number | null }, unknown>(
+  (db, { id, organizationId, stoppedAt }) =>
+    db
+      .updateTable("environment")
+      .set({ stopped_at: stoppedAt })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
 );
 
 export async function updateEnvironment(
@@ -119,6 +148,10 @@ export async function updateEnvironment(
 ): Promise<void> {
   const columns = changingColumns(after);
   await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
+  if (isStopped(before) !== isStopped(after)) {
+    const stoppedAt = isStopped(after) ? tx.now : null;
+    await setStop(tx.db, { id: after.id, organizationId: scope.organizationId, stoppedAt });
+  }
   tx.record({
     organizationId: scope.organizationId,
     type: "environment",
@@ -163,6 +196,7 @@ function changingColumns(environment: Environment) {
     desired_phase: spec?.desiredPhase ?? EnvironmentPhase.UNSPECIFIED,
     archived_at: metadata?.archivedAt ? timestampMs(metadata.archivedAt) : null,
     search_text: environmentSearchText(environment),
+    security_policy_id: spec?.securityPolicyId || null,
     body: toBody(EnvironmentSchema, environment),
   };
 }

@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import type { Schema } from "./schema.ts";
+import type { OrganizationTable, Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
 
 /** Whether there is any organization; before the first start there is none. */
@@ -7,23 +7,35 @@ export async function hasOrganization(db: Kysely<Schema>): Promise<boolean> {
   return (await db.selectFrom("organization").select("id").limit(1).executeTakeFirst()) !== undefined;
 }
 
+/** An organization, for the operator or for a caller of it. */
+export async function findOrganization(
+  db: Kysely<Schema>,
+  id: string,
+): Promise<OrganizationTable | undefined> {
+  return db.selectFrom("organization").selectAll().where("id", "=", id).executeTakeFirst();
+}
+
+/** Every organization, oldest first. Only for the operator. */
+export async function findOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
+  return db.selectFrom("organization").selectAll().orderBy("id").execute();
+}
+
 /** Starts an organization. It comes first in its transaction: changes of what belongs to it are numbered by its row. */
 export async function insertOrganization(
   tx: WriteTransaction,
   { id, name }: { readonly id: string; readonly name: string },
-): Promise<void> {
-  await tx.db
-    .insertInto("organization")
-    .values({
-      id,
-      name,
-      created_at: tx.now,
-      updated_at: tx.now,
-      sequence: 0,
-      enterprise: 0,
-      chain_hash: null,
-    })
-    .execute();
+): Promise<OrganizationTable> {
+  const organization = {
+    id,
+    name,
+    created_at: tx.now,
+    updated_at: tx.now,
+    sequence: 0,
+    enterprise: 0,
+    chain_hash: null,
+    pruned_sequence: 0,
+  };
+  await tx.db.insertInto("organization").values(organization).execute();
   tx.record({
     organizationId: id,
     type: "organization",
@@ -31,4 +43,5 @@ export async function insertOrganization(
     kind: "created",
     after: JSON.stringify({ name }),
   });
+  return organization;
 }

@@ -42,6 +42,7 @@ beforeAll(async () => {
       sequence: 0,
       enterprise: 0,
       chain_hash: null,
+      pruned_sequence: 0,
     })
     .execute();
 });

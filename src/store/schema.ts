@@ -41,6 +41,8 @@ export interface OrganizationTable {
   enterprise: number;
   /** Hash of its newest audit row, which the next one continues. */
   chain_hash: Uint8Array | null;
+  /** Events up to this number were removed for their age; 0 while none was. */
+  pruned_sequence: number;
 }
 
 /** A person's login. */
@@ -61,7 +63,10 @@ export interface MemberTable {
   account_id: string;
   /** 1 administrator, 2 member. */
   role: number;
+  /** When the account joined, or last joined again. */
   created_at: number;
+  /** Set once the member was removed: its row stays, since what it made names it, and counts nowhere. */
+  left_at: number | null;
 }
 
 /** A secret that was issued; the value itself is never stored. */
@@ -166,10 +171,12 @@ export interface EnvironmentTable {
   counted: number;
   search_text: string;
   body: string;
-  /** When it was last found stopped; null while it is not. */
+  /** Since when it has been stopped; null while it is not. */
   stopped_at: number | null;
-  /** From then on a strict lifetime lets it start no more. */
+  /** End of its lifetime: it is stopped then, and a strict lifetime lets it start no more. */
   lockdown_at: number | null;
+  /** The security policy that holds in it. */
+  security_policy_id: string | null;
 }
 
 export interface AuditLogTable {

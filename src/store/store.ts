@@ -93,6 +93,11 @@ export interface Store {
    * A function reads what they depend on in the transaction that writes them.
    */
   noteAll(notes: readonly Note[] | ((db: Kysely<Schema>) => Promise<readonly Note[]>)): Promise<void>;
+  /**
+   * Calls `listener` after each commit of this process; other processes may
+   * commit too, and are not told of. Returns what ends it.
+   */
+  onCommit(listener: () => void): () => void;
   close(): Promise<void>;
 }
 

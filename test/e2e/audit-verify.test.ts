@@ -58,6 +58,28 @@ describe("chartroom audit verify", () => {
     expect(stdout).toMatch(/1 of 3 chains are broken\n$/);
   });
 
+  test("follows a chain over a rotation of the keys, beyond which repetitions are known too", async () => {
+    const old = await startServer();
+    const { token } = old;
+    const create = (to: TestServer) =>
+      post(to, "RunnerService/CreateRunner", { name: "rotated" }, token, { "idempotency-key": "rotated" });
+    const first = await create(old);
+    await old.stop();
+    const { dataDir } = old;
+    expect((await runCommand(["keys", "rotate", "--data-dir", dataDir])).code).toBe(0);
+    const rotated = await startServer({ dataDir });
+    const second = await create(rotated);
+    expect(second.header.get("idempotency-replayed")).toBe("true");
+    expect(second.body.runner).toEqual(first.body.runner);
+    expect((await post(rotated, "RunnerService/CreateRunner", { name: "later" }, token)).status).toBe(200);
+    await rotated.stop();
+    const raw = new Database(join(dataDir, "chartroom.db"), { readonly: true });
+    expect(raw.prepare("select distinct key_id from audit_log").all()).toHaveLength(2);
+    raw.close();
+    const { code, stdout } = await runCommand(["audit", "verify", "--data-dir", dataDir]);
+    expect([code, stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "every chain holds"]);
+  });
+
   test("asks for the key file instead of making one", async () => {
     const folder = copied();
     const { code, stderr } = await runCommand(["audit", "verify", "--data-dir", folder]);

@@ -60,7 +60,9 @@ describe("whatever callers send", () => {
     const failures: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const world = await makeWorld(server);
-      const queue = everyOperation().flatMap(([name, operation]) => {
+      // A stream goes on until its client leaves; what it refuses is tested where streams are.
+      const unary = everyOperation().filter(([, { method }]) => method.methodKind === "unary");
+      const queue = unary.flatMap(([name, operation]) => {
         const choice = random.fork(`${name} ${round}`);
         const target = {
           method: operation.method,

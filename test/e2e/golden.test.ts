@@ -17,7 +17,7 @@ const isWriting = process.env.GOLDEN === "write";
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startServer({ args: ["--allow-organization-creation"] });
 });
 afterAll(async () => {
   await stopAll();
@@ -33,7 +33,7 @@ describe("the answer in JSON", () => {
   test.each(operations)("of %s is the one on file", async (name, operation) => {
     // An organization of its own for each, so that no answer depends on the calls before it.
     const { token } = await addOrganization(server, name);
-    const request = operation.request(await makeWorld({ url: server.url, token }));
+    const request = operation.request(await makeWorld({ ...server, token }));
     const { status, body } = await post(server, name, request, token);
     expect([status, body.code]).toEqual(operation.built ? [200, undefined] : [501, "unimplemented"]);
     compare(fileOf(name), withPlaceholders({ request, status, answer: body }));

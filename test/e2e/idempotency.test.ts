@@ -13,7 +13,7 @@ import { makeWorld } from "./world.ts";
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startServer({ args: ["--allow-organization-creation"] });
 });
 afterAll(stopAll);
 
@@ -40,7 +40,7 @@ const writers = everyOperation().filter(
 describe.each(writers)("%s, repeated with its key", (name, operation) => {
   test("answers the first answer again, and does nothing", async () => {
     const { token } = await addOrganization(server, `Idempotency of ${name}`);
-    const request = operation.request(await makeWorld({ url: server.url, token }));
+    const request = operation.request(await makeWorld({ ...server, token }));
     const call = () => post(server, name, request, token, keyed("once"));
     const first = await call();
     const second = await call();

@@ -83,12 +83,25 @@ const workflowAction = {
   steps: [{ task: { command: "make lint" } }],
 };
 
+const securityPolicy = {
+  metadata: { name: "No tunnels" },
+  spec: {
+    executables: {
+      rules: [
+        { path: "/usr/bin/ssh", effect: "EFFECT_BLOCK" },
+        { path: "socat", effect: "EFFECT_AUDIT" },
+      ],
+    },
+  },
+};
+
 /** Every operation of the contract; see every-operation.ts. */
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
-  "AccountService/BlockAccount": notBuilt(
-    (world) => ({ accountId: world.account, reason: "left the team" }),
-    { accountId: "account" },
-  ),
+  "AccountService/GetAccount": built(() => ({})),
+  "AccountService/BlockAccount": built((world) => ({ accountId: world.account, reason: "left the team" }), {
+    accountId: "account",
+  }),
+  "AccountService/UnblockAccount": built((world) => ({ accountId: world.account }), { accountId: "account" }),
 
   "AgentService/StartAgent": notBuilt(
     (world) => ({ name: "Fix the build", codeContext: { projectId: world.project } }),
@@ -136,14 +149,48 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     { environmentId: "environment" },
   ),
 
+  "EventService/ListAuditLogs": built(
+    () => ({ ...page, filter: { subjectTypes: ["RESOURCE_TYPE_PROJECT"] } }),
+    { "filter.actorIds[]": "user", "filter.subjectIds[]": "project" },
+  ),
+  "EventService/WatchEvents": built(() => ({ afterSequence: "0" })),
+
   "IdentityService/GetAuthenticatedIdentity": built(() => ({})),
 
-  "OrganizationService/GetOrganizationPolicies": notBuilt(
-    (world) => ({ organizationId: world.organization }),
-    { organizationId: "organization" },
+  "OrganizationService/CreateOrganization": built(() => ({ name: "A second home" })),
+  "OrganizationService/GetOrganization": built((world) => ({ organizationId: world.organization }), {
+    organizationId: "organization",
+  }),
+  "OrganizationService/ListMembers": built(
+    (world) => ({
+      organizationId: world.organization,
+      ...counted,
+      sort: { field: "SORT_FIELD_DATE_JOINED" },
+    }),
+    { organizationId: "organization", "filter.userIds[]": "member" },
   ),
-  "OrganizationService/UpdateOrganizationPolicies": notBuilt(
-    (world) => ({ organizationId: world.organization, maximumEnvironmentTimeout: "3600s" }),
+  "OrganizationService/SetRole": built(
+    (world) => ({
+      organizationId: world.organization,
+      userId: world.member,
+      role: "ORGANIZATION_ROLE_ADMIN",
+    }),
+    { organizationId: "organization", userId: "member" },
+  ),
+  "OrganizationService/RemoveMember": built(
+    (world) => ({ organizationId: world.organization, userId: world.member }),
+    { organizationId: "organization", userId: "member" },
+  ),
+  "OrganizationService/GetOrganizationPolicies": built((world) => ({ organizationId: world.organization }), {
+    organizationId: "organization",
+  }),
+  "OrganizationService/UpdateOrganizationPolicies": built(
+    (world) => ({
+      organizationId: world.organization,
+      maximumEnvironmentTimeout: "3600s",
+      securityPolicyId: world.securityPolicy,
+      agentPolicy: { commandDenyList: [] },
+    }),
     {
       organizationId: "organization",
       securityPolicyId: "securityPolicy",
@@ -183,16 +230,34 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     { projectId: "project", "projectEnvironmentClasses[].environmentClassId": "environmentClass" },
   ),
 
-  "RunnerConfigurationService/CreateHostAuthenticationToken": notBuilt(
+  "RunnerConfigurationService/CreateHostAuthenticationToken": built(
     (world) => ({
       runnerId: world.runner,
-      host: "git.example.org",
+      host: "Git.Example.org",
       token: "a credential",
-      source: "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT",
+      refreshToken: "another",
+      expiresAt: "2999-12-31T00:00:00Z",
+      scopes: ["repository"],
+      integrationId: world.integration,
       subject: { id: world.user, principal: "PRINCIPAL_USER" },
     }),
-    { runnerId: "runner", userId: "user", integrationId: "integration", "subject.id": "user" },
+    { runnerId: "runner", userId: "member", integrationId: "integration", "subject.id": "user" },
   ),
+  "RunnerConfigurationService/GetHostAuthenticationToken": built((world) => ({ id: world.hostToken }), {
+    id: "hostToken",
+  }),
+  "RunnerConfigurationService/ListHostAuthenticationTokens": built(() => page, {
+    "filter.runnerId": "runner",
+    "filter.userId": "user",
+    "filter.subjectId": "user",
+  }),
+  "RunnerConfigurationService/UpdateHostAuthenticationToken": built(
+    (world) => ({ id: world.hostToken, token: "a newer credential", scopes: ["repository", "user"] }),
+    { id: "hostToken" },
+  ),
+  "RunnerConfigurationService/DeleteHostAuthenticationToken": built((world) => ({ id: world.hostToken }), {
+    id: "hostToken",
+  }),
   "RunnerConfigurationService/CreateEnvironmentClass": built(
     (world) => ({
       runnerId: world.runner,
@@ -219,6 +284,50 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     runnerId: "runner",
   }),
   "RunnerService/CreateRunnerToken": built((world) => ({ runnerId: world.runner }), { runnerId: "runner" }),
+
+  "SecurityService/CreateSecurityPolicy": built(
+    (world) => ({ organizationId: world.organization, ...securityPolicy }),
+    { organizationId: "organization" },
+  ),
+  "SecurityService/GetSecurityPolicy": built((world) => ({ securityPolicyId: world.securityPolicy }), {
+    securityPolicyId: "securityPolicy",
+  }),
+  "SecurityService/ListSecurityPolicies": built(() => page, {
+    "filter.organizationId": "organization",
+    "filter.securityPolicyIds[]": "securityPolicy",
+  }),
+  "SecurityService/UpdateSecurityPolicy": built(
+    (world) => ({ securityPolicyId: world.securityPolicy, metadata: { name: "Renamed" } }),
+    { securityPolicyId: "securityPolicy" },
+  ),
+  "SecurityService/DeleteSecurityPolicy": built((world) => ({ securityPolicyId: world.securityPolicy }), {
+    securityPolicyId: "securityPolicy",
+  }),
+
+  "ServiceAccountService/CreateServiceAccount": built(() => ({
+    name: "Robot",
+    description: "opens pull requests",
+    validUntil: "2999-12-31T00:00:00Z",
+  })),
+  "ServiceAccountService/ListServiceAccounts": built(() => page, {
+    "filter.serviceAccountIds[]": "serviceAccount",
+  }),
+  "ServiceAccountService/DeleteServiceAccount": built(
+    (world) => ({ serviceAccountId: world.serviceAccount }),
+    { serviceAccountId: "serviceAccount" },
+  ),
+  "ServiceAccountService/CreateServiceAccountToken": built(
+    (world) => ({ serviceAccountId: world.serviceAccount, description: "nightly", validFor: "86400s" }),
+    { serviceAccountId: "serviceAccount" },
+  ),
+  "ServiceAccountService/ListServiceAccountTokens": built(
+    (world) => ({ serviceAccountId: world.serviceAccount, ...page }),
+    { serviceAccountId: "serviceAccount" },
+  ),
+  "ServiceAccountService/DeleteServiceAccountToken": built(
+    (world) => ({ serviceAccountTokenId: world.serviceAccountToken }),
+    { serviceAccountTokenId: "serviceAccountToken" },
+  ),
 
   "UserService/CreatePersonalAccessToken": built(
     (world) => ({ userId: world.user, description: "nightly report", validFor: "86400s", readOnly: true }),

@@ -1,5 +1,6 @@
 import { v7 } from "uuid";
 import { type Answer, post, repository } from "../harness/call.ts";
+import { addMember } from "../harness/member.ts";
 import type { TestServer } from "../harness/server.ts";
 
 /** An id of one resource of every kind that requests name, all of one organization. */
@@ -9,12 +10,17 @@ export interface World {
   readonly agentExecution: string;
   readonly environment: string;
   readonly environmentClass: string;
+  readonly hostToken: string;
   readonly integration: string;
+  /** A user that is no administrator; `account` is its account. */
+  readonly member: string;
   readonly organization: string;
   readonly project: string;
   readonly runner: string;
   readonly secret: string;
   readonly securityPolicy: string;
+  readonly serviceAccount: string;
+  readonly serviceAccountToken: string;
   readonly session: string;
   readonly token: string;
   readonly user: string;
@@ -33,12 +39,16 @@ export function nowhere(): World {
     agentExecution: v7(),
     environment: v7(),
     environmentClass: v7(),
+    hostToken: v7(),
     integration: v7(),
+    member: v7(),
     organization: v7(),
     project: v7(),
     runner: v7(),
     secret: v7(),
     securityPolicy: v7(),
+    serviceAccount: v7(),
+    serviceAccountToken: v7(),
     session: v7(),
     token: v7(),
     user: v7(),
@@ -50,10 +60,10 @@ export function nowhere(): World {
 
 /**
  * Fills the organization of a token with two projects, two environments of one
- * session, a runner with two classes, and two tokens. What no operation makes
- * yet has an id of nothing.
+ * session, a runner with two classes and two credentials, a second member, two service accounts, and
+ * two tokens of each kind. What no operation makes yet has an id of nothing.
  */
-export async function makeWorld(server: Pick<TestServer, "url" | "token">): Promise<World> {
+export async function makeWorld(server: Pick<TestServer, "url" | "token" | "dataDir">): Promise<World> {
   const call = async (operation: string, body: unknown): Promise<Answer["body"]> => {
     const answer = await post(server, operation, body);
     if (answer.status !== 200) throw new Error(`${operation}: ${JSON.stringify(answer.body)}`);
@@ -67,6 +77,12 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token">): Prom
     classes.push((await call("RunnerConfigurationService/CreateEnvironmentClass", environmentClass)).id);
   }
   const environmentClass = classes[0] ?? "";
+  const hostTokens: string[] = [];
+  for (const host of ["one.example.org", "two.example.org"]) {
+    const request = { runnerId: runner.runnerId, host, token: "a credential" };
+    const made = await call("RunnerConfigurationService/CreateHostAuthenticationToken", request);
+    hostTokens.push(made.token.id);
+  }
   const session = v7();
   const environments: string[] = [];
   for (const name of ["First", "Second"]) {
@@ -88,13 +104,46 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token">): Prom
   await call("EnvironmentService/CreateEnvironmentFromProject", { projectId: project });
   await call("UserService/CreatePersonalAccessToken", { description: "to be deleted" });
   const { personalAccessTokens } = await call("UserService/ListPersonalAccessTokens", {});
+  const member = await addMember(server, {
+    organizationId: identity.organizationId,
+    email: `${v7()}@example.org`,
+  });
+  const securityPolicies: string[] = [];
+  for (const name of ["No tunnels", "No compilers"]) {
+    const organizationId = identity.organizationId;
+    const made = await call("SecurityService/CreateSecurityPolicy", {
+      organizationId,
+      metadata: { name },
+      spec: {},
+    });
+    securityPolicies.push(made.securityPolicy.id);
+  }
+  const validUntil = "2999-12-31T00:00:00Z";
+  const serviceAccounts: string[] = [];
+  for (const name of ["Nightly", "Weekly"]) {
+    const made = await call("ServiceAccountService/CreateServiceAccount", { name, validUntil });
+    serviceAccounts.push(made.serviceAccount.id);
+  }
+  const serviceAccount = serviceAccounts[0] ?? "";
+  const serviceAccountTokens: string[] = [];
+  for (const description of ["for the report", "for the mail"]) {
+    const request = { serviceAccountId: serviceAccount, description };
+    const made = await call("ServiceAccountService/CreateServiceAccountToken", request);
+    serviceAccountTokens.push(made.serviceAccountToken.id);
+  }
   return {
     ...nowhere(),
+    account: member.accountId,
+    member: member.userId,
+    serviceAccount,
+    serviceAccountToken: serviceAccountTokens[0] ?? "",
     organization: identity.organizationId,
     user: identity.subject.id,
     runner: runner.runnerId,
     environmentClass,
+    hostToken: hostTokens[0] ?? "",
     environment: environments[0] ?? "",
+    securityPolicy: securityPolicies[0] ?? "",
     session,
     project,
     token: personalAccessTokens.at(-1).id,

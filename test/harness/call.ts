@@ -1,3 +1,4 @@
+import { isStream, postStream } from "./call-stream.ts";
 import type { TestServer } from "./server.ts";
 
 /** An answer to hand-written JSON. */
@@ -8,7 +9,10 @@ export interface Answer {
   readonly body: any;
 }
 
-/** A call with plain fetch, such as `post(server, "ProjectService/GetProject", { projectId })`. */
+/**
+ * A call with plain fetch; of a stream it is the first message that answers. Such as
+ * `post(server, "ProjectService/GetProject", { projectId })`.
+ */
 export async function post(
   server: Pick<TestServer, "url" | "token">,
   operation: string,
@@ -16,6 +20,7 @@ export async function post(
   token: string | undefined = server.token,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Answer> {
+  if (isStream(operation)) return postStream(server, operation, body, token, headers);
   const res = await fetch(`${server.url}/api/service.v1.${operation}`, {
     method: "POST",
     headers: {

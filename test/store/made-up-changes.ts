@@ -3,8 +3,8 @@ import { v7 } from "uuid";
 import { insertOrganization } from "../../src/store/organization.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { type Change, OPERATOR, type Store, type WriteTransaction } from "../../src/store/store.ts";
-import { AUDIT } from "./audit-seal.ts";
 import { temporaryFolder } from "../harness/server.ts";
+import { AUDIT } from "./audit-seal.ts";
 
 /** The two organizations of a {@link openWithOrganizations}. */
 export const ONE = "0192d3c0-0000-7000-8000-000000000001";

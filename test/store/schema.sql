@@ -23,6 +23,8 @@ CREATE TABLE audit_log (
 
 CREATE INDEX audit_log_by_actor on audit_log (organization_id, actor_id, sequence);
 
+CREATE INDEX audit_log_by_key on audit_log (key_id);
+
 CREATE INDEX audit_log_by_subject on audit_log (organization_id, subject_id, sequence);
 
 CREATE TRIGGER audit_log_is_not_deleted before delete on audit_log
@@ -61,7 +63,7 @@ CREATE TABLE environment (
   counted integer not null default 0,
   search_text text not null,
   body text not null
-, stopped_at integer, lockdown_at integer) strict;
+, stopped_at integer, lockdown_at integer, security_policy_id text references security_policy (id)) strict;
 
 CREATE INDEX environment_by_archival on environment (organization_id, archived_at, id);
 
@@ -71,9 +73,16 @@ CREATE INDEX environment_by_creator on environment (organization_id, creator_id,
 
 CREATE INDEX environment_by_id on environment (organization_id, id);
 
+CREATE INDEX environment_by_lockdown on environment (lockdown_at, id) where lockdown_at is not null;
+
 CREATE INDEX environment_by_project on environment (project_id);
 
 CREATE INDEX environment_by_runner on environment (runner_id);
+
+CREATE INDEX environment_by_security_policy on environment (security_policy_id)
+where security_policy_id is not null;
+
+CREATE INDEX environment_by_stop on environment (organization_id, stopped_at) where stopped_at is not null;
 
 CREATE TABLE environment_class (
   id text primary key,
@@ -155,7 +164,7 @@ CREATE TABLE member (
   organization_id text not null references organization (id),
   account_id text not null references account (id),
   role integer not null,
-  created_at integer not null,
+  created_at integer not null, left_at integer,
   unique (organization_id, account_id)
 ) strict;
 
@@ -170,7 +179,7 @@ CREATE TABLE organization (
   created_at integer not null,
   updated_at integer not null,
   sequence integer not null default 0
-, enterprise integer not null default 0, chain_hash blob) strict;
+, enterprise integer not null default 0, chain_hash blob, pruned_sequence integer not null default 0) strict;
 
 CREATE TABLE organization_policies (
   organization_id text primary key references organization (id),
@@ -294,5 +303,7 @@ CREATE TABLE token (
 , creator_account_id text, disabled_at integer) strict;
 
 CREATE INDEX token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
+
+CREATE INDEX token_by_key on token (key_id);
 
 CREATE INDEX token_by_subject on token (organization_id, kind, subject_id, id);

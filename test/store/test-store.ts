@@ -42,6 +42,8 @@ export function openTestStore() {
     keys,
     pageTokens: pageTokens(keys.pageMac),
     check: () => undefined,
+    now: () => clock.now,
+    allowOrganizationCreation: false,
     countLimit: 1_000,
     accountSignals: createAccountSignals(async () => undefined),
   };

@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Actor, type Store, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import { stopAll } from "../harness/server.ts";
+import { AUDIT } from "./audit-seal.ts";
 import {
   auditOf,
   change,
@@ -113,6 +114,9 @@ describe("a write", () => {
       subject_id: "p",
       reason: "because",
       diff: '{"name":["a","b"]}',
+      previous_hash: expect.anything(),
+      hash: expect.anything(),
+      key_id: AUDIT.keyId,
     });
     expect((await eventsOf(store, ONE))[1]).toEqual({
       organization_id: ONE,

@@ -67,6 +67,7 @@ export function openStore(options: StoreOptions): Store {
     ) => writer.write(actor, operation, fn, signal),
     note: (table, id, values) => noteAll([{ table, id, values: values as Note["values"] }]),
     noteAll,
+    onCommit: (listener) => writer.onCommit(listener),
     async close() {
       await writer.close();
       reading.close();

@@ -37,6 +37,7 @@ export class Writer {
   #queue: Job[] = [];
   #running: Promise<void> | undefined;
   #closed = false;
+  readonly #listeners = new Set<() => void>();
 
   constructor(connection: Connection, options: WriterOptions) {
     this.#connection = connection;
@@ -73,6 +74,12 @@ export class Writer {
       // Not at once: requests of the same turn of the event loop join the group.
       this.#running ??= new Promise((done) => setImmediate(() => void this.#drain().then(done)));
     });
+  }
+
+  /** Calls `listener` after each commit; returns what ends it. */
+  onCommit(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   /** Waits for the writes under way and refuses later ones. */
@@ -112,6 +119,7 @@ export class Writer {
       return;
     }
     for (const settle of settled) settle();
+    for (const listener of this.#listeners) listener();
   }
 
   async #attempt(job: Job): Promise<() => void> {

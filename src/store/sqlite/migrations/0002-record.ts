@@ -4,11 +4,15 @@ export const name = "0002-record";
 export const statements = `
 alter table organization add column enterprise integer not null default 0;
 alter table organization add column chain_hash blob;
+alter table organization add column pruned_sequence integer not null default 0;
 
 alter table account add column blocked_at integer;
 
+alter table member add column left_at integer;
+
 alter table token add column creator_account_id text;
 alter table token add column disabled_at integer;
+create index token_by_key on token (key_id);
 create index token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
 
 create table service_account (
@@ -78,6 +82,7 @@ insert into installation (id, sequence) values (1, 0);
 alter table audit_log add column previous_hash blob;
 alter table audit_log add column hash blob;
 alter table audit_log add column key_id text;
+create index audit_log_by_key on audit_log (key_id);
 create unique index audit_log_of_installation on audit_log (sequence) where organization_id is null;
 create index audit_log_by_actor on audit_log (organization_id, actor_id, sequence);
 create index audit_log_by_subject on audit_log (organization_id, subject_id, sequence);
@@ -98,5 +103,10 @@ create index idempotency_by_time on idempotency (created_at);
 
 alter table environment add column stopped_at integer;
 alter table environment add column lockdown_at integer;
+alter table environment add column security_policy_id text references security_policy (id);
 create index environment_by_creator on environment (organization_id, creator_id, phase);
+create index environment_by_stop on environment (organization_id, stopped_at) where stopped_at is not null;
+create index environment_by_lockdown on environment (lockdown_at, id) where lockdown_at is not null;
+create index environment_by_security_policy on environment (security_policy_id)
+where security_policy_id is not null;
 `;

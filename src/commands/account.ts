@@ -1,0 +1,122 @@
+import { create } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
+import { BlockAccountRequestSchema, type BlockAccountResponse } from "#gen/service/v1/account_service_pb.js";
+import type { Config } from "../config.ts";
+import { DomainError } from "../domain/error.ts";
+import { createCheck } from "../rpc/check.ts";
+import { blockAccount, unblockAccount } from "../services/account-block.ts";
+import { findAccount, findAccountByEmail } from "../store/account.ts";
+import type { AccountTable, Schema } from "../store/schema.ts";
+import { OPERATOR, type WriteTransaction } from "../store/store.ts";
+import { insertSubscription } from "../store/subscription.ts";
+import { openExistingData, StartError } from "./open-data.ts";
+
+type DataConfig = Pick<Config, "dataDir" | "keyFile">;
+
+/** An account may be named by its id or by its mail address. */
+export interface BlockOptions {
+  readonly account: string;
+  /** 1 to 1,024 characters, as in the contract. */
+  readonly reason: string;
+}
+
+/**
+ * Blocks any account as the operator. It works beside a running server, which
+ * refuses the account from the next request on.
+ *
+ * @returns the receipt in lines for the person at the terminal
+ * @throws StartError when there is no such account, it may not be blocked, or
+ *   the reason is no reason of the contract
+ */
+export async function blockAsOperator(
+  config: DataConfig,
+  { account, reason }: BlockOptions,
+): Promise<string> {
+  refuseReason(reason);
+  return asOperator(config, "chartroom account block", account, async (tx, { id }) =>
+    receiptText(await blockAccount(tx, id, reason)),
+  );
+}
+
+/**
+ * Gives a blocked account its access again.
+ *
+ * @throws StartError when there is no such account
+ */
+export function unblockAsOperator(config: DataConfig, account: string): Promise<string> {
+  return asOperator(config, "chartroom account unblock", account, async (tx, { id, email }) => {
+    await unblockAccount(tx, id);
+    return `${email} has access again\n`;
+  });
+}
+
+export interface SubscriptionOptions {
+  readonly account: string;
+  readonly name: string;
+}
+
+/**
+ * Adds a subscription to an account.
+ *
+ * @returns its id, in a line
+ * @throws StartError when there is no such account, or no name
+ */
+export async function addSubscription(
+  config: DataConfig,
+  { account, name }: SubscriptionOptions,
+): Promise<string> {
+  if (name.trim() === "") throw new StartError("a subscription needs a name");
+  return asOperator(config, "chartroom subscription add", account, async (tx, { id: account_id }) => {
+    const id = tx.newId();
+    await insertSubscription(tx, { id, account_id, name });
+    return `${id}\n`;
+  });
+}
+
+/** Writes as the operator; what the person can mend is told in a sentence. */
+async function asOperator(
+  config: DataConfig,
+  operation: string,
+  named: string,
+  fn: (tx: WriteTransaction, account: AccountTable) => Promise<string>,
+): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    return await store.write(OPERATOR, operation, async (tx) => fn(tx, await accountOf(tx.db, named)));
+  } catch (error) {
+    if (error instanceof DomainError) throw new StartError(error.message);
+    throw error;
+  } finally {
+    await store.close();
+  }
+}
+
+async function accountOf(db: Kysely<Schema>, named: string): Promise<AccountTable> {
+  const account = (await findAccount(db, named.toLowerCase())) ?? (await findAccountByEmail(db, named));
+  if (!account) throw new StartError(`no account has the id or email ${named}`);
+  return account;
+}
+
+/** The bounds of a reason stand in the contract only; the rest of the request is made to pass. */
+function refuseReason(reason: string): void {
+  const accountId = "00000000-0000-0000-0000-000000000000";
+  try {
+    createCheck()(BlockAccountRequestSchema, create(BlockAccountRequestSchema, { accountId, reason }));
+  } catch (error) {
+    if (error instanceof DomainError) throw new StartError(`--reason: ${error.message}`);
+    throw error;
+  }
+}
+
+function receiptText(receipt: BlockAccountResponse): string {
+  const { environmentsStopped, subscriptionsCancelled, disabledServiceAccountTokens: tokens } = receipt;
+  const lines = [
+    `environments told to stop: ${environmentsStopped}`,
+    `subscriptions cancelled: ${subscriptionsCancelled}`,
+    `service account tokens disabled: ${tokens.length}`,
+    ...tokens.map(({ id, serviceAccountId, description }) =>
+      `  ${id}  of service account ${serviceAccountId}  ${description}`.trimEnd(),
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,40 @@
+import { type Config, keyFileOf } from "../config.ts";
+import { backUp, restore } from "../store/sqlite/backup.ts";
+import { StartError } from "./open-data.ts";
+
+/**
+ * Backs the database of a data folder up; the server may be running. The keys
+ * are not part of it, so that a backup alone opens no credential.
+ *
+ * @returns what to tell the person at the terminal
+ * @throws StartError when it cannot be done
+ */
+export function createBackup(config: Pick<Config, "dataDir" | "keyFile">, file: string): string {
+  told(() => backUp(config.dataDir, file));
+  return (
+    `The backup is in ${file}.\n` +
+    `The keys are not in it: keep a copy of ${keyFileOf(config)} apart from it, since neither is of use alone.\n`
+  );
+}
+
+/**
+ * Makes a data folder of a backup.
+ *
+ * @returns what to tell the person at the terminal
+ * @throws StartError when the folder is not empty or the file is no backup
+ */
+export function restoreBackup(config: Pick<Config, "dataDir" | "keyFile">, file: string): string {
+  told(() => restore(file, config.dataDir));
+  return (
+    `The data of ${file} is in ${config.dataDir}.\n` +
+    `Copy the key file of that time to ${keyFileOf(config)} before the server is started.\n`
+  );
+}
+
+function told(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    throw new StartError((error as Error).message);
+  }
+}

@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+import { readConfig } from "../config.ts";
+import { verifyAudit } from "./audit.ts";
+import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+import { rotateKeys } from "./keys.ts";
+
+/** `chartroom audit ...` and `chartroom keys ...`: what is done to the data folder as a whole. */
+export function declareData(program: Command, terminal: Terminal): void {
+  withDataSettings(
+    program
+      .command("audit")
+      .description("the record of who did what")
+      .command("verify")
+      .description(
+        "follow the audit chains of a data folder, or of a copy of one, and say where one breaks; exit code 1 when one does",
+      )
+      .action(async (flags: Flags) => {
+        const { holds, text } = await verifyAudit(readConfig(flags, terminal.env));
+        terminal.print(text);
+        terminal.setExitCode(holds ? 0 : 1);
+      }),
+  );
+  withDataSettings(
+    program
+      .command("keys")
+      .description("the server's secrets, in the key file")
+      .command("rotate")
+      .description("make a new key and seal all credentials with it; no server may be running")
+      .action((flags: Flags) => runOnData(terminal, flags, rotateKeys)),
+  );
+}

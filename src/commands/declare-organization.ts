@@ -1,0 +1,63 @@
+import { Argument, type Command, Option } from "commander";
+import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+import { markEnterprise } from "./enterprise.ts";
+import { addMember, type MemberOptions } from "./member.ts";
+import { createOrganization, listOrganizations, type OrganizationOptions } from "./organization.ts";
+
+/** `chartroom organization ...` and `chartroom member ...`. */
+export function declareOrganization(program: Command, terminal: Terminal): void {
+  const organization = program.command("organization").description("the organizations that share the server");
+  withDataSettings(
+    organization
+      .command("create")
+      .description("make an organization and print the first token of its administrator")
+      .requiredOption("--name <text>", "what it is called, 3 to 255 characters")
+      .requiredOption("--email <address>", "its administrator; the account is made when there is none")
+      .option(
+        "--administrator-name <text>",
+        "the person's name, for an account that is made",
+        "Administrator",
+      )
+      .action(({ name, email, administratorName, ...flags }: Flags & OrganizationOptions) =>
+        runOnData(terminal, flags, (config) =>
+          createOrganization(config, { name, email, administratorName }),
+        ),
+      ),
+  );
+  withDataSettings(
+    organization
+      .command("list")
+      .description("list the organizations with their ids")
+      .action((flags: Flags) => runOnData(terminal, flags, listOrganizations)),
+  );
+  withDataSettings(
+    organization
+      .command("enterprise")
+      .description("mark an organization as enterprise, which some policies need, or take the mark away")
+      .argument("<organization>", "its id, or its name while no other has the same")
+      .addArgument(
+        new Argument("<mark>", "on, or off: policies that need the mark go with it").choices(["on", "off"]),
+      )
+      .action((named: string, mark: string, flags: Flags) =>
+        runOnData(terminal, flags, (config) => markEnterprise(config, named, mark === "on")),
+      ),
+  );
+  withDataSettings(
+    program
+      .command("member")
+      .description("people as members of organizations")
+      .command("add")
+      .description("make a person a member of an organization and print the member's first token")
+      .requiredOption("--organization <id or name>", "which organization")
+      .requiredOption("--email <address>", "whose account; it is made when there is none")
+      .requiredOption("--name <text>", "the person's name; an account that exists keeps its own")
+      .addOption(
+        new Option("--role <role>", "what the member may do")
+          .choices(["administrator", "member"])
+          .default("member"),
+      )
+      .action(({ organization: named, email, name, role, ...flags }: Flags & MemberOptions) =>
+        runOnData(terminal, flags, (config) => addMember(config, { organization: named, email, name, role })),
+      ),
+  );
+}

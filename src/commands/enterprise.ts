@@ -1,0 +1,27 @@
+import type { Config } from "../config.ts";
+import { setEnterprise } from "../services/enterprise.ts";
+import { openExistingData } from "./open-data.ts";
+import { organizationNamed } from "./organization.ts";
+
+/**
+ * Marks an organization as enterprise, or takes the mark away and with it the
+ * policies that need it. It works beside a running server.
+ *
+ * @param named the organization's id, or its name while no other has the same
+ * @returns what to tell the person at the terminal
+ * @throws StartError when no organization fits, or more than one
+ */
+export async function markEnterprise(
+  config: Pick<Config, "dataDir" | "keyFile">,
+  named: string,
+  enterprise: boolean,
+): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    const { id, name } = await organizationNamed(store, named);
+    await setEnterprise(store, { organizationId: id }, enterprise);
+    return `${name} is ${enterprise ? "" : "not "}marked as enterprise\n`;
+  } finally {
+    await store.close();
+  }
+}

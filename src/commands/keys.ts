@@ -1,0 +1,70 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Config, keyFileOf } from "../config.ts";
+import { addSecret } from "../key-file.ts";
+import { type Keys, keysFrom } from "../keys.ts";
+import { DamagedHostToken, sealHostTokensAnew } from "../services/host-token-rotation.ts";
+import { lockFolder } from "../store/sqlite/lock.ts";
+import { DATABASE_FILE } from "../store/sqlite/open.ts";
+import { openExistingData, StartError } from "./open-data.ts";
+
+/**
+ * Makes a new key and seals all credentials with it. The former keys stay in the
+ * file: tokens made under them go on working, and audit rows go on verifying.
+ *
+ * A server holds its keys in memory and could not open what is sealed with a new
+ * one, so none may run meanwhile. A rotation that was cut short is finished by
+ * the next one, which makes no further key.
+ *
+ * @returns what was done, for the person at the terminal
+ * @throws StartError when a server runs on the folder, or the folder or the key file is not there
+ */
+export async function rotateKeys(config: Pick<Config, "dataDir" | "keyFile">): Promise<string> {
+  const file = keyFileOf(config);
+  for (const needed of [join(config.dataDir, DATABASE_FILE), file]) {
+    if (!existsSync(needed)) throw new StartError(`there is no ${needed}: nothing was rotated`);
+  }
+  const lock = lockFolder(config.dataDir);
+  if (!lock) {
+    throw new StartError(
+      `a server or another rotation uses the data folder ${config.dataDir}: keys are rotated while no server runs, so stop it first`,
+    );
+  }
+  try {
+    return await rotate(config, file);
+  } finally {
+    lock.release();
+  }
+}
+
+async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string): Promise<string> {
+  const { store, keys } = await openExistingData(config);
+  try {
+    const finished = await sealHostTokensAnew(store, keys);
+    if (finished > 0) {
+      return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${sealed(finished)}.\nRotate again for a new key.\n`;
+    }
+    const rotated = newKeys(file);
+    const count = await sealHostTokensAnew(store, rotated);
+    return `The new key is ${rotated.id}: ${sealed(count)}.\nFormer keys stay in ${file} for tokens and audit rows made with them.\n`;
+  } catch (error) {
+    if (error instanceof DamagedHostToken) {
+      throw new StartError(`${error.message}; delete that token, or restore its row, and rotate again`);
+    }
+    throw error;
+  } finally {
+    await store.close();
+  }
+}
+
+function newKeys(file: string): Keys {
+  try {
+    return keysFrom(...addSecret(file));
+  } catch (error) {
+    throw new StartError(`the key file ${file} cannot be replaced: ${(error as Error).message}`);
+  }
+}
+
+function sealed(count: number): string {
+  return `${count} host authentication ${count === 1 ? "token was" : "tokens were"} sealed with it`;
+}

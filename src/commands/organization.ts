@@ -1,0 +1,81 @@
+import { create } from "@bufbuild/protobuf";
+import { CreateOrganizationRequestSchema } from "#gen/service/v1/organization_service_pb.js";
+import type { Config } from "../config.ts";
+import { DomainError } from "../domain/error.ts";
+import { createCheck } from "../rpc/check.ts";
+import { foundOrganization } from "../services/found-organization.ts";
+import { findOrganizations } from "../store/organization.ts";
+import type { OrganizationTable } from "../store/schema.ts";
+import type { Store } from "../store/store.ts";
+import { openExistingData, StartError } from "./open-data.ts";
+import { checkPerson } from "./person.ts";
+
+type DataConfig = Pick<Config, "dataDir" | "keyFile">;
+
+export interface OrganizationOptions {
+  readonly name: string;
+  /** Of the first administrator. */
+  readonly email: string;
+  readonly administratorName: string;
+}
+
+/**
+ * Makes an organization as the operator. It works beside a running server.
+ *
+ * @returns its id and the first token of its administrator, in lines for the person at the terminal
+ * @throws StartError for a name that the contract refuses, or an address that is none
+ */
+export async function createOrganization(config: DataConfig, options: OrganizationOptions): Promise<string> {
+  const { name, email, administratorName } = options;
+  checkName(name);
+  checkPerson(email, administratorName);
+  const { store, keys } = await openExistingData(config);
+  try {
+    const { organizationId, userId, token } = await foundOrganization(store, keys, {
+      operation: "chartroom organization create",
+      organizationName: name,
+      accountName: administratorName,
+      email,
+      tokenDescription: "first token",
+    });
+    return `organization ${organizationId}\nadministrator ${userId}\n${token}\n`;
+  } finally {
+    await store.close();
+  }
+}
+
+/** Lists the organizations: a line each with id and name. */
+export async function listOrganizations(config: DataConfig): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    const all = await findOrganizations(store.reader);
+    return all.map(({ id, name }) => `${id}  ${name}\n`).join("");
+  } finally {
+    await store.close();
+  }
+}
+
+/**
+ * The organization that the operator means.
+ *
+ * @param named its id, or its name while no other has the same
+ * @throws StartError when none or more than one fits
+ */
+export async function organizationNamed(store: Store, named: string): Promise<OrganizationTable> {
+  const all = await findOrganizations(store.reader);
+  const fitting = all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
+  const [organization, other] = fitting;
+  if (!organization) throw new StartError(`no organization has the id or name ${named}`);
+  if (!other) return organization;
+  const choices = fitting.map(({ id, name }) => `  ${id}  ${name}`).join("\n");
+  throw new StartError(`more than one organization has the name: choose one by its id\n${choices}`);
+}
+
+function checkName(name: string): void {
+  try {
+    createCheck()(CreateOrganizationRequestSchema, create(CreateOrganizationRequestSchema, { name }));
+  } catch (error) {
+    if (error instanceof DomainError) throw new StartError(`--name: ${error.message}`);
+    throw error;
+  }
+}

@@ -1,0 +1,45 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Account, AccountSchema } from "#gen/service/v1/account_pb.js";
+
+/** What is known about a person's login. Times are milliseconds since 1970 UTC. */
+export interface AccountFacts {
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+/** One organization that the account is a member of. */
+export interface MembershipFacts {
+  readonly userId: string;
+  /** OrganizationRole by number. */
+  readonly role: number;
+  readonly organizationId: string;
+  readonly organizationName: string;
+  readonly memberCount: number;
+}
+
+/** The account as the contract shows it to its own person, who acts in one of its organizations. */
+export function accountMessage(
+  account: AccountFacts,
+  memberships: readonly MembershipFacts[],
+  organizationId: string,
+): Account {
+  return create(AccountSchema, {
+    id: account.id,
+    name: account.name,
+    email: account.email,
+    createdAt: timestampFromMs(account.created_at),
+    updatedAt: timestampFromMs(account.updated_at),
+    memberships: memberships.map((each) => ({
+      userId: each.userId,
+      userRole: each.role,
+      organizationId: each.organizationId,
+      organizationName: each.organizationName,
+      organizationMemberCount: each.memberCount,
+    })),
+    organizationId,
+  });
+}

@@ -1,0 +1,21 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Organization, OrganizationSchema } from "#gen/service/v1/organization_pb.js";
+
+/** What is known about an organization. Times are milliseconds since 1970 UTC. */
+export interface OrganizationFacts {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+/** An organization as the contract shows it. */
+export function organizationMessage({ id, name, created_at, updated_at }: OrganizationFacts): Organization {
+  return create(OrganizationSchema, {
+    id,
+    name,
+    createdAt: timestampFromMs(created_at),
+    updatedAt: timestampFromMs(updated_at),
+  });
+}

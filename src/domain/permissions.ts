@@ -1,0 +1,283 @@
+import type { Role } from "./caller.ts";
+
+/** On which resources a role may do something: all of its organization, only its own, or none. */
+export type Grant = "any" | "own" | "none";
+
+/** Who may call an operation. */
+export interface Permission {
+  /** What is missing, as the metadata of PERMISSION_DENIED names it. */
+  readonly permission: string;
+  readonly grants: Readonly<Record<Role, Grant>>;
+  /** What is the caller's own here; present where a role has no more than that. */
+  readonly own?: string;
+  /** What must hold besides. */
+  readonly besides?: string;
+}
+
+type Grants = Permission["grants"];
+
+const NOBODY: Grants = {
+  administrator: "none",
+  member: "none",
+  service_account: "none",
+  runner: "none",
+  environment: "none",
+};
+const ADMINISTRATORS: Grants = { ...NOBODY, administrator: "any" };
+const PEOPLE: Grants = { ...NOBODY, administrator: "any", member: "any" };
+const MEMBERS: Grants = { ...PEOPLE, service_account: "any" };
+/** What others made is for administrators. */
+const MAKERS: Grants = { ...MEMBERS, member: "own", service_account: "own" };
+/** What concerns a person only, an administrator like everybody else. */
+const ONESELF: Grants = { ...NOBODY, administrator: "own", member: "own" };
+
+const MADE = "what the caller made";
+const OWN_TOKENS = "the caller's own tokens";
+const HOST_TOKENS = "tokens of the caller itself";
+const OWN_ENVIRONMENTS = "a runner's: the environments on it; an environment's: itself";
+
+/** The one table: which operation of the contract needs which permission, and who holds it. */
+export const PERMISSIONS: Readonly<Record<string, Permission>> = {
+  "AccountService/GetAccount": {
+    permission: "get_account",
+    grants: ONESELF,
+    own: "the caller's own account",
+  },
+  "AccountService/BlockAccount": {
+    permission: "block_account",
+    grants: ADMINISTRATORS,
+    besides: "an administrator of every organization that the account is a member of",
+  },
+  "AccountService/UnblockAccount": {
+    permission: "block_account",
+    grants: ADMINISTRATORS,
+    besides: "an administrator of every organization that the account is a member of",
+  },
+
+  "AgentService/StartAgent": { permission: "start_agent", grants: MEMBERS },
+  "AgentService/SendToAgentExecution": {
+    permission: "send_to_agent_execution",
+    grants: { ...MAKERS, runner: "own" },
+    own: "agent runs that the caller started; a runner's: the agent runs on it",
+  },
+
+  "EnvironmentService/GetEnvironment": {
+    permission: "get_environment",
+    grants: { ...MEMBERS, runner: "own", environment: "own" },
+    own: OWN_ENVIRONMENTS,
+  },
+  "EnvironmentService/ListEnvironments": {
+    permission: "list_environments",
+    grants: { ...MEMBERS, runner: "own" },
+    own: "the environments on the runner",
+  },
+  "EnvironmentService/CreateEnvironment": {
+    permission: "create_environment",
+    grants: MEMBERS,
+    besides: "the organization's policies",
+  },
+  "EnvironmentService/CreateEnvironmentFromProject": {
+    permission: "create_environment",
+    grants: MEMBERS,
+    besides: "the organization's policies",
+  },
+  "EnvironmentService/StartEnvironment": { permission: "start_environment", grants: MAKERS, own: MADE },
+  "EnvironmentService/StopEnvironment": { permission: "stop_environment", grants: MAKERS, own: MADE },
+  "EnvironmentService/DeleteEnvironment": { permission: "delete_environment", grants: MAKERS, own: MADE },
+
+  "EventService/ListAuditLogs": { permission: "list_audit_logs", grants: ADMINISTRATORS },
+  "EventService/WatchEvents": { permission: "watch_events", grants: ADMINISTRATORS },
+
+  "IdentityService/GetAuthenticatedIdentity": {
+    permission: "get_authenticated_identity",
+    grants: { ...MEMBERS, runner: "any", environment: "any" },
+  },
+
+  "OrganizationService/CreateOrganization": {
+    permission: "create_organization",
+    grants: PEOPLE,
+    besides: "the setting --allow-organization-creation",
+  },
+  "OrganizationService/GetOrganization": { permission: "get_organization", grants: MEMBERS },
+  "OrganizationService/ListMembers": { permission: "list_members", grants: MEMBERS },
+  "OrganizationService/SetRole": { permission: "set_role", grants: ADMINISTRATORS },
+  "OrganizationService/RemoveMember": { permission: "remove_member", grants: ADMINISTRATORS },
+  "OrganizationService/GetOrganizationPolicies": {
+    permission: "get_organization_policies",
+    grants: MEMBERS,
+  },
+  "OrganizationService/UpdateOrganizationPolicies": {
+    permission: "update_organization_policies",
+    grants: ADMINISTRATORS,
+  },
+
+  "ProjectService/CreateProject": {
+    permission: "create_project",
+    grants: MEMBERS,
+    besides: "the organization's policies",
+  },
+  "ProjectService/CreateProjects": {
+    permission: "create_project",
+    grants: MEMBERS,
+    besides: "the organization's policies",
+  },
+  "ProjectService/CreateProjectFromEnvironment": {
+    permission: "create_project",
+    grants: MEMBERS,
+    besides: "the organization's policies",
+  },
+  "ProjectService/GetProject": {
+    permission: "get_project",
+    grants: { ...MEMBERS, environment: "own" },
+    own: "the project that the environment was created from",
+  },
+  "ProjectService/ListProjects": { permission: "list_projects", grants: MEMBERS },
+  "ProjectService/UpdateProject": { permission: "update_project", grants: MAKERS, own: MADE },
+  "ProjectService/UpdateProjects": { permission: "update_project", grants: MAKERS, own: MADE },
+  "ProjectService/DeleteProject": { permission: "delete_project", grants: MAKERS, own: MADE },
+  "ProjectService/ListProjectEnvironmentClasses": {
+    permission: "list_project_environment_classes",
+    grants: MEMBERS,
+  },
+  "ProjectService/UpdateProjectEnvironmentClasses": {
+    permission: "update_project_environment_classes",
+    grants: MAKERS,
+    own: MADE,
+  },
+
+  "RunnerConfigurationService/CreateHostAuthenticationToken": {
+    permission: "create_host_authentication_token",
+    grants: MAKERS,
+    own: HOST_TOKENS,
+  },
+  "RunnerConfigurationService/GetHostAuthenticationToken": {
+    permission: "get_host_authentication_token",
+    grants: MAKERS,
+    own: HOST_TOKENS,
+  },
+  "RunnerConfigurationService/ListHostAuthenticationTokens": {
+    permission: "list_host_authentication_tokens",
+    grants: MAKERS,
+    own: HOST_TOKENS,
+  },
+  "RunnerConfigurationService/UpdateHostAuthenticationToken": {
+    permission: "update_host_authentication_token",
+    grants: MAKERS,
+    own: HOST_TOKENS,
+  },
+  "RunnerConfigurationService/DeleteHostAuthenticationToken": {
+    permission: "delete_host_authentication_token",
+    grants: MAKERS,
+    own: HOST_TOKENS,
+  },
+  "RunnerConfigurationService/CreateEnvironmentClass": {
+    permission: "create_environment_class",
+    grants: ADMINISTRATORS,
+  },
+  "RunnerConfigurationService/GetEnvironmentClass": {
+    permission: "get_environment_class",
+    grants: { ...MEMBERS, runner: "own" },
+    own: "the classes of the runner",
+  },
+  "RunnerConfigurationService/ListEnvironmentClasses": {
+    permission: "list_environment_classes",
+    grants: { ...MEMBERS, runner: "own" },
+    own: "the classes of the runner",
+  },
+  "RunnerConfigurationService/UpdateEnvironmentClass": {
+    permission: "update_environment_class",
+    grants: ADMINISTRATORS,
+  },
+
+  "RunnerService/CreateRunner": { permission: "create_runner", grants: ADMINISTRATORS },
+  "RunnerService/GetRunner": {
+    permission: "get_runner",
+    grants: { ...MEMBERS, runner: "own" },
+    own: "the runner itself",
+  },
+  "RunnerService/ListRunners": { permission: "list_runners", grants: MEMBERS },
+  "RunnerService/DeleteRunner": { permission: "delete_runner", grants: ADMINISTRATORS },
+  "RunnerService/CreateRunnerToken": { permission: "create_runner_token", grants: ADMINISTRATORS },
+
+  "SecurityService/CreateSecurityPolicy": { permission: "create_security_policy", grants: ADMINISTRATORS },
+  "SecurityService/GetSecurityPolicy": { permission: "get_security_policy", grants: MEMBERS },
+  "SecurityService/ListSecurityPolicies": { permission: "list_security_policies", grants: MEMBERS },
+  "SecurityService/UpdateSecurityPolicy": { permission: "update_security_policy", grants: ADMINISTRATORS },
+  "SecurityService/DeleteSecurityPolicy": { permission: "delete_security_policy", grants: ADMINISTRATORS },
+
+  "ServiceAccountService/CreateServiceAccount": {
+    permission: "create_service_account",
+    grants: ADMINISTRATORS,
+  },
+  "ServiceAccountService/ListServiceAccounts": { permission: "list_service_accounts", grants: MEMBERS },
+  "ServiceAccountService/DeleteServiceAccount": {
+    permission: "delete_service_account",
+    grants: ADMINISTRATORS,
+  },
+  "ServiceAccountService/CreateServiceAccountToken": {
+    permission: "create_service_account_token",
+    grants: { ...ADMINISTRATORS, service_account: "own" },
+    own: "tokens of the service account itself",
+  },
+  "ServiceAccountService/ListServiceAccountTokens": {
+    permission: "list_service_account_tokens",
+    grants: MAKERS,
+    own: "a member's: tokens that it created; a service account's: its own",
+  },
+  "ServiceAccountService/DeleteServiceAccountToken": {
+    permission: "delete_service_account_token",
+    grants: MAKERS,
+    own: "a member's: tokens that it created; a service account's: its own",
+  },
+
+  "UserService/CreatePersonalAccessToken": {
+    permission: "create_personal_access_token",
+    grants: ONESELF,
+    own: OWN_TOKENS,
+  },
+  "UserService/ListPersonalAccessTokens": {
+    permission: "list_personal_access_tokens",
+    grants: ONESELF,
+    own: OWN_TOKENS,
+  },
+  "UserService/DeletePersonalAccessToken": {
+    permission: "delete_personal_access_token",
+    grants: ONESELF,
+    own: OWN_TOKENS,
+  },
+
+  "WorkflowService/UpdateWorkflow": { permission: "update_workflow", grants: MAKERS, own: MADE },
+  "WorkflowService/StartWorkflow": {
+    permission: "start_workflow",
+    grants: MAKERS,
+    own: MADE,
+    besides: "what the request's context names can be used by the caller",
+  },
+};
+
+/** What readers of each kind see, in words for docs/permissions.md. */
+export const READERS: Readonly<Record<Role, string>> = {
+  administrator:
+    "everything of its organization, save the personal access tokens of others and values of credentials",
+  member:
+    "everything of its organization, save the audit trail, its events, tokens of others and values of credentials",
+  service_account:
+    "what a member sees, save accounts and personal access tokens; of service account tokens, its own",
+  runner: "itself, its environment classes and the environments on it",
+  environment: "itself and the project that it was created from",
+};
+
+/**
+ * The row of an operation.
+ *
+ * @param operation full name, such as `service.v1.ProjectService/GetProject`
+ * @returns undefined for an operation of another contract
+ * @throws for an operation of the contract that the table forgot, so that it opens to nobody
+ */
+export function permissionOf(operation: string): Permission | undefined {
+  const name = /^service\.v1\.(.+)$/.exec(operation)?.[1];
+  if (name === undefined) return undefined;
+  const found = PERMISSIONS[name];
+  if (!found) throw new Error(`domain/permissions.ts has no row for ${operation}`);
+  return found;
+}

@@ -1,0 +1,35 @@
+import { archivedEnvironment } from "../domain/environment.ts";
+import { limitMs } from "../domain/policy-limit.ts";
+import { updateEnvironment } from "../store/environment.ts";
+import { findArchivable } from "../store/environment-age.ts";
+import { findAllSetPolicies } from "../store/organization-policies.ts";
+import { type Store, SYSTEM } from "../store/store.ts";
+
+/** Environments archived at a time: each time is one transaction, which other writes wait for. */
+const ENVIRONMENTS_A_BATCH = 100;
+
+/**
+ * Archives the environments that have rested as long as their organization's
+ * policy says, where the operator marked the organization as enterprise.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @returns how many were archived
+ */
+export async function archiveEnvironments(store: Store, now: number): Promise<number> {
+  let archived = 0;
+  for (const { organizationId, enterprise, policies } of await findAllSetPolicies(store.reader)) {
+    const after = limitMs(policies.archiveEnvironmentsAfter);
+    if (!enterprise || after === undefined) continue;
+    const scope = { organizationId };
+    for (;;) {
+      const batch = await store.write(SYSTEM, "job/archive", async (tx) => {
+        const found = await findArchivable(tx.db, scope, now - after, ENVIRONMENTS_A_BATCH);
+        for (const each of found) await updateEnvironment(tx, scope, each, archivedEnvironment(each, now));
+        return found.length;
+      });
+      archived += batch;
+      if (batch < ENVIRONMENTS_A_BATCH) break;
+    }
+  }
+  return archived;
+}

@@ -1,0 +1,34 @@
+import { stoppedEnvironment } from "../domain/environment.ts";
+import { hasOutlived } from "../domain/environment-policy.ts";
+import { updateEnvironment } from "../store/environment.ts";
+import { findOutlived } from "../store/environment-age.ts";
+import { type Store, SYSTEM } from "../store/store.ts";
+
+/** Environments looked at in one transaction, which other writes wait for. */
+const ENVIRONMENTS_A_BATCH = 100;
+
+/**
+ * Stops the environments whose lifetime has ended. One that was started again
+ * past its end, where the lifetime is not strict, goes on.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @returns how many were stopped
+ */
+export async function stopOutlivedEnvironments(store: Store, now: number): Promise<number> {
+  let stopped = 0;
+  let afterId = "";
+  for (;;) {
+    const batch = await store.write(SYSTEM, "job/lifetime", async (tx) => {
+      const found = await findOutlived(tx.db, now, afterId, ENVIRONMENTS_A_BATCH);
+      for (const { organizationId, environment } of found) {
+        const after = hasOutlived(environment, now) ? stoppedEnvironment(environment) : undefined;
+        if (!after) continue;
+        await updateEnvironment(tx, { organizationId }, environment, after);
+        stopped += 1;
+      }
+      return found;
+    });
+    afterId = batch.at(-1)?.environment.id ?? afterId;
+    if (batch.length < ENVIRONMENTS_A_BATCH) return stopped;
+  }
+}

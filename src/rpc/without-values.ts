@@ -1,0 +1,52 @@
+/** What was decoded, such as `cannot decode field service.v1.GetProjectRequest.project_id from JSON`, and why not. */
+const DECODING = /^(cannot decode (?:\w+ )?[\w.]+ from JSON)(?:: | |$)(.*)$/s;
+
+/**
+ * The reasons for which JSON is no message, as far as they hold nothing that the
+ * caller sent. An unknown name is told up to the length of a field's, since the
+ * caller looks for it; nothing that long is a token of ours.
+ */
+const REASONS: readonly RegExp[] = [
+  /^key "[A-Za-z_]\w{0,39}" is unknown$/,
+  /^(?:list item #\d+: )?expected (?:enum [\w.]+|\w+(?: \(\w+\))?)/,
+  /^(?:list item|map value) must not be null$/,
+  /^(?:oneof )?set multiple times(?: by \w+ and \w+)?$/,
+  /^maximum recursion depth of \d+ reached$/,
+  /^invalid RFC 3339 string$/,
+  /^must be from \S+ to \S+ inclusive$/,
+  /^path names must be lowerCamelCase$/,
+  /^the escape \\u[\da-fA-F]{4} is half a character without its other half$/,
+  /^The encoded data was not valid for encoding utf-8$/,
+  /^Unexpected end of JSON input$/,
+  /^[^"\d]{1,80} JSON at position \d+(?: \(line \d+ column \d+\))?$/,
+];
+
+/** What the parser says when it quotes the text around a mistake. */
+const QUOTING = / is not valid JSON$/;
+
+/** The values that the protocol layer quotes from headers. */
+const HEADER_VALUES: readonly [RegExp, string][] = [
+  [/^(unknown compression) ".*"(: supported encodings are .*)$/s, "$1$2"],
+  [/^(protocol error: invalid (?:connect|grpc) timeout value): .*$/s, "$1"],
+  [/^(\S+ must be "\w+"): got ".*"$/s, "$1"],
+];
+
+/**
+ * A message of the protocol layer about a request, without the values of the
+ * request that it quotes: one of them may be a secret in a wrong place. What it
+ * says of JSON is told only where it is known to hold none.
+ */
+export function withoutValues(message: string): string {
+  const decoding = DECODING.exec(message);
+  if (!decoding) {
+    if (QUOTING.test(message)) return "the body is no valid JSON";
+    return HEADER_VALUES.reduce((text, [quoting, rest]) => text.replace(quoting, rest), message);
+  }
+  const [, what = "", why = ""] = decoding;
+  if (QUOTING.test(why)) return `${what}: the body is no valid JSON`;
+  for (const reason of REASONS) {
+    const known = reason.exec(why);
+    if (known) return `${what}: ${known[0]}`;
+  }
+  return what;
+}

@@ -1,0 +1,58 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  BlockAccountRequest,
+  AccountService as Contract,
+  GetAccountRequest,
+  UnblockAccountRequest,
+} from "#gen/service/v1/account_service_pb.js";
+import { accountMessage } from "../domain/account.ts";
+import { refuseOwnAccount, refuseStrangerToAccount } from "../domain/account-block.ts";
+import type { Caller } from "../domain/caller.ts";
+import { notFound } from "../domain/error.ts";
+import { findAccount, findMemberships } from "../store/account.ts";
+import type { WriteTransaction } from "../store/store.ts";
+import { blockAccount, unblockAccount } from "./account-block.ts";
+import { callerOf, writeAsCaller } from "./call.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+
+/** Accounts: people's logins, above the organizations that they are members of. */
+export class AccountService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  async getAccount(_req: GetAccountRequest, ctx: HandlerContext) {
+    const { accountId, organizationId } = callerOf(ctx);
+    const db = this.#deps.store.reader;
+    const account = await findAccount(db, accountId);
+    if (!account) throw notFound("account");
+    return { account: accountMessage(account, await findMemberships(db, accountId), organizationId) };
+  }
+
+  async blockAccount({ accountId, reason }: BlockAccountRequest, ctx: HandlerContext) {
+    const { store, accountSignals } = this.#deps;
+    const receipt = await writeAsCaller(store, ctx, async (tx, caller) => {
+      refuseOwnAccount(caller, accountId);
+      await refuseStranger(tx, caller, accountId);
+      return blockAccount(tx, accountId, reason);
+    });
+    // Before the answer: what it says is over must be.
+    await accountSignals.check();
+    return receipt;
+  }
+
+  unblockAccount({ accountId }: UnblockAccountRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      await refuseStranger(tx, caller, accountId);
+      await unblockAccount(tx, accountId);
+      return {};
+    });
+  }
+}
+
+async function refuseStranger(tx: WriteTransaction, caller: Caller, accountId: string): Promise<void> {
+  const own = await findMemberships(tx.db, caller.accountId);
+  refuseStrangerToAccount(caller, own, await findMemberships(tx.db, accountId));
+}

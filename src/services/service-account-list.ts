@@ -1,0 +1,60 @@
+import { toJson } from "@bufbuild/protobuf";
+import {
+  type ListServiceAccountsRequest,
+  ListServiceAccountsRequest_FilterSchema,
+  type ListServiceAccountTokensRequest,
+} from "#gen/service/v1/service_account_service_pb.js";
+import type { Caller } from "../domain/caller.ts";
+import { fold } from "../domain/fold.ts";
+import { pageSize, queryText } from "../domain/page.ts";
+import type { Grant } from "../domain/permissions.ts";
+import { listServiceAccounts } from "../store/service-account.ts";
+import { listServiceAccountTokens, type ServiceAccountTokenFilter } from "../store/service-account-token.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { onePage } from "./page.ts";
+
+/** One page of the service accounts of the caller's organization. */
+export async function answerServiceAccounts(
+  deps: ServiceDependencies,
+  caller: Caller,
+  req: ListServiceAccountsRequest,
+) {
+  const query = queryText(
+    "ListServiceAccounts",
+    caller.organizationId,
+    req.filter && toJson(ListServiceAccountsRequest_FilterSchema, req.filter),
+  );
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const size = pageSize(req.pagination);
+  const filter = {
+    includeSuspended: req.filter?.includeSuspended ?? false,
+    ids: req.filter?.serviceAccountIds ?? [],
+    search: fold(req.filter?.search ?? ""),
+  };
+  const found = await listServiceAccounts(deps.store.reader, caller, filter, after, size + 1, deps.now());
+  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
+  return { pagination, serviceAccounts: rows.map(({ serviceAccount }) => serviceAccount) };
+}
+
+/** One page of the tokens of service accounts that the caller may see. */
+export async function answerServiceAccountTokens(
+  deps: ServiceDependencies,
+  caller: Caller,
+  req: ListServiceAccountTokensRequest,
+  grant: Grant,
+) {
+  const query = queryText("ListServiceAccountTokens", caller.organizationId, req.serviceAccountId);
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const size = pageSize(req.pagination);
+  const filter = visibleTokens(caller, grant, req.serviceAccountId);
+  const found = await listServiceAccountTokens(deps.store.reader, caller, filter, after, size + 1);
+  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
+  return { pagination, tokens: rows.map(({ token }) => token) };
+}
+
+function visibleTokens(caller: Caller, grant: Grant, asked: string): ServiceAccountTokenFilter {
+  const serviceAccountId = asked || undefined;
+  if (grant === "any") return { serviceAccountId };
+  if (caller.role === "service_account") return { serviceAccountId: caller.subject.id };
+  return { serviceAccountId, creatorAccountId: caller.accountId };
+}

@@ -1,0 +1,58 @@
+import type { Kysely } from "kysely";
+import type { AccountTable, Schema } from "./schema.ts";
+import type { WriteTransaction } from "./store.ts";
+
+/** A change of whether an account is cut off. */
+export interface BlockChange {
+  /** Milliseconds since 1970 UTC; null gives access again. */
+  readonly blockedAt: number | null;
+  /** The organizations that the account is a member of: each is told in a row of its own. */
+  readonly organizationIds: readonly string[];
+  readonly reason?: string;
+}
+
+/**
+ * Cuts an account off or gives it access again. Where nothing changes the record
+ * still gets its rows, for the reason.
+ */
+export async function updateAccountBlock(
+  tx: WriteTransaction,
+  { id, blocked_at }: Pick<AccountTable, "id" | "blocked_at">,
+  { blockedAt, organizationIds, reason = "" }: BlockChange,
+): Promise<void> {
+  if (blockedAt !== blocked_at) {
+    await tx.db
+      .updateTable("account")
+      .set({ blocked_at: blockedAt, updated_at: tx.now })
+      .where("id", "=", id)
+      .execute();
+  }
+  for (const organizationId of [null, ...organizationIds]) {
+    tx.record({
+      organizationId,
+      type: "account",
+      id,
+      kind: "updated",
+      before: blockBody(blocked_at),
+      after: blockBody(blockedAt),
+      reason,
+    });
+  }
+}
+
+/** The users that an account is or was, in all organizations. */
+export async function findUsersOfAccount(
+  db: Kysely<Schema>,
+  accountId: string,
+): Promise<{ readonly userId: string; readonly organizationId: string }[]> {
+  return db
+    .selectFrom("member")
+    .select(["id as userId", "organization_id as organizationId"])
+    .where("account_id", "=", accountId)
+    .orderBy("id")
+    .execute();
+}
+
+function blockBody(blockedAt: number | null): string {
+  return JSON.stringify(blockedAt === null ? {} : { blockedAt: new Date(blockedAt).toISOString() });
+}

@@ -1,0 +1,32 @@
+import { ResourceType as Kind } from "#gen/service/v1/event_pb.js";
+import type { ResourceType } from "./store.ts";
+
+/** The kinds of resources as rows name them, and as the contract does. */
+const KINDS: Readonly<Record<ResourceType, Kind>> = {
+  account: Kind.ACCOUNT,
+  host_token: Kind.HOST_AUTHENTICATION_TOKEN,
+  organization_policies: Kind.ORGANIZATION_POLICIES,
+  security_policy: Kind.SECURITY_POLICY,
+  service_account: Kind.SERVICE_ACCOUNT,
+  subscription: Kind.SUBSCRIPTION,
+  organization: Kind.ORGANIZATION,
+  member: Kind.MEMBER,
+  token: Kind.TOKEN,
+  runner: Kind.RUNNER,
+  environment_class: Kind.ENVIRONMENT_CLASS,
+  project: Kind.PROJECT,
+  environment: Kind.ENVIRONMENT,
+};
+
+/** @throws when a row names a kind that the contract lacks */
+export function kindOf(stored: string): Kind {
+  const kind = KINDS[stored as ResourceType];
+  if (kind === undefined) throw new Error(`the record names a resource type that is none: ${stored}`);
+  return kind;
+}
+
+/** How rows name these kinds; a kind that no row has is left out. */
+export function storedTypes(kinds: readonly Kind[]): ResourceType[] {
+  const entries = Object.entries(KINDS) as [ResourceType, Kind][];
+  return entries.flatMap(([stored, kind]) => (kinds.includes(kind) ? [stored] : []));
+}

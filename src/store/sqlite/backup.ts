@@ -1,0 +1,91 @@
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { MIGRATIONS } from "./migrate.ts";
+import { DATABASE_FILE } from "./open.ts";
+
+/**
+ * Writes what is committed at this moment to a file of its own, readable by its
+ * owner only, while a server goes on reading and writing. The file appears
+ * whole or not at all, and is durable when this returns.
+ *
+ * @throws Error with a sentence for the operator when there is nothing to copy
+ *   or the file exists already
+ */
+export function backUp(dataDir: string, file: string): void {
+  const database = join(dataDir, DATABASE_FILE);
+  if (!existsSync(database)) throw new Error(`the folder ${dataDir} holds no ${DATABASE_FILE}`);
+  if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
+  within(database, (raw) => copyWhole(raw, file));
+}
+
+/**
+ * Makes a data folder of a backup. Without a key file it cannot be served: that
+ * is no part of a backup.
+ *
+ * @throws Error with a sentence for the operator when the folder holds anything,
+ *   or the file is no whole backup that this release can read
+ */
+export function restore(file: string, dataDir: string): void {
+  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+  if (existsSync(dataDir) && readdirSync(dataDir).length > 0) {
+    throw new Error(`the folder ${dataDir} is not empty: name one that is, or one that does not exist`);
+  }
+  within(file, (raw) => {
+    refuseStranger(raw, file);
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    copyWhole(raw, join(dataDir, DATABASE_FILE));
+  });
+}
+
+function within(file: string, use: (raw: Database.Database) => void): void {
+  const raw = new Database(file, { readonly: true });
+  try {
+    use(raw);
+  } finally {
+    raw.close();
+  }
+}
+
+/** One statement, and so one state; it also leaves behind the pages of what was deleted. */
+function copyWhole(raw: Database.Database, file: string): void {
+  const draft = `${file}.draft`;
+  rmSync(draft, { force: true });
+  // Empty, so that the engine takes it and its mode as they are.
+  writeFileSync(draft, "", { mode: 0o600, flag: "wx" });
+  try {
+    raw.prepare("vacuum into ?").run(draft);
+    const written = openSync(draft, "r");
+    fsyncSync(written);
+    closeSync(written);
+    // Unlike a rename it fails when somebody else made the file meanwhile.
+    linkSync(draft, file);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function refuseStranger(raw: Database.Database, file: string): void {
+  let names: string[];
+  try {
+    const damage = raw.pragma("quick_check", { simple: true });
+    if (damage !== "ok") throw new Error(String(damage));
+    names = raw.prepare<[], string>("select name from migration order by position").pluck().all();
+  } catch (error) {
+    throw new Error(`${file} is no backup, or it is damaged: ${(error as Error).message}`);
+  }
+  const newer = names.find((name, position) => MIGRATIONS[position]?.name !== name);
+  if (newer !== undefined) {
+    throw new Error(`${file} was written by a newer release, which has ${newer}: restore it with that one`);
+  }
+}

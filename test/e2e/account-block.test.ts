@@ -1,0 +1,267 @@
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { v7 } from "uuid";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { type Answer, post, reasonOf } from "../harness/call.ts";
+import { insertEnvironmentToken, insertServiceAccountToken } from "../harness/machine-token.ts";
+import { addMember, besideServer, type TestMember } from "../harness/member.ts";
+import { addOrganization } from "../harness/organization.ts";
+import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { bearer } from "./speak/connect.ts";
+
+let server: TestServer;
+let organizationId: string;
+let ownAccountId: string;
+beforeAll(async () => {
+  server = await startServer();
+  const { account } = (await post(server, "AccountService/GetAccount")).body;
+  organizationId = account.organizationId;
+  ownAccountId = account.id;
+});
+afterAll(stopAll);
+
+let people = 0;
+/** A new person who is a member of the first organization. */
+function join(administrator = false): Promise<TestMember> {
+  people += 1;
+  return addMember(server, { organizationId, email: `person${people}@example.org`, administrator });
+}
+
+const block = (accountId: string, reason = "left the team", token?: string) =>
+  post(server, "AccountService/BlockAccount", { accountId, reason }, token);
+const unblock = (accountId: string, token?: string) =>
+  post(server, "AccountService/UnblockAccount", { accountId }, token);
+const whoAmI = (token: string) => post(server, "IdentityService/GetAuthenticatedIdentity", {}, token);
+const command = (...args: string[]) => runCommand([...args, "--data-dir", server.dataDir]);
+const outcome = (answer: Answer) => [answer.status, reasonOf(answer)];
+
+const BLOCKED = [403, "ACCOUNT_BLOCKED"];
+
+function reasons(accountId: string, organization: string | null): Promise<string[]> {
+  return besideServer(server, async ({ reader }) => {
+    const rows = await reader
+      .selectFrom("audit_log")
+      .select(["reason", "organization_id"])
+      .where("subject_id", "=", accountId)
+      .where("operation", "=", "service.v1.AccountService/BlockAccount")
+      .orderBy("sequence")
+      .execute();
+    return rows.filter((row) => row.organization_id === organization).map(({ reason }) => reason);
+  });
+}
+
+describe("a blocked account", () => {
+  let person: TestMember;
+  let environmentId: string;
+  let environmentToken: string;
+  let serviceAccountToken: { id: string; value: string };
+  let receipt: Answer["body"];
+  beforeAll(async () => {
+    person = await join();
+    const made = await post(server, "EnvironmentService/CreateEnvironment", { name: "e" }, person.token);
+    environmentId = made.body.environment.id;
+    await besideServer(server, async (store, keys) => {
+      environmentToken = (await insertEnvironmentToken(store, keys, { organizationId, environmentId })).value;
+      const of = { organizationId, creatorAccountId: person.accountId, description: "nightly" };
+      serviceAccountToken = await insertServiceAccountToken(store, keys, of);
+    });
+    const added = await command("subscription", "add", "--account", person.accountId, "--name", "large");
+    expect([added.code, added.stderr]).toEqual([0, ""]);
+    for (const token of [person.token, environmentToken, serviceAccountToken.value]) {
+      expect((await whoAmI(token)).status).toBe(200);
+    }
+    const answer = await block(person.accountId);
+    expect(answer.status).toBe(200);
+    receipt = answer.body;
+  });
+
+  test("leaves a receipt of what was cut off", () => {
+    expect(receipt).toMatchObject({
+      environmentsStopped: 1,
+      subscriptionsCancelled: 1,
+      disabledServiceAccountTokens: [{ id: serviceAccountToken.id, description: "nightly" }],
+    });
+    expect(JSON.stringify(receipt)).not.toContain("cr_sat_");
+  });
+
+  test("is refused with its own tokens, at every operation and before the body is read", async () => {
+    expect(outcome(await whoAmI(person.token))).toEqual(BLOCKED);
+    for (const operation of ["ProjectService/CreateProject", "AgentService/StartAgent", "No/Such"]) {
+      const answer = await post(server, operation, "no JSON", person.token);
+      expect(outcome(answer)).toEqual(BLOCKED);
+      expect(answer.body.code).toBe("permission_denied");
+    }
+  });
+
+  test("is refused over gRPC as well", async () => {
+    const transport = createGrpcTransport({ baseUrl: server.url, interceptors: [bearer(person.token)] });
+    const error = ConnectError.from(
+      await createClient(ProjectService, transport)
+        .listProjects({})
+        .catch((thrown) => thrown),
+    );
+    expect(error.code).toBe(Code.PermissionDenied);
+    expect(error.findDetails(ErrorDetailSchema)[0]?.reason).toBe(ErrorReason.ACCOUNT_BLOCKED);
+  });
+
+  test("is refused with the token of its environment", async () => {
+    expect(outcome(await whoAmI(environmentToken))).toEqual(BLOCKED);
+  });
+
+  test("has no service account token that still works", async () => {
+    expect(outcome(await whoAmI(serviceAccountToken.value))).toEqual([401, "UNAUTHENTICATED"]);
+  });
+
+  test("has its environment stopped", async () => {
+    const { environment } = (await post(server, "EnvironmentService/GetEnvironment", { environmentId })).body;
+    expect(environment.spec).toMatchObject({
+      desiredPhase: "ENVIRONMENT_PHASE_STOPPED",
+      specVersion: "2",
+    });
+  });
+
+  test("is blocked again with the same receipt, and the new reason is recorded", async () => {
+    expect((await block(person.accountId, "found more")).body).toEqual(receipt);
+    expect(await reasons(person.accountId, organizationId)).toEqual(["left the team", "found more"]);
+    expect(await reasons(person.accountId, null)).toEqual(["left the team", "found more"]);
+  });
+
+  test("stays blocked when the server was killed and started again", async () => {
+    await server.kill();
+    const { token } = server;
+    server = { ...(await startServer({ dataDir: server.dataDir })), token };
+    expect(outcome(await whoAmI(person.token))).toEqual(BLOCKED);
+    expect((await block(person.accountId, "once more")).body).toEqual(receipt);
+  });
+
+  test("gets its access back when it is unblocked, and nothing else", async () => {
+    expect((await unblock(person.accountId)).body).toEqual({});
+    expect((await whoAmI(person.token)).status).toBe(200);
+    expect((await whoAmI(environmentToken)).status).toBe(200);
+    expect((await whoAmI(serviceAccountToken.value)).status).toBe(401);
+    const { environment } = (await post(server, "EnvironmentService/GetEnvironment", { environmentId })).body;
+    expect(environment.spec.desiredPhase).toBe("ENVIRONMENT_PHASE_STOPPED");
+    expect((await unblock(person.accountId)).body).toEqual({});
+  });
+
+  test("has another receipt when it is blocked anew", async () => {
+    expect((await block(person.accountId)).body).toEqual({
+      environmentsStopped: 1,
+      subscriptionsCancelled: 0,
+      disabledServiceAccountTokens: [],
+    });
+  });
+});
+
+describe("who may block an account", () => {
+  test("not a member", async () => {
+    const [member, other] = [await join(), await join()];
+    for (const call of [
+      block(other.accountId, "envy", member.token),
+      unblock(other.accountId, member.token),
+    ]) {
+      const answer = await call;
+      expect(outcome(answer)).toEqual([403, "PERMISSION_DENIED"]);
+      expect(answer.body.details[0].debug.metadata).toEqual({ permission: "block_account" });
+    }
+    expect((await whoAmI(other.token)).status).toBe(200);
+  });
+
+  test("not an environment, even of an administrator", async () => {
+    const made = await post(server, "EnvironmentService/CreateEnvironment", { name: "e" });
+    const environmentId = made.body.environment.id;
+    const { value } = await besideServer(server, (store, keys) =>
+      insertEnvironmentToken(store, keys, { organizationId, environmentId }),
+    );
+    expect(outcome(await block((await join()).accountId, "odd", value))).toEqual([403, "PERMISSION_DENIED"]);
+  });
+
+  test("nobody the own account", async () => {
+    expect(outcome(await block(ownAccountId))).toEqual([400, "OWN_ACCOUNT"]);
+  });
+
+  test("nobody an account of another organization only, which looks like one that is absent", async () => {
+    const island = await addOrganization(server, "island");
+    const foreign = await block(island.accountId);
+    const absent = await block(v7());
+    expect(outcome(foreign)).toEqual([404, "NOT_FOUND"]);
+    expect([foreign.status, foreign.body]).toEqual([absent.status, absent.body]);
+    expect((await unblock(island.accountId)).body).toEqual((await unblock(v7())).body);
+    expect((await whoAmI(island.token)).status).toBe(200);
+  });
+
+  test("of an account in two organizations only who administers both", async () => {
+    const lagoon = await addOrganization(server, "lagoon");
+    const person = await join();
+    const email = `person${people}@example.org`;
+    const there = await addMember(server, { organizationId: lagoon.organizationId, email });
+    for (const token of [server.token, lagoon.token]) {
+      const answer = await block(person.accountId, "left", token);
+      expect(outcome(answer)).toEqual([403, "PERMISSION_DENIED"]);
+      expect(answer.body.details[0].debug.metadata).toEqual({ permission: "block_account" });
+    }
+    expect((await whoAmI(person.token)).status).toBe(200);
+    const both = await join(true);
+    await addMember(server, {
+      organizationId: lagoon.organizationId,
+      email: `person${people}@example.org`,
+      administrator: true,
+    });
+    expect((await block(person.accountId, "left", both.token)).status).toBe(200);
+    for (const token of [person.token, there.token]) expect(outcome(await whoAmI(token))).toEqual(BLOCKED);
+    expect(await reasons(person.accountId, lagoon.organizationId)).toEqual(["left"]);
+    expect(outcome(await unblock(person.accountId))).toEqual([403, "PERMISSION_DENIED"]);
+  });
+});
+
+describe("the operator", () => {
+  test("blocks and unblocks any account beside the running server", async () => {
+    const person = await join();
+    await command("subscription", "add", "--account", `person${people}@example.org`, "--name", "small");
+    const blocked = await command(
+      "account",
+      "block",
+      `person${people}@example.org`,
+      "--reason",
+      "lost laptop",
+    );
+    expect(blocked).toEqual({
+      code: 0,
+      stdout:
+        "environments told to stop: 0\nsubscriptions cancelled: 1\nservice account tokens disabled: 0\n",
+      stderr: "",
+    });
+    expect(outcome(await whoAmI(person.token))).toEqual(BLOCKED);
+    expect((await command("account", "block", person.accountId, "--reason", "again")).stdout).toBe(
+      blocked.stdout,
+    );
+    const unblocked = await command("account", "unblock", person.accountId.toUpperCase());
+    expect(unblocked.stdout).toBe(`person${people}@example.org has access again\n`);
+    expect((await whoAmI(person.token)).status).toBe(200);
+  });
+
+  test.each([
+    ["the last administrator", (last: string) => ["block", last, "--reason", "left"], /last administrator/],
+    ["nobody", () => ["block", "nobody@example.org", "--reason", "left"], /no account has the id or email/],
+    ["an account without a reason", (last: string) => ["block", last, "--reason", ""], /--reason: value/],
+    [
+      "an account with 1,025 characters",
+      (last: string) => ["block", last, "--reason", "x".repeat(1025)],
+      /1024/,
+    ],
+  ])("does not block %s, and is told why in a sentence", async (_, args, problem) => {
+    const reef = await addOrganization(server, `reef${v7()}`);
+    const { code, stdout, stderr } = await command("account", ...args(reef.accountId));
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(problem);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect((await whoAmI(reef.token)).status).toBe(200);
+  });
+
+  test("gives no subscription without a name", async () => {
+    const { code, stderr } = await command("subscription", "add", "--account", ownAccountId, "--name", " ");
+    expect([code, stderr]).toEqual([1, "chartroom: a subscription needs a name\n"]);
+  });
+});

@@ -1,0 +1,247 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { v7 } from "uuid";
+import { loadKeys } from "../../src/keys.ts";
+import { openSecrets, sealSecrets } from "../../src/services/host-token-secret.ts";
+import { sealedOfRow } from "../../src/store/host-token.ts";
+import { post } from "../harness/call.ts";
+import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+
+afterAll(stopAll);
+
+const keyFile = (dataDir: string) => join(dataDir, "key.json");
+const secretsIn = (dataDir: string): string[] => JSON.parse(readFileSync(keyFile(dataDir), "utf8")).secrets;
+const rotate = (dataDir: string) => runCommand(["keys", "rotate", "--data-dir", dataDir]);
+
+interface HostTokenRow {
+  readonly id: string;
+  readonly key_id: string;
+  readonly sealed_token: Buffer;
+  readonly sealed_refresh_token: Buffer | null;
+}
+
+function within<T>(dataDir: string, fn: (db: Database.Database) => T): T {
+  const db = new Database(join(dataDir, "chartroom.db"));
+  try {
+    return fn(db);
+  } finally {
+    db.close();
+  }
+}
+
+const hostTokens = (dataDir: string) =>
+  within(dataDir, (db) => db.prepare<[], HostTokenRow>("select * from host_token order by id").all());
+
+/** A server that has stopped, with one project, one credential and what opened it. */
+async function stoppedServer(): Promise<{ server: TestServer; runnerId: string }> {
+  const server = await startServer();
+  const { runner } = (await post(server, "RunnerService/CreateRunner", { name: "In the attic" })).body;
+  const { runnerId } = runner;
+  const created = await post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", {
+    ...{ runnerId, host: "git.example.org", token: "value", refreshToken: "refresher" },
+  });
+  expect(created.status).toBe(200);
+  await server.stop();
+  return { server, runnerId };
+}
+
+/** Adds many credentials the way the server stores them, but quickly. */
+function addHostTokens(dataDir: string, runnerId: string, count: number): void {
+  const keys = loadKeys(keyFile(dataDir));
+  within(dataDir, (db) => {
+    const insert = db.prepare(
+      `insert into host_token select ?, organization_id, runner_id, ?, subject_id, subject_principal,
+       expires_at, ?, ?, ?, body from host_token where runner_id = ? and host = 'git.example.org'`,
+    );
+    db.transaction(() => {
+      for (let at = 0; at < count; at++) {
+        const id = v7();
+        const { keyId, token, refreshToken } = sealSecrets(keys, id, {
+          token: `value ${at}`,
+          refreshToken: `refresher ${at}`,
+        });
+        insert.run(id, `h${at}`, keyId, token, refreshToken, runnerId);
+      }
+    })();
+  });
+}
+
+describe("chartroom keys rotate", () => {
+  test("makes a new key, keeps the former and seals every credential with the new one", async () => {
+    const { server } = await stoppedServer();
+    const { dataDir } = server;
+    const [former] = secretsIn(dataDir);
+    const before = hostTokens(dataDir);
+    const { code, stdout, stderr } = await rotate(dataDir);
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(secretsIn(dataDir)).toEqual([expect.stringMatching(/^\S{44}$/), former]);
+    const keys = loadKeys(keyFile(dataDir));
+    expect(stdout).toContain(`The new key is ${keys.id}: 1 host authentication token was sealed with it.`);
+    expect(stdout).not.toContain(former);
+    const [after] = hostTokens(dataDir);
+    expect(after?.key_id).toBe(keys.id);
+    expect(after?.sealed_token).not.toEqual(before[0]?.sealed_token);
+    expect(after && openSecrets(keys, after.id, sealedOfRow(after))).toEqual({
+      token: "value",
+      refreshToken: "refresher",
+    });
+  });
+
+  test("leaves tokens, pages, idempotent answers and the audit chain working, rotation after rotation", async () => {
+    const { server } = await stoppedServer();
+    const { dataDir, token } = server;
+    const create = (on: TestServer, as = token) =>
+      post(on, "UserService/CreatePersonalAccessToken", { description: "kept" }, as);
+    const once = { "idempotency-key": "before-the-rotation" };
+    const make = (on: TestServer) => post(on, "RunnerService/CreateRunner", { name: "Once" }, token, once);
+    let made: string | undefined;
+    const tokens = [token];
+    for (let round = 0; round < 3; round++) {
+      const running = await startServer({ dataDir });
+      for (const each of tokens) {
+        expect((await post(running, "IdentityService/GetAuthenticatedIdentity", {}, each)).status).toBe(200);
+      }
+      const runner = (await make(running)).body.runner.runnerId;
+      made ??= runner;
+      expect(runner).toBe(made);
+      tokens.push((await create(running)).body.token);
+      await running.stop();
+      expect((await rotate(dataDir)).code).toBe(0);
+      expect((await runCommand(["audit", "verify", "--data-dir", dataDir])).stdout).toMatch(
+        /every chain holds\n$/,
+      );
+    }
+    expect(secretsIn(dataDir)).toHaveLength(4);
+    const issued = await runCommand(["token", "create", "--data-dir", dataDir]);
+    expect(issued.stdout).toMatch(/^cr_pat_\w+\n$/);
+  });
+
+  test("killed in the middle, leaves every credential readable, and is finished by the next one", async () => {
+    const { server, runnerId } = await stoppedServer();
+    const { dataDir } = server;
+    const count = 4_000;
+    addHostTokens(dataDir, runnerId, count);
+    const [first] = hostTokens(dataDir);
+    const child = spawn(process.execPath, ["bin/chartroom.js", "keys", "rotate", "--data-dir", dataDir], {
+      stdio: "ignore",
+    });
+    const exit = once(child, "exit");
+    const sealedAnew = () =>
+      within(dataDir, (db) =>
+        db.prepare("select count(*) from host_token where key_id <> ?").pluck().get(first?.key_id),
+      ) as number;
+    while (sealedAnew() === 0 && child.exitCode === null) await pause(1);
+    child.kill("SIGKILL");
+    await exit;
+    const done = sealedAnew();
+    expect(done).toBeGreaterThan(0);
+    expect(done).toBeLessThan(count + 1);
+    const readable = () => {
+      const keys = loadKeys(keyFile(dataDir));
+      const values = hostTokens(dataDir).map((row) => openSecrets(keys, row.id, sealedOfRow(row)).token);
+      return { keyCount: keys.ids.length, values: new Set(values).size };
+    };
+    expect(readable()).toEqual({ keyCount: 2, values: count + 1 });
+
+    const resumed = await rotate(dataDir);
+    expect(resumed.code).toBe(0);
+    expect(resumed.stdout).toMatch(
+      /^An earlier rotation to the key [0-9a-f]{16} was cut short and is finished now: /,
+    );
+    expect(resumed.stdout).toContain(`${count + 1 - done} host authentication token`);
+    expect(sealedAnew()).toBe(count + 1);
+    expect(readable()).toEqual({ keyCount: 2, values: count + 1 });
+    // A server starts on it, and a further rotation makes a further key.
+    const running = await startServer({ dataDir });
+    expect((await post(running, "ProjectService/ListProjects", {}, server.token)).status).toBe(200);
+    await running.stop();
+    expect((await rotate(dataDir)).stdout).toMatch(/^The new key is /);
+    expect(readable()).toEqual({ keyCount: 3, values: count + 1 });
+  });
+
+  test("is refused while a server runs, which knows the former keys only", async () => {
+    const server = await startServer();
+    const before = readFileSync(keyFile(server.dataDir), "utf8");
+    const { code, stdout, stderr } = await rotate(server.dataDir);
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toBe(
+      `chartroom: a server or another rotation uses the data folder ${server.dataDir}: keys are rotated while no server runs, so stop it first\n`,
+    );
+    expect(readFileSync(keyFile(server.dataDir), "utf8")).toBe(before);
+  });
+
+  test("makes neither a data folder nor a key file", async () => {
+    const dataDir = join(temporaryFolder(), "absent");
+    const { code, stderr } = await rotate(dataDir);
+    expect([code, stderr]).toEqual([
+      1,
+      `chartroom: there is no ${join(dataDir, "chartroom.db")}: nothing was rotated\n`,
+    ]);
+  });
+});
+
+describe("a key file that lacks a key which rows name", () => {
+  test.each([
+    ["another server's", () => [Buffer.alloc(32, 1).toString("base64")]],
+    ["one without a retired key", (secrets: string[]) => secrets.slice(0, 1)],
+    ["one from before the rotation", (secrets: string[]) => secrets.slice(1)],
+  ])("stops the start and every command with a clear sentence: %s", async (_, broken) => {
+    const { server } = await stoppedServer();
+    const { dataDir } = server;
+    await rotate(dataDir);
+    // Something that only the new key has made.
+    await runCommand(["token", "create", "--data-dir", dataDir]);
+    const kept = join(temporaryFolder(), "kept.json");
+    copyFileSync(keyFile(dataDir), kept);
+    writeFileSync(keyFile(dataDir), JSON.stringify({ version: 2, secrets: broken(secretsIn(dataDir)) }));
+    for (const args of [
+      ["serve", "--port", "0"],
+      ["token", "create"],
+      ["keys", "rotate"],
+    ]) {
+      const { code, stdout, stderr } = await runCommand([...args, "--data-dir", dataDir]);
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toMatch(
+        /^chartroom: the key file \S+ is not the one that the data in \S+ was written with: it lacks the key [0-9a-f]{16}( and the key [0-9a-f]{16})*\n$/,
+      );
+    }
+    copyFileSync(kept, keyFile(dataDir));
+    const running = await startServer({ dataDir });
+    expect((await post(running, "ProjectService/ListProjects", {}, server.token)).status).toBe(200);
+  });
+
+  test("is found out by each table whose rows name a key", async () => {
+    for (const table of ["token", "host_token", "audit_log"]) {
+      const { server } = await stoppedServer();
+      const { dataDir } = server;
+      within(dataDir, (db) => {
+        db.exec("drop trigger audit_log_is_not_updated");
+        db.exec(
+          `update ${table} set key_id = 'ffffffffffffffff' where rowid = (select min(rowid) from ${table})`,
+        );
+      });
+      const { code, stderr } = await runCommand(["serve", "--port", "0", "--data-dir", dataDir]);
+      expect({ table, code, stderr }).toMatchObject({
+        table,
+        code: 1,
+        stderr: expect.stringContaining("it lacks the key ffffffffffffffff\n"),
+      });
+    }
+  });
+
+  test("does not matter while the database is new", async () => {
+    const dataDir = join(temporaryFolder(), "new");
+    mkdirSync(dataDir);
+    writeFileSync(
+      keyFile(dataDir),
+      JSON.stringify({ version: 1, secret: Buffer.alloc(32, 1).toString("base64") }),
+    );
+    const running = await startServer({ dataDir });
+    expect((await post(running, "ProjectService/ListProjects", {}, "cr_pat_nobody")).status).toBe(401);
+  });
+});

@@ -1,0 +1,237 @@
+import { Code, type Transport } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { v7 } from "uuid";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { EventOperation, ResourceType } from "#gen/service/v1/event_pb.js";
+import { pruneEvents } from "../../src/jobs/event-pruning.ts";
+import { loadKeys } from "../../src/keys.ts";
+import { openStore } from "../../src/store/sqlite/open.ts";
+import { post } from "../harness/call.ts";
+import { addOrganization } from "../harness/organization.ts";
+import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { sequences, watch } from "../harness/watch.ts";
+
+const DAY_MS = 24 * 3600 * 1000;
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(stopAll);
+
+const connect = (to: Pick<TestServer, "url"> = server) =>
+  createConnectTransport({ baseUrl: `${to.url}/api`, httpVersion: "1.1" });
+
+/** A new organization, so that no test sees the events of another. */
+async function organization(name: string) {
+  const { token, organizationId, userId } = await addOrganization(server, `${name} ${v7()}`);
+  const caller = { url: server.url, token };
+  return {
+    token,
+    organizationId,
+    userId,
+    async runner(): Promise<string> {
+      return (await post(caller, "RunnerService/CreateRunner", { name: "a runner" })).body.runner.runnerId;
+    },
+    call: (operation: string, body: object) => post(caller, operation, body),
+    /** Number of the newest entry of the trail. */
+    async head(): Promise<number> {
+      const { body } = await post(caller, "EventService/ListAuditLogs", { pagination: { pageSize: 1 } });
+      return Number(body.entries[0].sequence);
+    },
+  };
+}
+
+describe.each<[string, () => Transport]>([
+  ["Connect over HTTP/1.1", () => connect()],
+  ["Connect over HTTP/2", () => createConnectTransport({ baseUrl: `${server.url}/api`, httpVersion: "2" })],
+  ["gRPC", () => createGrpcTransport({ baseUrl: server.url })],
+  ["gRPC-Web", () => createGrpcWebTransport({ baseUrl: `${server.url}/api`, httpVersion: "1.1" })],
+])("a stream of events over %s", (_, transport) => {
+  test("tells what happens from the moment on at which it has begun", async () => {
+    const own = await organization("live");
+    const stream = watch(transport(), own.token);
+    await stream.begun;
+    const runnerId = await own.runner();
+    const { body } = await own.call("RunnerConfigurationService/CreateEnvironmentClass", {
+      runnerId,
+      displayName: "Small",
+      description: "a machine",
+    });
+    await own.call("RunnerConfigurationService/UpdateEnvironmentClass", {
+      environmentClassId: body.id,
+      displayName: "Smaller",
+    });
+    await own.call("RunnerService/DeleteRunner", { runnerId });
+    const told = (await stream.until(7)).map(({ kind }) =>
+      kind.case === "event"
+        ? [kind.value.operation, kind.value.resourceType, kind.value.resourceId]
+        : kind.case,
+    );
+    expect(told).toContainEqual([EventOperation.CREATED, ResourceType.RUNNER, runnerId]);
+    expect(told).toContainEqual([EventOperation.CREATED, ResourceType.ENVIRONMENT_CLASS, body.id]);
+    expect(told).toContainEqual([EventOperation.UPDATED, ResourceType.ENVIRONMENT_CLASS, body.id]);
+    expect(told.at(-1)).toEqual([EventOperation.DELETED, ResourceType.RUNNER, runnerId]);
+    stream.leave();
+    expect((await stream.ended).code).toBe(Code.Canceled);
+  });
+
+  test("refuses a number that the record has not reached, and one below 0", async () => {
+    const own = await organization("refused");
+    const ahead = await watch(transport(), own.token, { afterSequence: BigInt((await own.head()) + 1) })
+      .ended;
+    expect([ahead.code, ahead.findDetails(ErrorDetailSchema)[0]?.reason]).toEqual([
+      Code.InvalidArgument,
+      ErrorReason.VALUE_UNUSABLE,
+    ]);
+    const negative = await watch(transport(), own.token, { afterSequence: -1n }).ended;
+    expect([negative.code, negative.findDetails(ErrorDetailSchema)[0]?.reason]).toEqual([
+      Code.InvalidArgument,
+      ErrorReason.CONSTRAINT_VIOLATED,
+    ]);
+  });
+
+  test("resumes over dropped connections, while others write, without a gap and without a repetition", async () => {
+    const own = await organization("resumed");
+    const first = await own.head();
+    let isWriting = true;
+    const writing = Promise.all(
+      Array.from({ length: 4 }, async () => {
+        for (let made = 0; made < 40; made++) await own.runner();
+      }),
+    ).then(() => {
+      isWriting = false;
+    });
+    const seen: number[] = [];
+    for (let reads = 1; isWriting || seen.at(-1) !== (await own.head()); reads++) {
+      const stream = watch(transport(), own.token, { afterSequence: BigInt(seen.at(-1) ?? first) });
+      // The connection drops after 1 to 23 events; who keeps the last number goes on after it.
+      const wanted = 1 + (reads % 23);
+      const rest = isWriting ? wanted : Math.min(wanted, (await own.head()) - (seen.at(-1) ?? first));
+      await stream.until(rest);
+      stream.leave();
+      seen.push(...sequences(stream.messages));
+    }
+    await writing;
+    const last = await own.head();
+    expect(seen).toEqual(Array.from({ length: last - first }, (_, index) => first + 1 + index));
+    expect(last - first).toBe(320);
+  });
+});
+
+describe("a stream of events", () => {
+  test("restricted to kinds tells only those, and nothing of another organization", async () => {
+    const own = await organization("filtered");
+    const other = await organization("other");
+    const stream = watch(connect(), own.token, { resourceTypes: [ResourceType.PROJECT] });
+    const none = watch(connect(), own.token, { resourceTypes: [ResourceType.UNSPECIFIED] });
+    await Promise.all([stream.begun, none.begun]);
+    await other.call("ProjectService/CreateProject", project);
+    await own.runner();
+    const { body } = await own.call("ProjectService/CreateProject", project);
+    const messages = await stream.until(1);
+    expect(messages.map(({ kind }) => kind.value)).toMatchObject([
+      { resourceType: ResourceType.PROJECT, resourceId: body.project.id },
+    ]);
+    expect(none.messages).toEqual([]);
+    stream.leave();
+    none.leave();
+  });
+
+  test("tells what another process did", async () => {
+    const own = await organization("beside");
+    const stream = watch(connect(), own.token);
+    await stream.begun;
+    const made = await runCommand(["token", "create", "--user", own.userId, "--data-dir", server.dataDir]);
+    expect(made.code).toBe(0);
+    const [message] = await stream.until(1);
+    expect(message?.kind.value).toMatchObject({ resourceType: ResourceType.TOKEN });
+    stream.leave();
+  });
+
+  test("says that history was pruned, and goes on behind it", async () => {
+    const own = await organization("pruned");
+    await own.runner();
+    const pruned = await own.head();
+    const later = Date.now() + 31 * DAY_MS;
+    const keys = loadKeys(`${server.dataDir}/key.json`);
+    const store = openStore({
+      dataDir: server.dataDir,
+      now: () => later,
+      newId: v7,
+      audit: keys.audit,
+    });
+    try {
+      await pruneEvents(store, later - 30 * DAY_MS);
+    } finally {
+      await store.close();
+    }
+    const empty = watch(connect(), own.token, { afterSequence: 0n });
+    const [only] = await empty.until(1);
+    expect(only?.kind).toMatchObject({
+      case: "historyPruned",
+      value: { oldestSequence: BigInt(pruned + 1) },
+    });
+    await own.runner();
+    expect(sequences(await empty.until(3))).toEqual([pruned + 1, pruned + 2]);
+    empty.leave();
+    const behind = watch(connect(), own.token, { afterSequence: BigInt(pruned - 1) });
+    const [gap] = await behind.until(3);
+    expect(gap?.kind).toMatchObject({
+      case: "historyPruned",
+      value: { oldestSequence: BigInt(pruned + 1) },
+    });
+    behind.leave();
+    const exact = watch(connect(), own.token, { afterSequence: BigInt(pruned) });
+    expect((await exact.until(2)).map(({ kind }) => kind.case)).toEqual(["event", "event"]);
+    exact.leave();
+    expect((await own.call("EventService/ListAuditLogs", {})).body.entries).toHaveLength(
+      Math.min(25, pruned + 2),
+    );
+  });
+
+  test("ends when its token is revoked", async () => {
+    const own = await organization("revoked");
+    const { body } = await own.call("UserService/CreatePersonalAccessToken", { description: "short" });
+    const stream = watch(connect(), body.token);
+    await stream.begun;
+    const { personalAccessTokens } = (await own.call("UserService/ListPersonalAccessTokens", {})).body;
+    const { id } = personalAccessTokens.find((each: { description: string }) => each.description === "short");
+    await own.call("UserService/DeletePersonalAccessToken", { personalAccessTokenId: id });
+    expect((await stream.ended).code).toBe(Code.Unauthenticated);
+  });
+
+  test("ends with unavailable when the server drains, and is resumed at the next one", async () => {
+    const first = await startServer();
+    const make = (to: TestServer) =>
+      post(to, "RunnerService/CreateRunner", { name: "a runner" }, first.token);
+    const stream = watch(connect(first), first.token);
+    await stream.begun;
+    await make(first);
+    await stream.until(2);
+    const stopping = first.stop();
+    const error = await stream.ended;
+    expect([error.code, error.findDetails(ErrorDetailSchema)[0]?.reason]).toEqual([
+      Code.Unavailable,
+      ErrorReason.UNAVAILABLE,
+    ]);
+    expect(await stopping).toBe(0);
+    const next = await startServer({ dataDir: first.dataDir });
+    await make(next);
+    const last = sequences(stream.messages).at(-1) ?? 0;
+    const resumed = watch(connect(next), first.token, { afterSequence: BigInt(last) });
+    expect(sequences(await resumed.until(2))).toEqual([last + 1, last + 2]);
+    resumed.leave();
+    await next.stop();
+  });
+});
+
+const project = {
+  name: "ship",
+  initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/ship.git" } }] },
+};

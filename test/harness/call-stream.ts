@@ -1,0 +1,54 @@
+import { codeFromString, codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
+import type { Answer } from "./call.ts";
+import type { TestServer } from "./server.ts";
+
+/** A stream that has nothing to tell is ended by this deadline, and answers deadline_exceeded. */
+const DEADLINE_MS = 1_000;
+
+/** Flag of the envelope that ends a stream of the Connect protocol. */
+const END_FLAG = 2;
+
+/** Whether an operation answers a stream; a test of the contract holds all of them to this name. */
+export function isStream(operation: string): boolean {
+  return /\/Watch[A-Z]/.test(operation);
+}
+
+/** The first message of a stream, or the error that it ends with, as if it were the answer of a unary call. */
+export async function postStream(
+  server: Pick<TestServer, "url">,
+  operation: string,
+  body: unknown,
+  token: string | undefined,
+  headers: Readonly<Record<string, string>>,
+): Promise<Answer> {
+  const res = await fetch(`${server.url}/api/service.v1.${operation}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/connect+json",
+      "connect-timeout-ms": String(DEADLINE_MS),
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    body: envelope(typeof body === "string" ? body : JSON.stringify(body)) as BodyInit,
+  });
+  let received = Buffer.alloc(0);
+  // Whoever returns from the loop leaves the stream.
+  for await (const chunk of res.body ?? []) {
+    received = Buffer.concat([received, chunk]);
+    const length = received.length < 5 ? Number.POSITIVE_INFINITY : received.readUInt32BE(1);
+    if (received.length < 5 + length) continue;
+    const message = JSON.parse(received.subarray(5, 5 + length).toString());
+    if (received[0] !== END_FLAG) return { status: res.status, header: res.headers, body: message };
+    const code = codeFromString(message.error?.code);
+    const status = code === undefined ? res.status : codeToHttpStatus(code);
+    return { status, header: res.headers, body: message.error };
+  }
+  throw new Error(`${operation} ended with the status ${res.status} and no whole message`);
+}
+
+function envelope(text: string): Buffer {
+  const data = Buffer.from(text);
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(data.length, 1);
+  return Buffer.concat([head, data]);
+}

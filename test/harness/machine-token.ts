@@ -1,0 +1,78 @@
+import type { Keys } from "../../src/keys.ts";
+import { OPERATOR, type Store } from "../../src/store/store.ts";
+import { insertToken } from "../../src/store/token.ts";
+
+/** A token of something that is no person. */
+export interface MachineToken {
+  readonly id: string;
+  readonly value: string;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Makes a service account with one token that an account made. */
+export function insertServiceAccountToken(
+  store: Store,
+  keys: Keys,
+  of: { readonly organizationId: string; readonly creatorAccountId: string; readonly description: string },
+): Promise<MachineToken> {
+  return store.write(OPERATOR, "test", async (tx) => {
+    const [subject_id, id] = [tx.newId(), tx.newId()];
+    const valid_until = tx.now + HOUR_MS;
+    const { value, hash, keyId } = keys.mintToken("service_account");
+    await tx.db
+      .insertInto("service_account")
+      .values({
+        id: subject_id,
+        organization_id: of.organizationId,
+        creator_account_id: of.creatorAccountId,
+        valid_until,
+        suspended: 0,
+        search_text: "nightly",
+        body: JSON.stringify({ id: subject_id, name: "nightly" }),
+      })
+      .execute();
+    await insertToken(tx, of, {
+      id,
+      organization_id: of.organizationId,
+      kind: "service_account",
+      subject_id,
+      hash,
+      key_id: keyId,
+      read_only: 0,
+      expires_at: valid_until,
+      last_used_at: tx.now,
+      creator_account_id: of.creatorAccountId,
+      disabled_at: null,
+      body: JSON.stringify({ id, serviceAccountId: subject_id, description: of.description }),
+    });
+    return { id, value };
+  });
+}
+
+/** Makes a token for an environment, as a runner will get one to put into it. */
+export function insertEnvironmentToken(
+  store: Store,
+  keys: Keys,
+  of: { readonly organizationId: string; readonly environmentId: string },
+): Promise<MachineToken> {
+  return store.write(OPERATOR, "test", async (tx) => {
+    const id = tx.newId();
+    const { value, hash, keyId } = keys.mintToken("environment");
+    await insertToken(tx, of, {
+      id,
+      organization_id: of.organizationId,
+      kind: "environment",
+      subject_id: of.environmentId,
+      hash,
+      key_id: keyId,
+      read_only: 0,
+      expires_at: tx.now + HOUR_MS,
+      last_used_at: null,
+      creator_account_id: null,
+      disabled_at: null,
+      body: "{}",
+    });
+    return { id, value };
+  });
+}

@@ -1,0 +1,58 @@
+import { openData } from "../../src/commands/open-data.ts";
+import type { Keys } from "../../src/keys.ts";
+import { createPersonalToken } from "../../src/services/personal-token.ts";
+import { findAccountByEmail, insertAccount } from "../../src/store/account.ts";
+import { insertMember } from "../../src/store/member.ts";
+import { OPERATOR, type Store } from "../../src/store/store.ts";
+import type { TestServer } from "./server.ts";
+
+/** A member with a token of its own. */
+export interface TestMember {
+  readonly accountId: string;
+  readonly userId: string;
+  readonly token: string;
+}
+
+/** What the person is called, and in which role of which organization. */
+export interface NewMember {
+  readonly organizationId: string;
+  /** An account that has the address joins; otherwise one is made. */
+  readonly email: string;
+  /** Default false. */
+  readonly administrator?: boolean;
+}
+
+/** Makes a member in a store that is open. */
+export function insertTestMember(store: Store, keys: Keys, member: NewMember): Promise<TestMember> {
+  const { organizationId, email, administrator = false } = member;
+  return store.write(OPERATOR, "test", async (tx) => {
+    const scope = { organizationId };
+    let accountId = (await findAccountByEmail(tx.db, email))?.id;
+    if (accountId === undefined) {
+      accountId = tx.newId();
+      await insertAccount(tx, { id: accountId, name: `The person of ${email}`, email });
+    }
+    const userId = tx.newId();
+    await insertMember(tx, scope, { id: userId, account_id: accountId, role: administrator ? 1 : 2 });
+    const template = { userId, description: "test", validForMs: 0, readOnly: false };
+    return { accountId, userId, token: await createPersonalToken(tx, scope, keys, template) };
+  });
+}
+
+/** Makes a member beside a running server, as an operator would. */
+export function addMember(server: Pick<TestServer, "dataDir">, member: NewMember): Promise<TestMember> {
+  return besideServer(server, (store, keys) => insertTestMember(store, keys, member));
+}
+
+/** Works on the data of a server while it runs. */
+export async function besideServer<T>(
+  { dataDir }: Pick<TestServer, "dataDir">,
+  fn: (store: Store, keys: Keys) => Promise<T>,
+): Promise<T> {
+  const { store, keys } = await openData({ dataDir, keyFile: "" });
+  try {
+    return await fn(store, keys);
+  } finally {
+    await store.close();
+  }
+}
