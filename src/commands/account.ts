@@ -9,7 +9,7 @@ import { findAccount, findAccountByEmail } from "../store/account.ts";
 import type { AccountTable, Schema } from "../store/schema.ts";
 import { OPERATOR, type WriteTransaction } from "../store/store.ts";
 import { insertSubscription } from "../store/subscription.ts";
-import { openData, StartError } from "./open-data.ts";
+import { openExistingData, StartError } from "./open-data.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
@@ -80,7 +80,7 @@ async function asOperator(
   named: string,
   fn: (tx: WriteTransaction, account: AccountTable) => Promise<string>,
 ): Promise<string> {
-  const { store } = await openData(config);
+  const { store } = await openExistingData(config);
   try {
     return await store.write(OPERATOR, operation, async (tx) => fn(tx, await accountOf(tx.db, named)));
   } catch (error) {

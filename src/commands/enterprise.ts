@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import { setEnterprise } from "../services/enterprise.ts";
-import { openData } from "./open-data.ts";
+import { openExistingData } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 
 /**
@@ -16,7 +16,7 @@ export async function markEnterprise(
   named: string,
   enterprise: boolean,
 ): Promise<string> {
-  const { store } = await openData(config);
+  const { store } = await openExistingData(config);
   try {
     const { id, name } = await organizationNamed(store, named);
     await setEnterprise(store, { organizationId: id }, enterprise);

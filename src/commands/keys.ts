@@ -6,7 +6,7 @@ import { type Keys, keysFrom } from "../keys.ts";
 import { DamagedHostToken, sealHostTokensAnew } from "../services/host-token-rotation.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
-import { openData, StartError } from "./open-data.ts";
+import { openExistingData, StartError } from "./open-data.ts";
 
 /**
  * Makes a new key and seals all credentials with it. The former keys stay in the
@@ -38,7 +38,7 @@ export async function rotateKeys(config: Pick<Config, "dataDir" | "keyFile">): P
 }
 
 async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string): Promise<string> {
-  const { store, keys } = await openData(config);
+  const { store, keys } = await openExistingData(config);
   try {
     const finished = await sealHostTokensAnew(store, keys);
     if (finished > 0) {

@@ -4,7 +4,7 @@ import { accountOf } from "../services/found-organization.ts";
 import { joinOrganization } from "../services/membership.ts";
 import { createPersonalToken } from "../services/personal-token.ts";
 import { OPERATOR } from "../store/store.ts";
-import { openData, StartError } from "./open-data.ts";
+import { openExistingData, StartError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 import { checkPerson } from "./person.ts";
 
@@ -28,7 +28,7 @@ export async function addMember(
   { organization: named, email, name, role }: MemberOptions,
 ): Promise<string> {
   checkPerson(email, name);
-  const { store, keys } = await openData(config);
+  const { store, keys } = await openExistingData(config);
   try {
     const organization = await organizationNamed(store, named);
     const scope = { organizationId: organization.id };

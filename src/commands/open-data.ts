@@ -1,9 +1,10 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { v7 } from "uuid";
 import { type Config, keyFileOf } from "../config.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { findNamedKeyIds } from "../store/key-id.ts";
-import { openStore } from "../store/sqlite/open.ts";
+import { DATABASE_FILE, openStore } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
 
 /** A problem of the surroundings that the person at the terminal can mend. */
@@ -23,9 +24,9 @@ export interface OpenData {
  */
 export async function openData(config: Pick<Config, "dataDir" | "keyFile">): Promise<OpenData> {
   const { dataDir } = config;
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const keys = loadKeys(keyFileOf(config));
-  const store = openStore({ dataDir, now: Date.now, newId: v7, audit: keys.audit });
+  usable(config, () => mkdirSync(dataDir, { recursive: true, mode: 0o700 }));
+  const keys = readKeys(config);
+  const store = usable(config, () => openStore({ dataDir, now: Date.now, newId: v7, audit: keys.audit }));
   try {
     await matchKeys(config, store, keys);
     return { store, keys };
@@ -33,6 +34,19 @@ export async function openData(config: Pick<Config, "dataDir" | "keyFile">): Pro
     await store.close();
     throw error;
   }
+}
+
+/**
+ * The same for commands beside the server: a mistyped folder must not become a
+ * new installation.
+ *
+ * @throws StartError also when the folder holds no database
+ */
+export async function openExistingData(config: Pick<Config, "dataDir" | "keyFile">): Promise<OpenData> {
+  if (!existsSync(join(config.dataDir, DATABASE_FILE))) {
+    throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
+  }
+  return openData(config);
 }
 
 async function matchKeys(
@@ -45,4 +59,28 @@ async function matchKeys(
   throw new StartError(
     `the key file ${keyFileOf(config)} is not the one that the data in ${config.dataDir} was written with: it lacks the key ${missing.join(" and the key ")}`,
   );
+}
+
+/**
+ * Opens something in the data folder.
+ *
+ * @throws StartError when the folder or a file in it cannot be used
+ */
+export function usable<T>({ dataDir }: Pick<Config, "dataDir">, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // Without a code of the system or the database it is a fault, and shows where.
+    if (typeof code !== "string") throw error;
+    throw new StartError(`the data folder ${dataDir} cannot be used: ${message}`, { cause: error });
+  }
+}
+
+function readKeys(config: Pick<Config, "dataDir" | "keyFile">): Keys {
+  try {
+    return loadKeys(keyFileOf(config));
+  } catch (error) {
+    throw new StartError((error as Error).message, { cause: error });
+  }
 }

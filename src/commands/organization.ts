@@ -7,7 +7,7 @@ import { foundOrganization } from "../services/found-organization.ts";
 import { findOrganizations } from "../store/organization.ts";
 import type { OrganizationTable } from "../store/schema.ts";
 import type { Store } from "../store/store.ts";
-import { openData, StartError } from "./open-data.ts";
+import { openExistingData, StartError } from "./open-data.ts";
 import { checkPerson } from "./person.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
@@ -29,7 +29,7 @@ export async function createOrganization(config: DataConfig, options: Organizati
   const { name, email, administratorName } = options;
   checkName(name);
   checkPerson(email, administratorName);
-  const { store, keys } = await openData(config);
+  const { store, keys } = await openExistingData(config);
   try {
     const { organizationId, userId, token } = await foundOrganization(store, keys, {
       operation: "chartroom organization create",
@@ -46,7 +46,7 @@ export async function createOrganization(config: DataConfig, options: Organizati
 
 /** Lists the organizations: a line each with id and name. */
 export async function listOrganizations(config: DataConfig): Promise<string> {
-  const { store } = await openData(config);
+  const { store } = await openExistingData(config);
   try {
     const all = await findOrganizations(store.reader);
     return all.map(({ id, name }) => `${id}  ${name}\n`).join("");

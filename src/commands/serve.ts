@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import { type Config, ConfigError } from "../config.ts";
 import type { Keys } from "../keys.ts";
 import { createLog } from "../log.ts";
@@ -6,7 +8,7 @@ import { foundOrganization } from "../services/found-organization.ts";
 import { hasOrganization } from "../store/organization.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import type { Store } from "../store/store.ts";
-import { openData, StartError } from "./open-data.ts";
+import { openData, StartError, usable } from "./open-data.ts";
 
 /** A server that runs, until it is told to stop. */
 export interface Running {
@@ -21,7 +23,8 @@ export interface Running {
  * @throws ConfigError or StartError when it cannot start
  */
 export async function serve(config: Config, print: (text: string) => void): Promise<Running> {
-  const lock = lockFolder(config.dataDir);
+  checkTls(config);
+  const lock = usable(config, () => lockFolder(config.dataDir));
   if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);
   const { store, keys } = await openData(config).catch((error) => {
@@ -53,6 +56,27 @@ export async function serve(config: Config, print: (text: string) => void): Prom
     await stopStore();
     throw error;
   }
+}
+
+/** Tells what is wrong with the files of TLS before anything is made in the data folder. */
+function checkTls({ tlsCert, tlsKey }: Config): void {
+  if (tlsCert === "") return;
+  const problems: string[] = [];
+  const read = (flag: string, file: string) => {
+    try {
+      return readFileSync(file);
+    } catch (error) {
+      problems.push(`${flag} ${file} cannot be read: ${(error as Error).message}`);
+      return undefined;
+    }
+  };
+  const [cert, key] = [read("--tls-cert", tlsCert), read("--tls-key", tlsKey)];
+  try {
+    if (cert && key) createSecureContext({ cert, key });
+  } catch (error) {
+    problems.push(`--tls-cert and --tls-key cannot be used together: ${(error as Error).message}`);
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 async function firstToken(store: Store, keys: Keys): Promise<string> {

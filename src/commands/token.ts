@@ -4,7 +4,7 @@ import type { FoundUser } from "../store/member.ts";
 import { OPERATOR, type Store } from "../store/store.ts";
 import { removeToken } from "../store/token.ts";
 import { findAccessTokens, findAnyToken, type OperatorsToken } from "../store/token-list.ts";
-import { openData, StartError } from "./open-data.ts";
+import { openExistingData, StartError } from "./open-data.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
@@ -27,7 +27,7 @@ export interface TokenOptions {
  * @throws StartError when no user or more than one fits
  */
 export async function createToken(config: DataConfig, options: TokenOptions): Promise<string> {
-  const { store, keys } = await openData(config);
+  const { store, keys } = await openExistingData(config);
   try {
     const user = await userNamed(store, options.user);
     const value = await issueToken(store, keys, {
@@ -50,7 +50,7 @@ export async function createToken(config: DataConfig, options: TokenOptions): Pr
  * @throws StartError when no user or more than one fits
  */
 export async function listTokens(config: DataConfig, user?: string): Promise<string> {
-  const { store } = await openData(config);
+  const { store } = await openExistingData(config);
   try {
     const userId = user === undefined ? undefined : (await userNamed(store, user)).userId;
     const tokens = await findAccessTokens(store.reader);
@@ -69,7 +69,7 @@ export async function listTokens(config: DataConfig, user?: string): Promise<str
  * @throws StartError when there is no such token
  */
 export async function revokeToken(config: DataConfig, id: string): Promise<string> {
-  const { store } = await openData(config);
+  const { store } = await openExistingData(config);
   try {
     await store.write(OPERATOR, "chartroom token revoke", async (tx) => {
       const token = await findAnyToken(tx.db, id.toLowerCase());

@@ -79,9 +79,10 @@ export function newProject(template: ProjectTemplate, origin: Origin): Project {
 /**
  * What an environment would be made from again.
  *
+ * @param isLocal whether it is on a runner of somebody's own machine, whose classes a project cannot name
  * @throws DomainError INITIALIZER_MISSING when the environment has no initializer
  */
-export function templateFromEnvironment(environment: Environment): ProjectTemplate {
+export function templateFromEnvironment(environment: Environment, isLocal = false): ProjectTemplate {
   const spec = environment.spec;
   const initializer = spec?.content?.initializer;
   if (!initializer || initializer.specs.length === 0) throw initializerMissing();
@@ -90,14 +91,16 @@ export function templateFromEnvironment(environment: Environment): ProjectTempla
     initializer,
     devcontainerFilePath: spec.devcontainer?.devcontainerFilePath ?? "",
     automationsFilePath: spec.automationsFile?.automationsFilePath ?? "",
-    environmentClasses: classId
-      ? [
-          create(ProjectEnvironmentClassSchema, {
-            environmentClass: { case: "environmentClassId", value: classId },
-          }),
-        ]
-      : [],
+    environmentClasses: isLocal
+      ? [classEntry({ case: "localRunner", value: true })]
+      : classId
+        ? [classEntry({ case: "environmentClassId", value: classId })]
+        : [],
   };
+}
+
+function classEntry(environmentClass: ProjectEnvironmentClass["environmentClass"]): ProjectEnvironmentClass {
+  return create(ProjectEnvironmentClassSchema, { environmentClass });
 }
 
 /**

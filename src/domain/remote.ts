@@ -22,7 +22,7 @@ function sshForm(remote: string): string | undefined {
 
 /**
  * Name of the repository behind a remote or context URL: its last path segment
- * without `.git`; empty when there is none.
+ * without `.git`, as it is written there; empty when there is none.
  */
 export function repositoryName(remote: string): string {
   const withoutQuery = remote.replace(/[?#].*$/u, "");
@@ -30,13 +30,5 @@ export function repositoryName(remote: string): string {
     ? withoutQuery.replace(/^[^:]+:\/\/[^/]*/u, "")
     : (SCP_FORM.exec(withoutQuery)?.[3] ?? withoutQuery);
   const segment = path.replace(/\/+$/u, "").split("/").at(-1) ?? "";
-  return decoded(segment.replace(/\.git$/u, ""));
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
+  return segment.replace(/\.git$/u, "");
 }

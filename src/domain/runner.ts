@@ -47,6 +47,16 @@ export function refuseExchange({ kind }: Runner): void {
   }
 }
 
+/** @throws DomainError VALUE_UNUSABLE for a runner on somebody's own machine: a project is not for one person */
+export function refuseLocalClass({ kind }: Runner): void {
+  if (kind === RunnerKind.LOCAL) {
+    throw valueUnusable(
+      "projectEnvironmentClasses",
+      "an entry names an environment class of a local runner: set localRunner to true instead",
+    );
+  }
+}
+
 /** @throws DomainError IN_USE for the runner that stands for local runners */
 export function refuseDeletion({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {

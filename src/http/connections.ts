@@ -45,7 +45,12 @@ export function trackConnections(
 ): Connections {
   const all = new Set<Connection>();
   let active = 0;
-  let onEmpty = (): void => {};
+  const waiting = new Set<() => void>();
+
+  const tellWaiting = (): void => {
+    for (const callback of waiting) callback();
+    waiting.clear();
+  };
 
   const isOverdue = (connection: Connection, now: number): boolean => {
     if (connection.open.size > 0) return false;
@@ -70,7 +75,7 @@ export function trackConnections(
         all.delete(connection);
         // Node tells only the first of several pipelined answers that the connection is gone.
         for (const end of open) end();
-        if (all.size === 0) onEmpty();
+        if (all.size === 0) tellWaiting();
       });
       return connection;
     },
@@ -88,8 +93,8 @@ export function trackConnections(
       return end;
     },
     whenEmpty(callback) {
-      onEmpty = callback;
-      if (all.size === 0) callback();
+      waiting.add(callback);
+      if (all.size === 0) tellWaiting();
     },
     overdue() {
       const now = limits.now();

@@ -62,6 +62,8 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
         if (stream.destroyed) return;
         if (body.isOver) {
           // All of it came, and what nobody has read would hold the stream open and count against the limit.
+          // Node's listener hands it to the request, which stops the stream again when it is full.
+          stream.removeAllListeners("data");
           stream.resume();
           return;
         }
@@ -110,7 +112,7 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
         connection.session = session;
         connectionOf.set(session, connection);
       });
-      // A client that ended its side is gone; only in HTTP/1 may it still wait for an answer.
+      // A client that ended its side is gone. Node sees to that itself on HTTP/1, but not here.
       connection.socket.allowHalfOpen = false;
       server.emit("connection", connection.socket);
     },

@@ -14,6 +14,7 @@ import { describe, expect, test } from "@jest/globals";
 import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { GetProjectRequestSchema, ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { envelope, last, whole } from "../../test/harness/envelope.ts";
 import { DomainError } from "../domain/error.ts";
 import { type CallRecord, callRecordKey } from "./call-record.ts";
 import { completeError, completeUnaryError } from "./complete-error.ts";
@@ -37,28 +38,6 @@ const GOOD = toBinary(GetProjectRequestSchema, create(GetProjectRequestSchema, {
 /** A field of length three with one byte in it. */
 const BAD = Uint8Array.of(0x0a, 0x03, 0x61);
 const READ_MAX_BYTES = 2_000;
-
-function envelope(data: Uint8Array, flags = 0): Uint8Array {
-  const head = Buffer.alloc(5);
-  head[0] = flags;
-  head.writeUInt32BE(data.length, 1);
-  return Buffer.concat([head, data]);
-}
-
-async function whole(body: AsyncIterable<Uint8Array> | undefined): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of body ?? []) chunks.push(chunk);
-  return Buffer.concat(chunks);
-}
-
-/** The data of the last envelope of a stream. */
-function last(body: Buffer): { flags: number; data: Buffer } {
-  for (let at = 0; ; ) {
-    const end = at + 5 + body.readUInt32BE(at + 1);
-    if (end >= body.length) return { flags: body[at] ?? 0, data: body.subarray(at + 5) };
-    at = end;
-  }
-}
 
 /** Runs one call through the protocol layer and what completes its errors, as the server does. */
 async function answerTo(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { capDeadline } from "./deadline.ts";
+import { capDeadline, deadlineMs } from "./deadline.ts";
 
 const CAP_MS = 300_000;
 
@@ -84,5 +84,46 @@ describe("headers", () => {
     const headers = { "grpc-timeout": ["9H", "9H"] };
     capDeadline(headers, CAP_MS);
     expect(headers).toEqual({ "grpc-timeout": ["9H", "9H"] });
+  });
+});
+
+describe("the time that a request gives itself", () => {
+  const JSON_TYPE = { "content-type": "application/json" };
+  const GRPC_TYPE = { "content-type": "application/grpc-web+proto" };
+
+  test.each([
+    ["0", 0],
+    ["1500", 1_500],
+    ["9999999999", 9_999_999_999],
+  ])("is %s ms in Connect as it stands", (value, ms) => {
+    expect(deadlineMs({ ...JSON_TYPE, "connect-timeout-ms": value })).toBe(ms);
+  });
+
+  test.each([
+    ["2H", 7_200_000],
+    ["3M", 180_000],
+    ["4S", 4_000],
+    ["5m", 5],
+    ["6000u", 6],
+    ["7000000n", 7],
+    ["0n", 0],
+  ])("is %s in gRPC in its unit", (value, ms) => {
+    expect(deadlineMs({ ...GRPC_TYPE, "grpc-timeout": value })).toBeCloseTo(ms, 9);
+  });
+
+  test("is not known when nothing, or nothing that can be read, is said", () => {
+    expect(deadlineMs({})).toBeUndefined();
+    expect(deadlineMs(JSON_TYPE)).toBeUndefined();
+    expect(deadlineMs(GRPC_TYPE)).toBeUndefined();
+    for (const value of ["", "soon", "-1", "1.5", "99999999999"]) {
+      expect(deadlineMs({ ...JSON_TYPE, "connect-timeout-ms": value })).toBeUndefined();
+      expect(deadlineMs({ ...GRPC_TYPE, "grpc-timeout": value })).toBeUndefined();
+    }
+  });
+
+  test("is the one of the protocol that the request speaks", () => {
+    const headers = { "connect-timeout-ms": "1", "grpc-timeout": "2S" };
+    expect(deadlineMs({ ...JSON_TYPE, ...headers })).toBe(1);
+    expect(deadlineMs({ ...GRPC_TYPE, ...headers })).toBe(2_000);
   });
 });

@@ -1,9 +1,13 @@
 import type { Kysely } from "kysely";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
+import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { notFound, valueUnusable } from "../domain/error.ts";
+import { refuseLocalClass } from "../domain/runner.ts";
 import { findEnvironmentClasses } from "../store/environment-class.ts";
 import { findMember } from "../store/member.ts";
+import { findRunner } from "../store/runner.ts";
 import type { Schema } from "../store/schema.ts";
 import { findServiceAccount } from "../store/service-account.ts";
 import type { Scope } from "../store/store.ts";
@@ -28,6 +32,32 @@ export async function checkProjectReferences(
   const found = new Set((await findEnvironmentClasses(db, scope, named)).map(({ id }) => id));
   if (named.some((id) => !found.has(id))) throw notFound("environment class");
   await checkExecutor(db, scope, project);
+}
+
+/**
+ * Holds the environment classes that a project is to have against its organization's runners.
+ *
+ * @throws DomainError VALUE_UNUSABLE for a class of a local runner
+ */
+export async function refuseLocalClasses(db: Kysely<Schema>, scope: Scope, project: Project): Promise<void> {
+  const named = project.environmentClasses.flatMap(({ environmentClass }) =>
+    environmentClass.case === "environmentClassId" ? [environmentClass.value] : [],
+  );
+  const classes = await findEnvironmentClasses(db, scope, named);
+  for (const runnerId of new Set(classes.map((each) => each.runnerId))) {
+    const runner = await findRunner(db, scope, runnerId);
+    if (runner) refuseLocalClass(runner);
+  }
+}
+
+/** Whether an environment is on a runner of somebody's own machine. */
+export async function isOnLocalRunner(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { metadata }: Environment,
+): Promise<boolean> {
+  const runner = metadata?.runnerId ? await findRunner(db, scope, metadata.runnerId) : undefined;
+  return runner !== undefined && runner.kind !== RunnerKind.REMOTE;
 }
 
 async function checkExecutor(db: Kysely<Schema>, scope: Scope, project: Project): Promise<void> {

@@ -35,7 +35,7 @@ import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerProjectClasses, answerProjects } from "./project-list.ts";
-import { checkProjectReferences } from "./project-references.ts";
+import { checkProjectReferences, isOnLocalRunner, refuseLocalClasses } from "./project-references.ts";
 
 /** Projects: how environments start. */
 export class ProjectService implements ServiceImpl<typeof Contract> {
@@ -71,7 +71,8 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const environment = await findEnvironment(tx.db, caller, req.environmentId);
       if (!environment) throw notFound("environment");
       const { name, annotations } = req;
-      const template = { ...templateFromEnvironment(environment), annotations };
+      const isLocal = await isOnLocalRunner(tx.db, caller, environment);
+      const template = { ...templateFromEnvironment(environment, isLocal), annotations };
       return { project: await create(tx, caller, name === undefined ? template : { ...template, name }) };
     });
   }
@@ -117,6 +118,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const before = await owned(tx, ctx, caller, req.projectId);
       const after = withEnvironmentClasses(before, req.projectEnvironmentClasses, tx.now);
       await checkProjectReferences(tx.db, caller, after);
+      await refuseLocalClasses(tx.db, caller, after);
       await updateProject(tx, caller, before, after);
       return {};
     });

@@ -3,37 +3,44 @@ import { addToPopularity } from "../domain/popularity.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
-/** An environment that its project's popularity does not count yet. */
-export interface UncountedEnvironment {
-  readonly id: string;
-  /** Milliseconds since 1970 UTC. */
-  readonly createdAt: number;
-  readonly projectId: string;
-  /** The project's present score. */
-  readonly popularity: number;
+/** Up to `limit` projects that have environments to count. For the system, so without a scope. */
+export async function findProjectsToCount(db: Kysely<Schema>, limit: number): Promise<string[]> {
+  const rows = await uncounted(db)
+    .select("environment.project_id as projectId")
+    .distinct()
+    .orderBy("environment.project_id")
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ projectId }) => projectId ?? []);
 }
 
-/** Up to `limit` environments to count, those of one project together. For the system, so without a scope. */
+/** A project's present score, and up to `limit` of the environments that it does not count yet. */
 export async function findUncountedEnvironments(
   db: Kysely<Schema>,
+  projectId: string,
   limit: number,
-): Promise<UncountedEnvironment[]> {
+): Promise<{ popularity: number; environments: { id: string; createdAt: number }[] }> {
+  const project = await db
+    .selectFrom("project")
+    .select("popularity")
+    .where("id", "=", projectId)
+    .executeTakeFirst();
+  const environments = await uncounted(db)
+    .select(["environment.id", "environment.created_at as createdAt"])
+    .where("environment.project_id", "=", projectId)
+    .orderBy("environment.created_at")
+    .limit(limit)
+    .execute();
+  return { popularity: project?.popularity ?? 0, environments };
+}
+
+function uncounted(db: Kysely<Schema>) {
   return (
     db
       .selectFrom("environment")
-      .innerJoin("project", "project.id", "environment.project_id")
-      .select([
-        "environment.id",
-        "environment.created_at as createdAt",
-        "project.id as projectId",
-        "project.popularity",
-      ])
       // A literal: a bound value would keep the planner from the partial index.
       .where("environment.counted", "=", (eb) => eb.lit(0))
-      .orderBy("environment.project_id")
-      .orderBy("environment.created_at")
-      .limit(limit)
-      .execute()
+      .where("environment.project_id", "is not", null)
   );
 }
 

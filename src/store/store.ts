@@ -88,8 +88,11 @@ export interface Store {
     id: string,
     values: { [C in NotableColumns[T]]?: Schema[T][C & keyof Schema[T]] },
   ): Promise<void>;
-  /** Several notes that must hold together, such as a score and what it counted. */
-  noteAll(notes: readonly Note[]): Promise<void>;
+  /**
+   * Several notes that must hold together, such as a score and what it counted.
+   * A function reads what they depend on in the transaction that writes them.
+   */
+  noteAll(notes: readonly Note[] | ((db: Kysely<Schema>) => Promise<readonly Note[]>)): Promise<void>;
   /**
    * Calls `listener` after each commit of this process; other processes may
    * commit too, and are not told of. Returns what ends it.

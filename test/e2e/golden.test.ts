@@ -22,7 +22,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await stopAll();
   // The check of the whole repository wants files in this form.
-  if (isWriting) execFileSync("biome", ["format", "--write", FOLDER]);
+  if (isWriting)
+    execFileSync(join(import.meta.dirname, "../../node_modules/.bin/biome"), ["format", "--write", FOLDER]);
 });
 
 const operations = everyOperation();
@@ -40,7 +41,7 @@ describe("the answer in JSON", () => {
 
   test("is on file for no operation that is none", () => {
     const known = operations.map(([name]) => fileOf(name)).toSorted();
-    expect({ [HOW_TO_REWRITE]: readdirSync(FOLDER).toSorted() }).toEqual({ [HOW_TO_REWRITE]: known });
+    same(readdirSync(FOLDER).toSorted(), known);
   });
 });
 
@@ -51,6 +52,14 @@ function compare(name: string, actual: unknown): void {
     writeFileSync(file, `${JSON.stringify(actual, null, 2)}\n`);
   }
   const expected = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : "no file";
-  // Compared under the advice, so that a failure shows it.
-  expect({ [HOW_TO_REWRITE]: actual }).toEqual({ [HOW_TO_REWRITE]: expected });
+  same(actual, expected);
+}
+
+/** A failure says what to do when it is none. */
+function same(actual: unknown, expected: unknown): void {
+  try {
+    expect(actual).toEqual(expected);
+  } catch (difference) {
+    throw new Error(`${(difference as Error).message}\n\n${HOW_TO_REWRITE}`);
+  }
 }

@@ -4,6 +4,7 @@ import {
   createGrpcTransport,
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
+import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { speakBufCurl } from "./speak/buf-curl.ts";
@@ -109,4 +110,26 @@ describe("the story of a project", () => {
     const flags = ["--protocol", "grpc", "--reflect-header", `Authorization: Bearer ${server.token}`];
     await same(speakBufCurl(server.url, server.token, flags));
   });
+});
+
+test.each([
+  ["an operation that does not exist, to a caller with a token", true, status.UNIMPLEMENTED],
+  ["the same, to a caller without one", false, status.UNAUTHENTICATED],
+])("gRPC's own code is what gRPC clients see of %s", async (_, known, code) => {
+  const client = new Client(`127.0.0.1:${server.port}`, credentials.createInsecure());
+  const metadata = new Metadata();
+  if (known) metadata.set("authorization", `Bearer ${server.token}`);
+  const same = (bytes: Buffer) => bytes;
+  const error = await new Promise<ServiceError | null>((resolve) =>
+    client.makeUnaryRequest(
+      "/service.v1.ProjectService/Nothing",
+      same,
+      same,
+      Buffer.alloc(0),
+      metadata,
+      resolve,
+    ),
+  );
+  client.close();
+  expect(error?.code).toBe(code);
 });

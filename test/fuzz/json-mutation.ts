@@ -73,7 +73,7 @@ const STRANGERS: readonly Json[] = [
   "<script>",
   "__proto__",
   "constructor",
-]; // prettier-ignore
+];
 
 const NAMES = [
   "__proto__",
@@ -153,7 +153,7 @@ export function mutateText(random: Random, text: string): Buffer {
     () => `{"a":${"[".repeat(5_000)}${"]".repeat(5_000)}}`,
     () => `${'{"filter":'.repeat(3_000)}{}${"}".repeat(3_000)}`,
     () => brokenUtf8(random, text),
-  ]; // prettier-ignore
+  ];
   return Buffer.from(random.pick(faults)() as string);
 }
 

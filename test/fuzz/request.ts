@@ -118,7 +118,7 @@ function contentType(random: Random, protocol: Protocol, format: "json" | "proto
     connect: `application/${format}`,
     grpc: `application/grpc+${format}`,
     "grpc-web": `application/grpc-web+${format}`,
-  }[protocol]; // prettier-ignore
+  }[protocol];
   if (random.chance(0.95)) return type;
   return random.pick([
     `${type}; charset=utf-8`,

@@ -75,12 +75,7 @@ export function repositoryNameOf(remote: string): string {
     path = remote.slice(remote.indexOf(":", remote.lastIndexOf("]") + 1) + 1);
   }
   const segment = path.split("/").findLast((each) => each !== "") ?? "";
-  const name = segment.endsWith(".git") ? segment.slice(0, -4) : segment;
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
+  return segment.endsWith(".git") ? segment.slice(0, -4) : segment;
 }
 
 /** The remote, and the ssh:// form of one in the short form. */

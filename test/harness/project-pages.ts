@@ -3,6 +3,9 @@ import { expectedPages, type ListQuery } from "./project-model.ts";
 import type { ImportedOrganization } from "./repository-import.ts";
 import type { TestServer } from "./server.ts";
 
+/** No test has as many pages; a walk that does not end by now goes round in circles. */
+const PAGES_AT_MOST = 2_000;
+
 /** Asks for every page of a query; `size` and the tokens are set here. Fails on anything but 200. */
 export async function walk(
   server: TestServer,
@@ -16,7 +19,7 @@ export async function walk(
     const pagination = { ...(size !== undefined && { pageSize: size }), ...(next && { token: next }) };
     const answer = await post(server, "ProjectService/ListProjects", { ...query, pagination }, token);
     if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
-    pages.push(answer.body);
+    if (pages.push(answer.body) > PAGES_AT_MOST) throw new Error(`${JSON.stringify(query)} has no last page`);
     next = answer.body.pagination.nextToken;
   } while (next !== "");
   return pages;

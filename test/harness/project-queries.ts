@@ -67,7 +67,7 @@ const SPECIAL_SEARCHES = [
   "\u0001",
   "\t",
   "\u200b",
-]; // prettier-ignore
+];
 
 /** A question to ListProjects: a random combination of filters around a project that it may find, and an order. */
 export function randomQuery(

@@ -50,7 +50,7 @@ const NAMES = [
   "𐐀 𐐨 Deseret",
   "Ꭰ ꭰ",
   "x".repeat(80),
-]; // prettier-ignore
+];
 
 /** Everything the model must know of one organization. */
 export interface ImportedOrganization {

@@ -24,3 +24,17 @@ test.each([4, 20_000])(
     session.close();
   },
 );
+
+test.each([20_000, 120_000])(
+  "a stream is not held open by a body of %d bytes that came whole and was read in part",
+  async (bytes) => {
+    const session = await connectHttp2(echo.port);
+    for (const path of ["/enough", "/trailers"]) {
+      const stream = open(session, path);
+      stream.end(Buffer.alloc(bytes));
+      expect((await answerOf(stream)).resetCode).toBe(0);
+    }
+    expect(await post(session, "/active")).toMatchObject({ status: 200, body: '{"active":1}' });
+    session.close();
+  },
+);

@@ -8,6 +8,7 @@ import { type Answer, post, repository } from "../harness/call.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 import { expectError } from "./expected-error.ts";
+import { envelope } from "./raw-call.ts";
 
 /** What the server of this file cuts deadlines to. */
 const MOST_MS = 1_000;
@@ -75,22 +76,36 @@ describe("a deadline in Connect-Timeout-Ms", () => {
   });
 });
 
-test.each([
-  ["50m", 0],
-  ["99999999H", MOST_MS - 50],
-])("a deadline in grpc-timeout ends the call as well: %s", async (timeout, leastMs) => {
-  const begun = performance.now();
+/** A call over gRPC whose body, after these bytes, does not end; the code that it is answered. */
+async function codeOfUnfinished(path: string, timeout: string, bytes: Buffer): Promise<Code | undefined> {
   const session = await connectHttp2(server.port);
-  const stream = open(session, "/service.v1.ProjectService/ListProjects", {
+  const stream = open(session, path, {
     authorization: `Bearer ${server.token}`,
     "content-type": "application/grpc",
     "grpc-timeout": timeout,
     te: "trailers",
   });
-  stream.write(Buffer.from([0, 0, 0]));
+  stream.write(bytes);
   const { trailers } = await answerOf(stream);
-  const error = findTrailerError(new Headers(Object.entries(trailers) as [string, string][]));
-  expect(error?.code).toBe(Code.DeadlineExceeded);
-  expect(performance.now() - begun).toBeGreaterThanOrEqual(leastMs);
   session.destroy();
+  return findTrailerError(new Headers(Object.entries(trailers) as [string, string][]))?.code;
+}
+
+describe("a deadline in grpc-timeout", () => {
+  test.each([
+    ["50m", 0],
+    ["99999999H", MOST_MS - 50],
+  ])("of %s ends a call whose body does not come", async (timeout, leastMs) => {
+    const begun = performance.now();
+    const path = "/service.v1.ProjectService/ListProjects";
+    expect(await codeOfUnfinished(path, timeout, Buffer.from([0, 0, 0]))).toBe(Code.DeadlineExceeded);
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(leastMs);
+  });
+
+  test.each(["/grpc.health.v1.Health/Watch", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"])(
+    "ends the stream of %s",
+    async (path) => {
+      expect(await codeOfUnfinished(path, "50m", envelope(Buffer.alloc(0)))).toBe(Code.DeadlineExceeded);
+    },
+  );
 });

@@ -134,6 +134,21 @@ describe("the popularity of projects", () => {
     expect(await popularity(projectId)).toBe(bruteForce([START_MS]));
   });
 
+  test("loses no use that is over before a run that is under way has written", async () => {
+    const projectId = await own.project("ship");
+    await own.use(projectId);
+    const { store } = testStore;
+    const slow: typeof store = {
+      ...store,
+      async noteAll(notes) {
+        await own.environments.deleteEnvironment({ environmentId: await own.use(projectId) });
+        await store.noteAll(notes);
+      },
+    };
+    await refreshPopularity(slow);
+    expect(await popularity(projectId)).toBe(bruteForce([START_MS, START_MS]));
+  });
+
   test("is bookkeeping: it leaves neither audit nor event", async () => {
     await own.use(await own.project("ship"));
     const before = await testStore.history(caller);

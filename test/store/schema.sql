@@ -30,6 +30,13 @@ CREATE INDEX audit_log_by_subject on audit_log (organization_id, subject_id, seq
 CREATE TRIGGER audit_log_is_not_deleted before delete on audit_log
 begin select raise(abort, 'audit rows are never removed'); end;
 
+CREATE TRIGGER audit_log_is_not_replaced before insert on audit_log
+when exists (
+  select 1 from audit_log
+  where id = new.id or (organization_id is new.organization_id and sequence = new.sequence)
+)
+begin select raise(abort, 'audit rows are never replaced'); end;
+
 CREATE TRIGGER audit_log_is_not_updated before update on audit_log
 begin select raise(abort, 'audit rows are never changed'); end;
 

@@ -20,8 +20,8 @@ export declare const file_service_v1_runner: GenFile;
  */
 export declare type RunnerSpec = Message<"service.v1.RunnerSpec"> & {
   /**
-   * The phase that the runner should reach. Unspecified asks for none in
-   * particular.
+   * The phase that the runner should reach. Unspecified in a request means
+   * RUNNER_PHASE_ACTIVE.
    *
    * @generated from field: service.v1.RunnerPhase desired_phase = 1;
    */

@@ -1,3 +1,4 @@
+import { chmodSync } from "node:fs";
 import Database from "better-sqlite3";
 import { Kysely, SqliteDialect } from "kysely";
 import type { Schema } from "../schema.ts";
@@ -29,9 +30,13 @@ export interface Connection {
 export function openConnection(file: string, mode: "reader" | "writer"): Connection {
   const raw = new Database(file, { readonly: mode === "reader", timeout: BUSY_TIMEOUT_MS });
   if (mode === "writer") {
+    // The folder may be older than the file and open to others; the log beside it takes the same mode.
+    chmodSync(file, 0o600);
     writeAhead(raw);
     // The driver's default is NORMAL, which may lose the last commits on power loss.
     raw.pragma("synchronous = FULL");
+    // Without this, "insert or replace" removes audit rows past the trigger that forbids it.
+    raw.pragma("recursive_triggers = ON");
   }
   raw.pragma("foreign_keys = ON");
   return {

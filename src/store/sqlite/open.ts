@@ -46,9 +46,9 @@ export function openStore(options: StoreOptions): Store {
   const reading = openConnection(file, "reader");
   const writer = new Writer(writing, { grouping: true, ...options });
 
-  const noteAll = (notes: readonly Note[]): Promise<void> =>
+  const noteAll: Store["noteAll"] = (notes) =>
     writer.enqueue(async (db) => {
-      for (const { table, id, values } of notes) {
+      for (const { table, id, values } of typeof notes === "function" ? await notes(db) : notes) {
         const allowed: readonly string[] = NOTABLE_COLUMNS[table];
         const stray = Object.keys(values).find((column) => !allowed.includes(column));
         if (stray !== undefined)

@@ -1,3 +1,4 @@
+import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
 import { type AuditSeal, insertRecord } from "../record.ts";
 import type { Schema } from "../schema.ts";
@@ -128,22 +129,22 @@ export class Writer {
       return () => job.reject(reason);
     }
     raw.exec("savepoint attempt");
-    // A write that waits for anything but its own queries would hold everybody's commit open.
-    let waited = false;
-    const watch = setImmediate(() => {
-      waited = true;
-    });
+    const turn = loopTurn();
     try {
       const value = await job.run(db);
-      if (waited) throw new Error("a write awaited something other than its own queries");
+      // A write that waits for anything but its own queries would hold everybody's commit open.
+      if (loopTurn() !== turn) throw new Error("a write awaited something other than its own queries");
       raw.exec("release attempt");
       return () => job.resolve(value);
     } catch (error) {
       raw.exec("rollback to attempt");
       raw.exec("release attempt");
       return () => job.reject(error);
-    } finally {
-      clearImmediate(watch);
     }
   }
+}
+
+/** Number of the event loop's present turn; the queries of a write settle within one. */
+function loopTurn(): number {
+  return performance.nodeTiming.uvMetricsInfo.loopCount;
 }

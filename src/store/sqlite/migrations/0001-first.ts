@@ -150,6 +150,13 @@ create trigger audit_log_is_not_updated before update on audit_log
 begin select raise(abort, 'audit rows are never changed'); end;
 create trigger audit_log_is_not_deleted before delete on audit_log
 begin select raise(abort, 'audit rows are never removed'); end;
+-- An insert that replaces removes a row without telling the trigger above.
+create trigger audit_log_is_not_replaced before insert on audit_log
+when exists (
+  select 1 from audit_log
+  where id = new.id or (organization_id is new.organization_id and sequence = new.sequence)
+)
+begin select raise(abort, 'audit rows are never replaced'); end;
 
 create table event (
   organization_id text not null,

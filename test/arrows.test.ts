@@ -1,0 +1,163 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, describe, expect, test } from "@jest/globals";
+import { brokenArrows } from "../scripts/arrows.ts";
+import { stopAll, temporaryFolder } from "./harness/server.ts";
+
+afterAll(stopAll);
+
+/** What is broken in a tree of these files. */
+function brokenIn(files: Readonly<Record<string, string>>): string[] {
+  const root = temporaryFolder();
+  mkdirSync(join(root, "src"));
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+  return brokenArrows(root);
+}
+
+const importing = (target: string) => `import { a } from "${target}";\n`;
+
+describe("the arrows between rooms", () => {
+  test("hold in this tree", () => {
+    expect(brokenArrows(join(import.meta.dirname, ".."))).toEqual([]);
+  });
+
+  test.each([
+    ["src/domain/a.ts", "../store/b.ts", "domain/ may not reach store/"],
+    ["src/domain/a.ts", "../rpc/b.ts", "domain/ may not reach rpc/"],
+    ["src/store/a.ts", "../services/b.ts", "store/ may not reach services/"],
+    ["src/store/a.ts", "./sqlite/open.ts", "store/ may not reach store/sqlite/"],
+    ["src/store/sqlite/a.ts", "../../services/b.ts", "store/sqlite/ may not reach services/"],
+    ["src/jobs/a.ts", "../services/b.ts", "jobs/ may not reach services/"],
+    ["src/jobs/a.ts", "../store/sqlite/b.ts", "jobs/ may not reach store/sqlite/"],
+    ["src/services/a.ts", "../rpc/b.ts", "services/ may not reach rpc/"],
+    ["src/services/a.ts", "../store/sqlite/b.ts", "services/ may not reach store/sqlite/"],
+    ["src/services/deep/a.ts", "../../http/b.ts", "services/ may not reach http/"],
+    ["src/rpc/a.ts", "../http/b.ts", "rpc/ may not reach http/"],
+    ["src/rpc/a.ts", "../commands/b.ts", "rpc/ may not reach commands/"],
+    ["src/rpc/a.ts", "../config.ts", "rpc/ may not reach src/"],
+    ["src/http/a.ts", "../store/b.ts", "http/ may not reach store/"],
+    ["src/http/a.ts", "../domain/b.ts", "http/ may not reach domain/"],
+    ["src/http/a.ts", "../made-up/b.ts", "http/ may not reach made-up/"],
+  ])("%s may not import %s", (file, target, rule) => {
+    const imported = join(dirname(file), target);
+    expect(brokenIn({ [file]: importing(target) })).toEqual([`${file} imports ${imported}: ${rule}`]);
+  });
+
+  test.each([
+    ["src/domain/a.ts", "kysely"],
+    ["src/domain/a.ts", "@connectrpc/connect"],
+    ["src/domain/a.ts", "node:fs"],
+    ["src/store/a.ts", "node:fs"],
+    ["src/store/a.ts", "kysely/migration"],
+    ["src/store/sqlite/a.ts", "node:child_process"],
+    ["src/jobs/a.ts", "kysely"],
+    ["src/services/a.ts", "@connectrpc/connect-node"],
+    ["src/rpc/a.ts", "kysely"],
+    ["src/rpc/a.ts", "node:http"],
+    ["src/http/a.ts", "kysely"],
+    ["src/http/a.ts", "pino"],
+  ])("%s may not import the package %s", (file, target) => {
+    expect(brokenIn({ [file]: importing(target) })).toEqual([`${file} imports ${target}`]);
+  });
+
+  test.each([
+    ["a type", `import type { A } from "../rpc/b.ts";`],
+    ["everything", `import * as all from "../rpc/b.ts";`],
+    ["nothing but its effects", `import "../rpc/b.ts";`],
+    ["it to pass it on", `export { a } from "../rpc/b.ts";`],
+    ["it over several lines", `import {\n  a,\n  b,\n} from "../rpc/b.ts";`],
+    ["it when it runs", `const { a } = await import("../rpc/b.ts");`],
+  ])("are broken also by a file that imports %s", (_, text) => {
+    expect(brokenIn({ "src/domain/a.ts": text })).toEqual([
+      "src/domain/a.ts imports src/rpc/b.ts: domain/ may not reach rpc/",
+    ]);
+  });
+
+  test("let each room use itself, the rooms below it and the packages that it is for", () => {
+    const files = {
+      "src/domain/a.ts": `${importing("./b.ts")}${importing("#gen/service/v1/project_pb.js")}`,
+      "src/store/a.ts": `${importing("../domain/b.ts")}${importing("kysely")}${importing("./sqlite/expressions.ts")}`,
+      "src/store/sqlite/a.ts": `${importing("better-sqlite3")}${importing("../store.ts")}const text = sql\`select 1\`;`,
+      "src/jobs/a.ts": `${importing("../store/b.ts")}${importing("../log.ts")}`,
+      "src/services/a.ts": `${importing("../store/b.ts")}${importing("../keys.ts")}${importing("kysely")}`,
+      "src/rpc/a.ts": `${importing("../services/b.ts")}${importing("@bufbuild/protovalidate")}`,
+      "src/http/a.ts": `${importing("../rpc/b.ts")}${importing("node:http2")}`,
+      "src/server.ts": `${importing("./http/b.ts")}${importing("./store/sqlite/open.ts")}${importing("pino")}`,
+    };
+    expect(brokenIn(files)).toEqual([]);
+  });
+});
+
+describe("beside the arrows", () => {
+  test.each(["Date.now()", "new Date()", "Math.random()"])("the domain may not call %s", (call) => {
+    expect(brokenIn({ "src/domain/a.ts": `export const a = () => ${call};\n` })).toEqual([
+      "src/domain/a.ts reads a clock or chance; both are given to domain/",
+    ]);
+    expect(brokenIn({ "src/services/a.ts": `export const a = () => ${call};\n` })).toEqual([]);
+  });
+
+  test.each([
+    ["src/store/a.ts", "export const a = sql`select 1`;\n"],
+    ["src/services/a.ts", "export const a = sql`select 1`;\n"],
+  ])("%s may hold no SQL of one engine", (file, text) => {
+    expect(brokenIn({ [file]: text })).toEqual([
+      `${file} writes SQL of one engine; that belongs in store/sqlite`,
+    ]);
+  });
+
+  test("only the engine's own room may load the engine", () => {
+    expect(brokenIn({ "src/store/a.ts": importing("better-sqlite3") })).toEqual([
+      "src/store/a.ts writes SQL of one engine; that belongs in store/sqlite",
+      "src/store/a.ts imports better-sqlite3",
+    ]);
+  });
+
+  test.each(["process.env.HOME", "process.exit(1)", "process.hrtime()"])(
+    "only src/main.ts may use %s",
+    (use) => {
+      const text = `export const a = () => ${use};\n`;
+      expect(brokenIn({ "src/server.ts": text, "src/main.ts": text })).toEqual([
+        "src/server.ts touches process; only src/main.ts does",
+      ]);
+    },
+  );
+
+  test("only src/main.ts may import process", () => {
+    const text = `import process from "node:process";\n`;
+    expect(brokenIn({ "src/commands/a.ts": text, "src/main.ts": text })).toEqual([
+      "src/commands/a.ts touches process; only src/main.ts does",
+    ]);
+  });
+
+  test("a file may have 300 lines and no more, be it a test or not", () => {
+    const lines = (count: number) => "// line\n".repeat(count);
+    expect(
+      brokenIn({ "src/a.ts": lines(301), "src/domain/b.test.ts": lines(301), "src/c.ts": lines(300) }).sort(),
+    ).toEqual([
+      "src/a.ts has 301 lines; more than 300 are two ideas in one",
+      "src/domain/b.test.ts has 301 lines; more than 300 are two ideas in one",
+    ]);
+  });
+
+  test("unit tests may import what they need and start processes", () => {
+    const text = `${importing("../rpc/b.ts")}${importing("node:fs")}const path = process.execPath; Date.now();\n`;
+    expect(brokenIn({ "src/domain/a.test.ts": text })).toEqual([]);
+  });
+
+  test("every breach of a tree is told, not only the first", () => {
+    const files = {
+      "src/domain/a.ts": `${importing("../store/b.ts")}${importing("kysely")}Date.now();\n`,
+      "src/rpc/a.ts": importing("../http/b.ts"),
+    };
+    expect(brokenIn(files)).toHaveLength(4);
+  });
+
+  test("what is no TypeScript source is left alone", () => {
+    expect(
+      brokenIn({ "src/domain/readme.md": importing("../store/b.ts"), "test/a.ts": "process.exit(1)" }),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,94 @@
+import { afterAll, describe, expect, test } from "@jest/globals";
+import { post } from "../harness/call.ts";
+import { addOrganization } from "../harness/organization.ts";
+import { printedRandom, type Random } from "../harness/random.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { compare, createLedger, type Ledger } from "./ledger.ts";
+import { countEvents, readDescriptions, rowProblems } from "./rows.ts";
+import { readState } from "./state.ts";
+import { type Client, nextWrite, type Write } from "./writes.ts";
+
+const KILLS = 30;
+const CLIENTS = 8;
+/** Jobs write beside the requests. */
+const ARGS = ["--removal-interval", "1", "--popularity-interval", "1", "--log-level", "error"];
+
+afterAll(stopAll);
+
+/** One organization: who writes there, and what was acknowledged to them. */
+interface Tenant {
+  readonly token: string;
+  readonly ledger: Ledger;
+  readonly clients: readonly Client[];
+}
+
+function tenant(token: string, names: readonly string[]): Tenant {
+  const clients = names.map((name) => ({
+    name,
+    projects: new Set<string>(),
+    environments: new Set<string>(),
+    count: 0,
+  }));
+  return { token, ledger: createLedger(), clients };
+}
+
+/** Writes one thing after the other until the server is gone; the write that got no answer. */
+async function writeUntilKilled(
+  random: Random,
+  { url }: Pick<TestServer, "url">,
+  { token, ledger }: Tenant,
+  client: Client,
+): Promise<Write> {
+  for (;;) {
+    const write = nextWrite(random, ledger, client);
+    const answer = await post({ url, token }, write.operation, write.request).catch(() => undefined);
+    if (!answer) return write;
+    if (answer.status !== 200) {
+      throw new Error(
+        `${write.operation} ${JSON.stringify(write.request)} answered ${JSON.stringify(answer.body)}`,
+      );
+    }
+    write.acknowledge(answer.body);
+  }
+}
+
+describe("a server that is killed at any moment", () => {
+  test(`keeps every acknowledged write, and each other one wholly or not at all, ${KILLS} times`, async () => {
+    const random = printedRandom("kill");
+    let server = await startServer({ args: ARGS });
+    const { dataDir } = server;
+    const beside = await addOrganization(server, "beside");
+    const names = Array.from({ length: CLIENTS }, (_, index) => `client ${index}`);
+    const tenants = [tenant(server.token, names.slice(2)), tenant(beside.token, names.slice(0, 2))];
+    let lost = 0;
+    for (let kill = 0; kill < KILLS; kill++) {
+      const writing = tenants.flatMap((each) =>
+        each.clients.map(async (client) => ({
+          each,
+          write: await writeUntilKilled(random.fork(`${client.name} ${kill}`), server, each, client),
+        })),
+      );
+      // The moment is the point: no event could tell it.
+      await Promise.race([
+        new Promise((resolve) => setTimeout(resolve, random.integer(20, 500))),
+        Promise.all(writing),
+      ]);
+      await server.kill();
+      const unanswered = await Promise.all(writing);
+      expect(rowProblems(dataDir)).toEqual([]);
+
+      server = await startServer({ dataDir, args: ARGS });
+      const descriptions = readDescriptions(dataDir);
+      for (const each of tenants) {
+        const state = await readState(server, each.token);
+        for (const { write } of unanswered.filter((one) => one.each === each))
+          write.resolve(state, descriptions);
+        compare(each.ledger, state, descriptions);
+      }
+      lost += unanswered.length;
+    }
+    expect(lost).toBe(KILLS * CLIENTS);
+    expect(countEvents(dataDir)).toBeGreaterThan(KILLS * CLIENTS * 5);
+    expect(rowProblems(dataDir)).toEqual([]);
+  }, 120_000);
+});

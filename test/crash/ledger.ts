@@ -1,0 +1,61 @@
+import { canonical } from "../harness/project-pages.ts";
+import type { Body, State } from "./state.ts";
+
+/** What the server acknowledged, and so must never lose. `undefined` inside a body stands for a value that nobody was told. */
+export interface Ledger {
+  readonly projects: Map<string, Body>;
+  readonly environments: Map<string, Body>;
+  /** Technical descriptions by project; lists leave them out. */
+  readonly descriptions: Map<string, string>;
+}
+
+export function createLedger(): Ledger {
+  return { projects: new Map(), environments: new Map(), descriptions: new Map() };
+}
+
+/**
+ * Holds what is there against what was acknowledged.
+ *
+ * @throws Error that names the first difference
+ */
+export function compare(ledger: Ledger, state: State, descriptions: ReadonlyMap<string, string>): void {
+  for (const [id, expected] of ledger.projects) {
+    const found = state.projects.get(id);
+    // The job may have come in between: a project on its way out is there or gone.
+    if (!found && isMarked(expected)) ledger.projects.delete(id);
+    else expectSame(`project ${id}`, expected, found);
+  }
+  for (const [id, expected] of ledger.environments) {
+    expectSame(`environment ${id}`, expected, state.environments.get(id));
+  }
+  for (const id of ledger.projects.keys()) {
+    expectSame(`description of ${id}`, ledger.descriptions.get(id), descriptions.get(id));
+  }
+  for (const id of state.projects.keys()) expectSame(`a project ${id}`, ledger.projects.has(id), true);
+  for (const id of state.environments.keys()) {
+    expectSame(`an environment ${id}`, ledger.environments.has(id), true);
+  }
+}
+
+/** Whether what was found is what is expected, wherever the expectation says something. */
+export function isSame(expected: Body, found: Body): boolean {
+  return found !== undefined && canonical(expected) === canonical(known(expected, found));
+}
+
+export function isMarked(project: Body): boolean {
+  return project.desiredPhase === "PROJECT_PHASE_DELETED";
+}
+
+function expectSame(what: string, expected: Body, found: Body): void {
+  if (isSame(expected, found)) return;
+  throw new Error(`${what}\nacknowledged: ${canonical(expected)}\nfound:        ${canonical(found)}`);
+}
+
+/** The found value without what the expectation leaves open. */
+function known(expected: Body, found: Body): Body {
+  if (typeof expected !== "object" || typeof found !== "object" || !expected || !found) return found;
+  if (Array.isArray(expected)) return found;
+  const open = Object.keys(expected).filter((name) => expected[name] === undefined);
+  const rest = Object.entries(found).filter(([name]) => !open.includes(name));
+  return Object.fromEntries(rest.map(([name, value]) => [name, known(expected[name], value)]));
+}

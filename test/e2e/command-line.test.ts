@@ -1,0 +1,194 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { SETTINGS } from "../../src/config.ts";
+import { post } from "../harness/call.ts";
+import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(stopAll);
+
+/** A start that must fail: what it said, which is sentences and no stack. */
+async function complaint(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
+  const run = await runCommand(["serve", "--port", "0", ...args], env);
+  expect([run.code, run.stdout]).toEqual([1, ""]);
+  expect(run.stderr).toMatch(/^chartroom: /);
+  expect(run.stderr).not.toMatch(/\n\s+at /);
+  return run.stderr;
+}
+
+describe("the help", () => {
+  test("names every setting with its flag, its variable and its default", async () => {
+    for (const run of await Promise.all([runCommand(["--help"]), runCommand(["serve", "--help"])])) {
+      expect(run.code).toBe(0);
+      const text = run.stdout.replaceAll(/\s+/g, " ");
+      for (const { flag, env, default: preset } of Object.values(SETTINGS)) {
+        const entry = text.slice(text.indexOf(flag), text.indexOf(flag) + 250);
+        expect([flag, entry.includes(env), entry.includes(preset)]).toEqual([flag, true, true]);
+      }
+    }
+  });
+
+  test("names the commands and what they do", async () => {
+    const [{ stdout }, { stdout: token }] = await Promise.all([
+      runCommand(["--help"]),
+      runCommand(["token", "create", "--help"]),
+    ]);
+    expect(stdout).toMatch(/serve .*start the server/);
+    for (const option of ["--user", "--description", "--days", "--read-only", "--data-dir"]) {
+      expect(token).toContain(option);
+    }
+  });
+
+  test("is not what a wrong call gets", async () => {
+    const calls = [["frob"], ["serve", "--frob"], ["serve", "now"], ["token", "create", "--days", "91"]];
+    for (const { code, stdout, stderr } of await Promise.all(calls.map((call) => runCommand(call)))) {
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toMatch(/^error: /);
+    }
+  });
+});
+
+describe("a start", () => {
+  test("with wrong settings names every problem, and makes nothing", async () => {
+    const dataDir = join(temporaryFolder(), "data");
+    const said = await complaint(
+      ["--data-dir", dataDir, "--port", "x", "--log-level", "loud", "--tls-cert", "cert.pem"],
+      {
+        CHARTROOM_COUNT_LIMIT: "0",
+        CHARTROOM_BASE_URL: "ftp://example.org",
+        CHARTROOM_CORS_ORIGINS: "https://a.example.org/,*",
+        CHARTROOM_ALLOW_UNKNOWN_FIELDS: "maybe",
+        CHARTROOM_PROT: "8080",
+      },
+    );
+    const problems = said
+      .split("\n")
+      .slice(1, -1)
+      .map((line) => line.trim().split(" ")[0]);
+    expect(problems.toSorted()).toEqual(
+      [
+        "--port",
+        "--log-level",
+        "CHARTROOM_COUNT_LIMIT",
+        "CHARTROOM_BASE_URL",
+        "CHARTROOM_CORS_ORIGINS",
+        "CHARTROOM_ALLOW_UNKNOWN_FIELDS",
+        "CHARTROOM_PROT",
+        "--tls-cert",
+      ].toSorted(),
+    );
+    expect(existsSync(dataDir)).toBe(false);
+  });
+
+  test("prefers a flag to its variable", async () => {
+    const said = await complaint(["--log-level", "loud"], { CHARTROOM_LOG_LEVEL: "info" });
+    expect(said).toContain('--log-level must be one of debug, info, warn, error, silent, not "loud"');
+  });
+
+  test("on a port in use, or an address that is not of this machine, says so", async () => {
+    const [port, host] = await Promise.all([
+      complaint(["--data-dir", temporaryFolder(), "--port", String(server.port)]),
+      complaint(["--data-dir", temporaryFolder(), "--host", "203.0.113.7"]),
+    ]);
+    expect(port).toContain(`--port ${server.port} is in use on 127.0.0.1`);
+    expect(host).toContain("--host 203.0.113.7 is no address of this machine");
+  });
+
+  test("on the folder of a running server says so, and disturbs nothing", async () => {
+    expect(await complaint(["--data-dir", server.dataDir])).toContain(
+      `another server already uses the data folder ${server.dataDir}`,
+    );
+    expect((await post(server, "ProjectService/ListProjects")).status).toBe(200);
+  });
+
+  test("with another key file than the data were written with says so, and changes neither", async () => {
+    const old = await startServer();
+    await old.stop();
+    const keyFile = join(temporaryFolder(), "other-key.json");
+    const said = await complaint(["--data-dir", old.dataDir, "--key-file", keyFile]);
+    expect(said).toContain(`the key file ${keyFile} is not the one`);
+    const again = await startServer({ dataDir: old.dataDir });
+    expect((await post(again, "ProjectService/ListProjects", {}, old.token)).status).toBe(200);
+    await again.stop();
+  });
+
+  test("with a key file that holds no key says so", async () => {
+    const startWith = (content: string) => {
+      const dataDir = temporaryFolder();
+      writeFileSync(join(dataDir, "key.json"), content);
+      return complaint(["--data-dir", dataDir]);
+    };
+    const said = await Promise.all([startWith("no JSON, but secret"), startWith('{"secret":"c2hvcnQ="}')]);
+    expect(said[0]).toMatch(/key\.json cannot be read: it is no JSON\n$/);
+    expect(said[1]).toMatch(/key\.json holds no key of 32 bytes\n$/);
+  });
+
+  test("on a folder that cannot be used says so", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "file"), "a file");
+    mkdirSync(join(folder, "data"));
+    writeFileSync(join(folder, "data", "chartroom.db"), "this is no database, whatever its name says");
+    const said = await Promise.all([
+      complaint(["--data-dir", join(folder, "file", "data")]),
+      complaint(["--data-dir", join(folder, "data")]),
+    ]);
+    expect(said[0]).toContain("cannot be used: ENOTDIR");
+    expect(said[1]).toContain("cannot be used: file is not a database");
+  });
+
+  test("with unusable files for TLS names each of them", async () => {
+    const dataDir = join(temporaryFolder(), "data");
+    const absent = ["--tls-cert", "/nowhere/cert.pem", "--tls-key", "/nowhere/key.pem"];
+    const wrong = ["--tls-cert", "package.json", "--tls-key", "package.json"];
+    const said = await Promise.all(
+      [absent, wrong].map((each) => complaint(["--data-dir", dataDir, ...each])),
+    );
+    expect(said[0]).toContain("--tls-cert /nowhere/cert.pem cannot be read");
+    expect(said[0]).toContain("--tls-key /nowhere/key.pem cannot be read");
+    expect(said[1]).toContain("cannot be used together");
+    expect(existsSync(dataDir)).toBe(false);
+  });
+});
+
+describe("token create", () => {
+  const create = (...args: string[]) =>
+    runCommand(["token", "create", "--data-dir", server.dataDir, ...args]);
+
+  test("beside a running server prints a token that is good at once", async () => {
+    const { code, stdout } = await create("--description", "made beside the server", "--days", "1");
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^cr_pat_\w+\n$/)]);
+    const token = stdout.trim();
+    expect((await post(server, "ProjectService/ListProjects", {}, token)).status).toBe(200);
+    const { body } = await post(server, "UserService/ListPersonalAccessTokens");
+    const made = body.personalAccessTokens.at(-1);
+    expect(made.description).toBe("made beside the server");
+    expect(Date.parse(made.expiresAt) - Date.parse(made.createdAt)).toBe(24 * 3600 * 1000);
+  });
+
+  test("makes read-only tokens", async () => {
+    const token = (await create("--read-only")).stdout.trim();
+    expect((await post(server, "ProjectService/ListProjects", {}, token)).status).toBe(200);
+    expect((await post(server, "RunnerService/CreateRunner", { name: "Rex" }, token)).status).toBe(403);
+  });
+
+  test("takes a user by email and knows no others", async () => {
+    const [known, unknown] = await Promise.all([
+      create("--user", "admin@localhost"),
+      create("--user", "nobody@localhost"),
+    ]);
+    expect(known.code).toBe(0);
+    expect([unknown.code, unknown.stdout]).toEqual([1, ""]);
+    expect(unknown.stderr).toBe("chartroom: no user has the id or email nobody@localhost\n");
+  });
+
+  test("makes no installation of a mistyped folder", async () => {
+    const folder = temporaryFolder();
+    const run = await runCommand(["token", "create", "--data-dir", join(folder, "dta")]);
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining("there is no database in")]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});

@@ -1,0 +1,75 @@
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { credentials, Metadata } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { selfSigned } from "../http/certificate.ts";
+import { bearer, speakConnect } from "./speak/connect.ts";
+import { loadServices } from "./speak/grpc-js.ts";
+import { tellStory } from "./story.ts";
+
+const { key, cert } = selfSigned();
+/** The certificate is its own authority, and names no host. */
+const trust = { ca: cert, checkServerIdentity: () => undefined };
+
+let server: TestServer;
+beforeAll(async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "key.pem"), key);
+  writeFileSync(join(folder, "cert.pem"), cert);
+  server = await startServer({
+    args: ["--tls-cert", join(folder, "cert.pem"), "--removal-interval", "86400"],
+    env: { CHARTROOM_TLS_KEY: join(folder, "key.pem") },
+  });
+});
+afterAll(stopAll);
+
+describe("with a key and a certificate", () => {
+  test("the server says that it is reached by https, also in the call to paste", () => {
+    expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+    expect(server.output()).toContain(`curl ${server.url}/api/`);
+  });
+
+  test("HTTP/1.1, HTTP/2 and gRPC over TLS tell the same story", async () => {
+    const options = {
+      baseUrl: `${server.url}/api`,
+      interceptors: [bearer(server.token)],
+      nodeOptions: trust,
+    };
+    const [first, ...others] = [
+      await tellStory(speakConnect(createConnectTransport({ ...options, httpVersion: "1.1" }))),
+      await tellStory(speakConnect(createConnectTransport({ ...options, httpVersion: "2" }))),
+      await tellStory(speakConnect(createGrpcTransport(options))),
+    ];
+    expect(first).toHaveLength(8);
+    expect(others).toEqual([first, first]);
+  });
+
+  test("grpc-js gets through as well", async () => {
+    const { Health } = loadServices("grpc/health/v1/health.proto").grpc.health.v1;
+    const channel = credentials.createSsl(Buffer.from(cert), null, null, trust);
+    const client = new Health(`127.0.0.1:${server.port}`, channel);
+    const answer = await new Promise((resolve) =>
+      client.check({}, new Metadata(), (error: unknown, found: unknown) => resolve(error ?? found)),
+    );
+    client.close();
+    expect(answer).toEqual({ status: "SERVING" });
+  });
+
+  test("a client that names no protocol gets HTTP/1.1", async () => {
+    const req = request(`${server.url}/healthz`, trust);
+    req.end();
+    const [res] = (await once(req, "response")) as [IncomingMessage];
+    expect([res.statusCode, res.httpVersion, await text(res)]).toEqual([200, "1.1", '{"status":"ok"}']);
+  });
+
+  test("a client that does not trust the certificate does not get through, nor does one without TLS", async () => {
+    await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
+    await expect(fetch(`http://127.0.0.1:${server.port}/healthz`)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,103 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { sql } from "kysely";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { type Store, StoreUnavailable, SYSTEM } from "../../src/store/store.ts";
+import { endNodes, startNode } from "../harness/node-process.ts";
+import { stopAll } from "../harness/server.ts";
+import {
+  expectWholeRecord,
+  factsIn,
+  ONE,
+  openAt,
+  openWithOrganizations,
+  put,
+  TWO,
+} from "./made-up-changes.ts";
+
+let dataDir: string;
+let store: Store;
+
+beforeEach(async () => {
+  ({ dataDir, store } = await openWithOrganizations());
+});
+afterEach(() => store.close());
+afterAll(async () => {
+  await endNodes();
+  await stopAll();
+});
+
+describe("a write that the database does not take", () => {
+  test("fails as unavailable, with all of its commit, when the engine gives up the transaction", async () => {
+    await store.write(SYSTEM, "test", async (tx) => {
+      await sql`create temp trigger gives_up before insert on fact when new.name = 'full'
+        begin select raise(rollback, 'the disk is full'); end`.execute(tx.db);
+    });
+    const outcomes = await Promise.allSettled(
+      ["before", "full", "behind"].map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name))),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
+    for (const outcome of outcomes.slice(0, 2)) {
+      expect(outcome.status === "rejected" && outcome.reason).toBeInstanceOf(StoreUnavailable);
+    }
+    expect(await factsIn(store)).toEqual(["behind"]);
+    await expectWholeRecord(store, { [ONE]: ["behind"], [TWO]: [] });
+  });
+
+  test("is refused as unavailable when ten thousand wait already", async () => {
+    const waiting = Array.from({ length: 10_000 }, () => store.write(SYSTEM, "test", async () => undefined));
+    await expect(store.write(SYSTEM, "test", (tx) => put(tx, "too many"))).rejects.toThrow(StoreUnavailable);
+    await Promise.all(waiting);
+    await store.write(SYSTEM, "test", (tx) => put(tx, "later"));
+    expect(await factsIn(store)).toEqual(["later"]);
+  });
+});
+
+describe("while another process holds the write lock", () => {
+  test("writes wait for it, and are then done", async () => {
+    const other = startNode(
+      `
+      import Database from "better-sqlite3";
+      const [, file] = process.argv;
+      const database = new Database(file);
+      await told();
+      database.exec("begin immediate; insert into fact (name, value) values ('theirs', '')");
+      print("held");
+      setTimeout(() => { database.exec("commit"); print("released"); }, 300);`,
+      join(dataDir, DATABASE_FILE),
+    );
+    other.tell("begin");
+    expect(await other.next()).toBe("held");
+    const started = performance.now();
+    const names = await Promise.all(
+      ["a", "b"].map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name))),
+    );
+    expect(performance.now() - started).toBeGreaterThan(150);
+    expect(names).toEqual(["a", "b"]);
+    expect(await other.next()).toBe("released");
+    expect(await factsIn(store)).toEqual(["a", "b", "theirs"]);
+    await expectWholeRecord(store, { [ONE]: ["a", "b"] });
+  });
+});
+
+describe("closing the store", () => {
+  test("lets the writes under way finish, refuses later ones, and leaves one file", async () => {
+    const names = Array.from({ length: 50 }, (_, index) => `fact ${index}`);
+    const writes = names.map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name)));
+    const closed = store.close();
+    let began = false;
+    const late = store.write(SYSTEM, "test", async () => {
+      began = true;
+    });
+    await expect(late).rejects.toThrow(StoreUnavailable);
+    await expect(store.note("token", "t", { last_used_at: 1 })).rejects.toThrow(StoreUnavailable);
+    expect(await Promise.all(writes)).toEqual(names);
+    await closed;
+    await expect(store.write(SYSTEM, "test", async () => undefined)).rejects.toThrow(StoreUnavailable);
+    expect(began).toBe(false);
+    expect(readdirSync(dataDir)).toEqual([DATABASE_FILE]);
+    store = openAt(dataDir);
+    expect((await factsIn(store)).sort()).toEqual(names.sort());
+  });
+});
