@@ -52,6 +52,20 @@ describe("a stream whose caller is cut off", () => {
     await expect(reading.next()).rejects.toBe(blocked);
   });
 
+  test("asks the operation for nothing more", async () => {
+    let asked = 0;
+    const { reading, cutOff } = await streamOf(async function* () {
+      for (;;) {
+        asked += 1;
+        yield "another";
+      }
+    });
+    await reading.next();
+    await cutOff();
+    await expect(reading.next()).rejects.toBe(blocked);
+    expect(asked).toBe(1);
+  });
+
   test("tells the operation, which can leave what it waits for", async () => {
     const { promise: left, resolve } = Promise.withResolvers<void>();
     const { reading, cutOff } = await streamOf(async function* (signal) {

@@ -34,6 +34,7 @@ async function* untilCutOff<T>(
   let ended = false;
   try {
     for (;;) {
+      signal.throwIfAborted();
       const step = await orAborted(iterator.next(), signal);
       if (step.done) {
         ended = true;
@@ -48,11 +49,13 @@ async function* untilCutOff<T>(
   }
 }
 
-/** A listener per step: racing every step against one lasting promise would keep them all in memory. */
+/**
+ * The step, or the reason of a signal that aborts before it comes. A listener for
+ * each: racing every step against one lasting promise would keep them all.
+ */
 function orAborted<T>(step: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
-    if (signal.aborted) return abort();
     signal.addEventListener("abort", abort, { once: true });
     step.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });

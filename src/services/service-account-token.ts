@@ -4,7 +4,7 @@ import { Principal } from "#gen/service/v1/identity_pb.js";
 import { type ServiceAccountToken, ServiceAccountTokenSchema } from "#gen/service/v1/service_account_pb.js";
 import type { CreateServiceAccountTokenRequest } from "#gen/service/v1/service_account_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
-import { notFound, valueUnusable } from "../domain/error.ts";
+import { notFound, unauthenticated, valueUnusable } from "../domain/error.ts";
 import { validForMs } from "../domain/personal-token.ts";
 import { newServiceAccountToken } from "../domain/service-account.ts";
 import type { Keys } from "../keys.ts";
@@ -74,6 +74,7 @@ async function answerableFor(
 ): Promise<{ creator: Subject | undefined; accountId: string | null }> {
   if (caller.role !== "service_account") return { creator: caller.subject, accountId: caller.accountId };
   const used = await findServiceAccountToken(tx.db, caller, caller.tokenId);
-  if (!used) return { creator: undefined, accountId: null };
+  // It was deleted since the gate let it in; what it made now would be nobody's, and reached by no block.
+  if (!used) throw unauthenticated();
   return { creator: serviceAccountTokenOfRow(used).creator, accountId: used.creator_account_id };
 }

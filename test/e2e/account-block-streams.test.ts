@@ -7,6 +7,7 @@ import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.
 import { post } from "../harness/call.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
 import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { watch } from "../harness/watch.ts";
 import { bearer } from "./speak/connect.ts";
 
 let server: TestServer;
@@ -71,6 +72,19 @@ describe("a stream of a blocked account", () => {
     expectBlocked(await cut.ended);
     expect(performance.now() - blocked).toBeLessThan(1_000);
     cut.close();
+  });
+
+  test("ends when it watches events", async () => {
+    const administrator = await addMember(server, {
+      organizationId,
+      email: "eve@example.org",
+      administrator: true,
+    });
+    const watching = watch(createGrpcTransport({ baseUrl: server.url }), administrator.token);
+    await watching.begun;
+    const { accountId } = administrator;
+    await post(server, "AccountService/BlockAccount", { accountId, reason: "left" });
+    expectBlocked(await watching.ended);
   });
 
   test("ends when its token is revoked, as one that never was", async () => {

@@ -155,6 +155,33 @@ describe("a blocked account", () => {
   });
 });
 
+describe("service account tokens of a blocked administrator", () => {
+  test("are disabled with those that were made with them, also while they are used", async () => {
+    const creator = await join(true);
+    const made = await post(
+      server,
+      "ServiceAccountService/CreateServiceAccount",
+      { name: "Nightly", validUntil: "2999-12-31T00:00:00Z" },
+      creator.token,
+    );
+    const serviceAccountId = made.body.serviceAccount.id;
+    const newToken = async (token: string) => {
+      const operation = "ServiceAccountService/CreateServiceAccountToken";
+      return (await post(server, operation, { serviceAccountId }, token)).body;
+    };
+    const first = await newToken(creator.token);
+    const second = await newToken(first.token);
+    const kept = await newToken(server.token);
+    const { disabledServiceAccountTokens } = (await block(creator.accountId)).body;
+    const told = disabledServiceAccountTokens.map(({ id }: { id: string }) => id);
+    expect(told).toEqual([first.serviceAccountToken.id, second.serviceAccountToken.id]);
+    for (const { token } of [first, second]) {
+      expect(outcome(await whoAmI(token))).toEqual([401, "UNAUTHENTICATED"]);
+    }
+    expect((await whoAmI(kept.token)).status).toBe(200);
+  });
+});
+
 describe("who may block an account", () => {
   test("not a member", async () => {
     const [member, other] = [await join(), await join()];

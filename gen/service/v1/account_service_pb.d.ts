@@ -83,8 +83,8 @@ export declare const BlockAccountRequestSchema: GenMessage<BlockAccountRequest>;
 export declare type BlockAccountResponse = Message<"service.v1.BlockAccountResponse"> & {
   /**
    * How many of the account's environments were told to stop: those whose phase
-   * or desired phase was CREATING, STARTING, RUNNING or UPDATING. They stop
-   * after the answer.
+   * or desired phase was CREATING, STARTING, RUNNING or UPDATING, without those
+   * pending deletion. They stop after the answer.
    *
    * @generated from field: int32 environments_stopped = 1;
    */
@@ -180,7 +180,7 @@ export declare const AccountService: GenService<{
    * - the service account tokens that the account created are disabled and
    *   answer unauthenticated;
    * - its environments that run, or are about to, get the desired phase
-   *   STOPPED;
+   *   STOPPED; those that are pending deletion are left to that;
    * - its active subscriptions are cancelled.
    * Blocking a blocked account changes nothing: the call answers the receipt of
    * the first one again and records the new reason.
