@@ -14,6 +14,7 @@ import { Code, createClient, createRouterTransport } from "@connectrpc/connect";
 import { describe, expect, test } from "@jest/globals";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { EventService } from "#gen/service/v1/event_service_pb.js";
 import {
   CreateProjectRequestSchema,
   ListProjectsRequestSchema,
@@ -188,11 +189,29 @@ describe("before an operation runs", () => {
     expect(calls).toBe(1);
   });
 
-  test("a stream goes through unchecked: it has no one message", async () => {
-    const checked: unknown[] = [];
-    const next = async () => "answered" as never;
-    const run = checkRequests((schema) => checked.push(schema))(next);
-    expect(await run({ stream: true } as never)).toBe("answered");
-    expect(checked).toEqual([]);
+  test("every message of a stream is checked when its turn comes, and a bad one ends it", async () => {
+    const seen: bigint[] = [];
+    const interceptors = [
+      faults((fault) => {
+        throw fault;
+      }),
+      checkRequests(check),
+    ];
+    const transport = createRouterTransport(
+      ({ rpc }) => {
+        rpc(EventService.method.watchEvents, async function* ({ afterSequence }) {
+          seen.push(afterSequence ?? -1n);
+          yield {};
+        });
+      },
+      { router: { interceptors } },
+    );
+    const client = createClient(EventService, transport);
+    const first = (afterSequence: bigint) =>
+      client.watchEvents({ afterSequence })[Symbol.asyncIterator]().next();
+    await expect(first(-1n)).rejects.toThrow("[afterSequence]");
+    expect(seen).toEqual([]);
+    await first(5n);
+    expect(seen).toEqual([5n]);
   });
 });
