@@ -1,17 +1,18 @@
 import { clone, create, equals } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { Principal, type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import {
   type HostAuthenticationToken,
   HostAuthenticationTokenSchema,
   HostAuthenticationTokenSource as Source,
 } from "#gen/service/v1/runner_configuration_pb.js";
-import type {
-  CreateHostAuthenticationTokenRequest,
-  UpdateHostAuthenticationTokenRequest,
+import {
+  type CreateHostAuthenticationTokenRequest,
+  type UpdateHostAuthenticationTokenRequest,
+  UpdateHostAuthenticationTokenRequestSchema,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { DomainError, valueUnusable } from "./error.ts";
+import { valueUnusable } from "./error.ts";
+import { maskedPaths } from "./field-mask.ts";
 
 /** The last second that a timestamp of the contract's JSON form can say: the end of the year 9999. */
 const LAST_SECOND = 253_402_300_799n;
@@ -111,19 +112,10 @@ export function updatedHostToken(
   };
 }
 
-const CLEARABLE: ReadonlySet<string> = new Set(["scopes", "expires_at", "refresh_token"]);
-
+/** A credential is replaced, never removed: what is left without one is deleted. */
 function namedFields({ updateMask, token }: UpdateHostAuthenticationTokenRequest): ReadonlySet<string> {
-  const paths = updateMask?.paths ?? [];
-  const wrong = paths.find((path) => !CLEARABLE.has(path) && !(path === "token" && token !== undefined));
-  if (wrong !== undefined) {
-    throw new DomainError(
-      ErrorReason.FIELD_MASK_INVALID,
-      "updateMask takes scopes, expiresAt and refreshToken; a token cannot be removed, only replaced",
-      { path: wrong },
-    );
-  }
-  return new Set(paths);
+  const fixed = token === undefined ? ["id", "token"] : ["id"];
+  return maskedPaths(UpdateHostAuthenticationTokenRequestSchema, updateMask, fixed);
 }
 
 function refuseExpired(expiresAt: Timestamp, now: number): void {

@@ -325,6 +325,14 @@ describe("an update", () => {
     ]);
   });
 
+  test("empties the scopes for an explicit empty list in JSON, and leaves them when there is none", async () => {
+    const { id } = await created({ scopes: ["a"] });
+    await ok(update(id, { refreshToken: "r" }));
+    expect((await get(id)).body.token.scopes).toEqual(["a"]);
+    await ok(update(id, { scopes: [] }));
+    expect((await get(id)).body.token.scopes).toEqual([]);
+  });
+
   test("that changes nothing leaves no trace", async () => {
     const { id } = await created({ scopes: ["a"] });
     await ok(update(id, { scopes: ["a"] }));
