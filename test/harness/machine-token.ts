@@ -76,3 +76,30 @@ export function insertEnvironmentToken(
     return { id, value };
   });
 }
+
+/** Makes a token for a runner, as one gets that registers itself. */
+export function insertRunnerToken(
+  store: Store,
+  keys: Keys,
+  of: { readonly organizationId: string; readonly runnerId: string },
+): Promise<MachineToken> {
+  return store.write(OPERATOR, "test", async (tx) => {
+    const id = tx.newId();
+    const { value, hash, keyId } = keys.mintToken("runner");
+    await insertToken(tx, of, {
+      id,
+      organization_id: of.organizationId,
+      kind: "runner",
+      subject_id: of.runnerId,
+      hash,
+      key_id: keyId,
+      read_only: 0,
+      expires_at: tx.now + HOUR_MS,
+      last_used_at: null,
+      creator_account_id: null,
+      disabled_at: null,
+      body: "{}",
+    });
+    return { id, value };
+  });
+}
