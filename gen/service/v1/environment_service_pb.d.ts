@@ -525,8 +525,10 @@ export declare const DeleteEnvironmentResponseSchema: GenMessage<DeleteEnvironme
  */
 export declare const EnvironmentService: GenService<{
   /**
-   * Returns one environment. Callable by every member of the organization.
-   * Errors: not_found.
+   * Returns one environment. Callable by every member and service account of
+   * the organization, by the runner that it is on and by the environment
+   * itself. Errors: permission_denied for other runners and environments;
+   * not_found.
    *
    * @generated from rpc service.v1.EnvironmentService.GetEnvironment
    */
@@ -537,8 +539,9 @@ export declare const EnvironmentService: GenService<{
   },
   /**
    * Lists the organization's environments by id ascending (order of creation)
-   * unless `sort` says otherwise. Callable by every member of the organization.
-   * Errors: invalid_argument for a page token of another query.
+   * unless `sort` says otherwise. Callable by every member and service account
+   * of the organization, and by a runner for those on it; others match nothing
+   * then. Errors: invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.EnvironmentService.ListEnvironments
    */
@@ -550,10 +553,12 @@ export declare const EnvironmentService: GenService<{
   /**
    * Creates an environment and returns it at once, in
    * ENVIRONMENT_PHASE_CREATING, before any runner has taken it on. Callable by
-   * every member of the organization. Errors: invalid_argument when another phase
-   * than running or stopped is desired; not_found when the environment class, the
-   * security policy or the workflow execution action is absent;
-   * failed_precondition when the class is disabled.
+   * every member and service account of the organization. Errors:
+   * invalid_argument when another phase than running or stopped is desired;
+   * not_found when the environment class, the security policy or the workflow
+   * execution action is absent; failed_precondition when the class is disabled,
+   * when the security policy cannot be assigned, or when a policy of the
+   * organization forbids it.
    *
    * @generated from rpc service.v1.EnvironmentService.CreateEnvironment
    */
@@ -565,13 +570,14 @@ export declare const EnvironmentService: GenService<{
   /**
    * Creates an environment as a project describes it and returns it at once, in
    * ENVIRONMENT_PHASE_CREATING. The project's initializer, the first of its
-   * environment classes by order and its devcontainer and automations file paths
-   * are copied; later changes of the project do not reach the environment.
-   * Callable by every member of the organization. Errors: not_found when the
-   * project or an environment class named in the request is absent;
-   * invalid_argument when another phase than running or stopped is desired;
-   * failed_precondition when the project is pending deletion or the class is
-   * disabled.
+   * environment classes by order and its devcontainer and automations file
+   * paths are copied; later changes of the project do not reach the
+   * environment. Callable by every member and service account of the
+   * organization. Errors: not_found when the project or an environment class
+   * named in the request is absent; invalid_argument when another phase than
+   * running or stopped is desired; failed_precondition when the project is
+   * pending deletion, when the class is disabled, when the security policy
+   * cannot be assigned, or when a policy of the organization forbids it.
    *
    * @generated from rpc service.v1.EnvironmentService.CreateEnvironmentFromProject
    */
@@ -581,9 +587,12 @@ export declare const EnvironmentService: GenService<{
     output: typeof CreateEnvironmentFromProjectResponseSchema;
   },
   /**
-   * Sets an environment's desired phase to ENVIRONMENT_PHASE_RUNNING and returns
-   * without waiting for it. Callable by every member of the organization. Errors:
-   * not_found; failed_precondition when its deletion is already desired.
+   * Sets an environment's desired phase to ENVIRONMENT_PHASE_RUNNING and
+   * returns without waiting for it; an environment that was archived is so no
+   * more. Callable by administrators of the organization and by the
+   * environment's creator. Errors: permission_denied for everybody else in it;
+   * not_found; failed_precondition when its deletion is already desired, or
+   * when a policy of the organization forbids it.
    *
    * @generated from rpc service.v1.EnvironmentService.StartEnvironment
    */
@@ -593,9 +602,11 @@ export declare const EnvironmentService: GenService<{
     output: typeof StartEnvironmentResponseSchema;
   },
   /**
-   * Sets an environment's desired phase to ENVIRONMENT_PHASE_STOPPED and returns
-   * without waiting for it. Callable by every member of the organization. Errors:
-   * not_found; failed_precondition when its deletion is already desired.
+   * Sets an environment's desired phase to ENVIRONMENT_PHASE_STOPPED and
+   * returns without waiting for it. Callable by administrators of the
+   * organization and by the environment's creator. Errors: permission_denied
+   * for everybody else in it; not_found; failed_precondition when its deletion
+   * is already desired.
    *
    * @generated from rpc service.v1.EnvironmentService.StopEnvironment
    */
@@ -608,7 +619,8 @@ export declare const EnvironmentService: GenService<{
    * Deletes an environment: sets its desired phase to ENVIRONMENT_PHASE_DELETED
    * and returns without waiting for its runner, which cleans up first. An
    * environment that no runner ever took on is removed at once. To repeat the
-   * call is harmless. Callable by every member of the organization. Errors:
+   * call is harmless. Callable by administrators of the organization and by the
+   * environment's creator. Errors: permission_denied for everybody else in it;
    * not_found, also after the removal.
    *
    * @generated from rpc service.v1.EnvironmentService.DeleteEnvironment

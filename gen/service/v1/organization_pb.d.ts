@@ -239,8 +239,9 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   agentPolicy?: AgentPolicy | undefined;
 
   /**
-   * How long an environment may exist, counted from its creation, at most
-   * 15,552,000 s (180 days). 0s or unset means no limit.
+   * The lifetime of an environment, counted from its creation, at most
+   * 15,552,000 s (180 days): it is set as lockdown_at when the environment is
+   * created, and one that runs then is stopped. 0s or unset means no limit.
    *
    * @generated from field: google.protobuf.Duration maximum_environment_lifetime = 14;
    */
@@ -257,7 +258,8 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   /**
    * The versions that may be used, for each editor id. An editor without an
    * entry, or with an empty one, uses its latest version; an empty map
-   * restricts nothing.
+   * restricts nothing. A version that lies inside an allowed one, as 2026.1 does
+   * in 2026, is allowed too.
    *
    * @generated from field: map<string, service.v1.EditorVersionPolicy> editor_version_restrictions = 16;
    */

@@ -819,7 +819,7 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateEndpointSecurityConf
 
   /**
    * The secret that holds the customer id which the product registers with.
-   * Empty means none.
+   * Empty means none; while the server keeps no secrets, no other is found.
    *
    * @generated from field: optional string customer_secret_id = 3;
    */
@@ -972,11 +972,12 @@ export declare const OrganizationService: GenService<{
    *
    * Only administrators of the organization may call it. Errors:
    * permission_denied for its other members; not_found when the organization,
-   * or the security policy that the request names, is absent or in another
-   * organization; invalid_argument when the default editor would not be among
-   * the allowed ones, or when update_mask names no field; failed_precondition
-   * when the security policy cannot be assigned, or archive_environments_after
-   * is set for an organization that is not marked as enterprise.
+   * or the security policy or secret that the request names, is absent or in
+   * another organization; invalid_argument when the default editor would not be
+   * among the allowed ones, or when update_mask names no field;
+   * failed_precondition when the security policy cannot be assigned, or
+   * archive_environments_after is set for an organization that is not marked as
+   * enterprise.
    *
    * @generated from rpc service.v1.OrganizationService.UpdateOrganizationPolicies
    */

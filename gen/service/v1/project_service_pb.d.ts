@@ -768,9 +768,10 @@ export declare const UpdateProjectEnvironmentClassesResponseSchema: GenMessage<U
  */
 export declare const ProjectService: GenService<{
   /**
-   * Creates a project and returns it. Callable by every member of the
-   * organization. Errors: invalid_argument when `name` is absent and none can be
-   * derived from the initializer.
+   * Creates a project and returns it. Callable by every member and service
+   * account of the organization. Errors: invalid_argument when `name` is absent
+   * and none can be derived from the initializer; failed_precondition when a
+   * policy of the organization forbids it.
    *
    * @generated from rpc service.v1.ProjectService.CreateProject
    */
@@ -782,10 +783,11 @@ export declare const ProjectService: GenService<{
   /**
    * Creates up to 100 projects, each on its own: an element that fails, also by
    * breaking a rule of its message, is reported in the answer and leaves the
-   * others untouched. All that succeed become durable together. Callable by every
-   * member of the organization. Errors: invalid_argument when the request has
-   * fewer than 1 or more than 100 elements, or cannot be read as its message; an
-   * element's own errors are those of CreateProject and do not fail the request.
+   * others untouched. All that succeed become durable together. Callable by
+   * every member and service account of the organization. Errors:
+   * invalid_argument when the request has fewer than 1 or more than 100
+   * elements, or cannot be read as its message; an element's own errors are
+   * those of CreateProject and do not fail the request.
    *
    * @generated from rpc service.v1.ProjectService.CreateProjects
    */
@@ -796,12 +798,12 @@ export declare const ProjectService: GenService<{
   },
   /**
    * Updates up to 100 projects, each on its own and in order: an element that
-   * fails, also by breaking a rule of its message, is reported in the answer and
-   * leaves the others untouched. All that succeed become durable together.
-   * Callable by every member of the organization. Errors: invalid_argument when
-   * the request has fewer than 1 or more than 100 elements, or cannot be read as
-   * its message; an element's own errors are those of UpdateProject and do not
-   * fail the request.
+   * fails, also by breaking a rule of its message, is reported in the answer
+   * and leaves the others untouched. All that succeed become durable together.
+   * Callable by every member and service account of the organization. Errors:
+   * invalid_argument when the request has fewer than 1 or more than 100
+   * elements, or cannot be read as its message; an element's own errors are
+   * those of UpdateProject and do not fail the request.
    *
    * @generated from rpc service.v1.ProjectService.UpdateProjects
    */
@@ -813,10 +815,12 @@ export declare const ProjectService: GenService<{
   /**
    * Creates a project that starts environments as a given one was started: with
    * its initializer, its environment class and its devcontainer and automations
-   * file paths. Later changes of either do not reach the other. Callable by every
-   * member of the organization. Errors: not_found when the environment is absent;
-   * failed_precondition when it has no initializer; invalid_argument when `name`
-   * is absent and none can be derived from that initializer.
+   * file paths. Later changes of either do not reach the other. Callable by
+   * every member and service account of the organization. Errors: not_found
+   * when the environment is absent; failed_precondition when it has no
+   * initializer, or when a policy of the organization forbids it;
+   * invalid_argument when `name` is absent and none can be derived from that
+   * initializer.
    *
    * @generated from rpc service.v1.ProjectService.CreateProjectFromEnvironment
    */
@@ -827,8 +831,9 @@ export declare const ProjectService: GenService<{
   },
   /**
    * Returns one project, without its technical description; also one that is
-   * pending deletion. Callable by every member of the organization. Errors:
-   * not_found.
+   * pending deletion. Callable by every member and service account of the
+   * organization, and by an environment for the project that it was created
+   * from. Errors: permission_denied for other environments; not_found.
    *
    * @generated from rpc service.v1.ProjectService.GetProject
    */
@@ -840,8 +845,10 @@ export declare const ProjectService: GenService<{
   /**
    * Updates a project and returns it. A field that is present replaces what is
    * stored as a whole, an absent one leaves it. All of it happens or none.
-   * Callable by every member of the organization. Errors: not_found;
-   * failed_precondition when the project is pending deletion.
+   * Callable by administrators of the organization and by the project's
+   * creator. Errors: permission_denied for everybody else in it; not_found;
+   * failed_precondition when the project is pending deletion, or when a policy
+   * of the organization forbids an editor that is recommended.
    *
    * @generated from rpc service.v1.ProjectService.UpdateProject
    */
@@ -851,11 +858,11 @@ export declare const ProjectService: GenService<{
     output: typeof UpdateProjectResponseSchema;
   },
   /**
-   * Lists the organization's projects, the most popular first unless `sort` says
-   * otherwise, without their technical descriptions. Projects pending deletion
-   * are listed until they are removed. Callable by every member of the
-   * organization. Errors: invalid_argument for an unknown sort field or a page
-   * token of another query.
+   * Lists the organization's projects, the most popular first unless `sort`
+   * says otherwise, without their technical descriptions. Projects pending
+   * deletion are listed until they are removed. Callable by every member and
+   * service account of the organization. Errors: invalid_argument for an
+   * unknown sort field or a page token of another query.
    *
    * @generated from rpc service.v1.ProjectService.ListProjects
    */
@@ -867,8 +874,10 @@ export declare const ProjectService: GenService<{
   /**
    * Deletes a project: marks it PROJECT_PHASE_DELETED, after which it takes no
    * changes and no new environments. It is removed in the background once no
-   * environment refers to it. To repeat the call is harmless. Callable by every
-   * member of the organization. Errors: not_found, also after the removal.
+   * environment refers to it. To repeat the call is harmless. Callable by
+   * administrators of the organization and by the project's creator. Errors:
+   * permission_denied for everybody else in it; not_found, also after the
+   * removal.
    *
    * @generated from rpc service.v1.ProjectService.DeleteProject
    */
@@ -879,8 +888,9 @@ export declare const ProjectService: GenService<{
   },
   /**
    * Lists what a project's environments may run on, by `order` ascending; equal
-   * orders stay as they were given. Callable by every member of the organization.
-   * Errors: not_found; invalid_argument for a page token of another query.
+   * orders stay as they were given. Callable by every member and service
+   * account of the organization. Errors: not_found; invalid_argument for a page
+   * token of another query.
    *
    * @generated from rpc service.v1.ProjectService.ListProjectEnvironmentClasses
    */
@@ -890,13 +900,14 @@ export declare const ProjectService: GenService<{
     output: typeof ListProjectEnvironmentClassesResponseSchema;
   },
   /**
-   * Updates what a project's environments may run on: the list given replaces the
-   * whole list stored, or nothing changes. Existing environments stay where they
-   * are. Callable by every member of the organization. Errors: not_found when the
-   * project or a class is absent; invalid_argument when an entry names a local
-   * runner's class or nothing at all, when a class stands in the list twice, or
-   * when more than one entry is for local runners; failed_precondition when the
-   * project is pending deletion.
+   * Updates what a project's environments may run on: the list given replaces
+   * the whole list stored, or nothing changes. Existing environments stay where
+   * they are. Callable by administrators of the organization and by the
+   * project's creator. Errors: permission_denied for everybody else in it;
+   * not_found when the project or a class is absent; invalid_argument when an
+   * entry names a local runner's class or nothing at all, when a class stands
+   * in the list twice, or when more than one entry is for local runners;
+   * failed_precondition when the project is pending deletion.
    *
    * @generated from rpc service.v1.ProjectService.UpdateProjectEnvironmentClasses
    */

@@ -339,8 +339,8 @@ export declare const SecurityService: GenService<{
    * what is stored as a whole, an absent one leaves it. All of it happens or
    * none. Callable by administrators of the organization. Errors:
    * permission_denied for its other members; not_found; failed_precondition when
-   * the organization's policies assign the policy and it could not be assigned
-   * after the update.
+   * the organization's policies assign the policy, or it holds in an environment,
+   * and it could not be assigned after the update.
    *
    * @generated from rpc service.v1.SecurityService.UpdateSecurityPolicy
    */
