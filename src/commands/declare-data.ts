@@ -1,10 +1,11 @@
 import type { Command } from "commander";
 import { readConfig } from "../config.ts";
 import { verifyAudit } from "./audit.ts";
+import { createBackup, restoreBackup } from "./backup.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 import { rotateKeys } from "./keys.ts";
 
-/** `chartroom audit ...` and `chartroom keys ...`: what is done to the data folder as a whole. */
+/** `chartroom audit`, `keys`, `backup` and `restore`: what is done to the data folder as a whole. */
 export function declareData(program: Command, terminal: Terminal): void {
   withDataSettings(
     program
@@ -27,5 +28,21 @@ export function declareData(program: Command, terminal: Terminal): void {
       .command("rotate")
       .description("make a new key and seal all credentials with it; no server may be running")
       .action((flags: Flags) => runOnData(terminal, flags, rotateKeys)),
+  );
+  withDataSettings(
+    program
+      .command("backup <file>")
+      .description("write the data to one file, without the keys; the server may be running")
+      .action((file: string, flags: Flags) =>
+        runOnData(terminal, flags, async (config) => createBackup(config, file)),
+      ),
+  );
+  withDataSettings(
+    program
+      .command("restore <file>")
+      .description("make a data folder, which must be empty or absent, of a backup")
+      .action((file: string, flags: Flags) =>
+        runOnData(terminal, flags, async (config) => restoreBackup(config, file)),
+      ),
   );
 }

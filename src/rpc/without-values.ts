@@ -3,11 +3,11 @@ const DECODING = /^(cannot decode (?:\w+ )?[\w.]+ from JSON)(?:: | |$)(.*)$/s;
 
 /**
  * The reasons for which JSON is no message, as far as they hold nothing that the
- * caller sent. An unknown name is told up to the length of a field's, since the
- * caller looks for it; nothing that long is a token of ours.
+ * caller sent. An unknown name is told where it could be meant for a field's,
+ * since the caller looks for it; secrets have digits or signs in them.
  */
 const REASONS: readonly RegExp[] = [
-  /^key "[A-Za-z_]\w{0,39}" is unknown$/,
+  /^key "[A-Za-z_]{1,40}" is unknown$/,
   /^(?:list item #\d+: )?expected (?:enum [\w.]+|\w+(?: \(\w+\))?)/,
   /^(?:list item|map value) must not be null$/,
   /^(?:oneof )?set multiple times(?: by \w+ and \w+)?$/,
