@@ -720,9 +720,10 @@ export declare const RunnerConfigurationService: GenService<{
     output: typeof DeleteHostAuthenticationTokenResponseSchema;
   },
   /**
-   * Creates an environment class on a runner; it is enabled at once. Callable by
-   * every member of the organization. Errors: not_found when the runner is
-   * absent; invalid_argument when its kind is RUNNER_KIND_LOCAL_CONFIGURATION.
+   * Creates an environment class on a runner; it is enabled at once. Callable
+   * by administrators of the organization. Errors: permission_denied for
+   * everybody else in it; not_found when the runner is absent; invalid_argument
+   * when its kind is RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.CreateEnvironmentClass
    */
@@ -732,8 +733,9 @@ export declare const RunnerConfigurationService: GenService<{
     output: typeof CreateEnvironmentClassResponseSchema;
   },
   /**
-   * Returns one environment class. Callable by every member of the organization.
-   * Errors: not_found.
+   * Returns one environment class. Callable by every member and service account
+   * of the organization, and by a runner for its own. Errors: permission_denied
+   * for other runners; not_found.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.GetEnvironmentClass
    */
@@ -744,8 +746,9 @@ export declare const RunnerConfigurationService: GenService<{
   },
   /**
    * Lists the environment classes of the organization's runners by id ascending
-   * (order of creation). Callable by every member of the organization. Errors:
-   * invalid_argument for a page token of another query.
+   * (order of creation). Callable by every member and service account of the
+   * organization, and by a runner for its own; those of other runners match
+   * nothing then. Errors: invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.ListEnvironmentClasses
    */
@@ -756,8 +759,9 @@ export declare const RunnerConfigurationService: GenService<{
   },
   /**
    * Updates an environment class: fields that are present replace what is
-   * stored, absent ones leave it. All of it happens or none. Callable by every
-   * member of the organization. Errors: not_found.
+   * stored, absent ones leave it. All of it happens or none. Callable by
+   * administrators of the organization. Errors: permission_denied for everybody
+   * else in it; not_found.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.UpdateEnvironmentClass
    */

@@ -296,8 +296,9 @@ export declare const CreateRunnerTokenResponseSchema: GenMessage<CreateRunnerTok
 export declare const RunnerService: GenService<{
   /**
    * Creates a runner and returns it with the token that connects it, this once.
-   * Callable by every member of the organization. Errors: invalid_argument for
-   * the kind RUNNER_KIND_LOCAL_CONFIGURATION, which only the system makes.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for everybody else in it; invalid_argument for the kind
+   * RUNNER_KIND_LOCAL_CONFIGURATION, which only the system makes.
    *
    * @generated from rpc service.v1.RunnerService.CreateRunner
    */
@@ -307,8 +308,9 @@ export declare const RunnerService: GenService<{
     output: typeof CreateRunnerResponseSchema;
   },
   /**
-   * Returns one runner. Callable by every member of the organization. Errors:
-   * not_found.
+   * Returns one runner. Callable by every member and service account of the
+   * organization, and by a runner for itself. Errors: permission_denied for
+   * other runners; not_found.
    *
    * @generated from rpc service.v1.RunnerService.GetRunner
    */
@@ -319,8 +321,8 @@ export declare const RunnerService: GenService<{
   },
   /**
    * Lists the organization's runners by id ascending (order of creation).
-   * Callable by every member of the organization. Errors: invalid_argument for a
-   * page token of another query.
+   * Callable by every member and service account of the organization. Errors:
+   * invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.RunnerService.ListRunners
    */
@@ -332,9 +334,10 @@ export declare const RunnerService: GenService<{
   /**
    * Deletes a runner with its environment classes, and drops the entries of
    * projects that name one of these. All of it happens or none. Callable by
-   * every member of the organization. Errors: not_found, also on a repetition;
-   * failed_precondition while environments are on the runner, unless `force` is
-   * set, and always for the runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
+   * administrators of the organization. Errors: permission_denied for everybody
+   * else in it; not_found, also on a repetition; failed_precondition while
+   * environments are on the runner, unless `force` is set, and always for the
+   * runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerService.DeleteRunner
    */
@@ -345,8 +348,9 @@ export declare const RunnerService: GenService<{
   },
   /**
    * Creates a new exchange token for a runner and returns it, this once; the
-   * one before it no longer holds. Callable by every member of the organization.
-   * Errors: not_found; invalid_argument for the runner of kind
+   * one before it no longer holds. Callable by administrators of the
+   * organization. Errors: permission_denied for everybody else in it;
+   * not_found; invalid_argument for the runner of kind
    * RUNNER_KIND_LOCAL_CONFIGURATION, which runs no program of its own.
    *
    * @generated from rpc service.v1.RunnerService.CreateRunnerToken
