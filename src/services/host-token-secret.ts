@@ -1,7 +1,6 @@
 import type { HostAuthenticationToken } from "#gen/service/v1/runner_configuration_pb.js";
 import type { HostTokenSecrets } from "../domain/host-token.ts";
 import type { Keys } from "../keys.ts";
-import type { Place } from "../sealing.ts";
 import {
   findHostTokenFor,
   type HostTokenUse,
@@ -46,7 +45,7 @@ export function openSecrets(
   };
 }
 
-function placeOf(id: string, column: "sealed_token" | "sealed_refresh_token"): Place {
+function placeOf(id: string, column: "sealed_token" | "sealed_refresh_token") {
   return { table: "host_token", row: id, column };
 }
 

@@ -1,10 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { type Answer, post, reasonOf } from "../harness/call.ts";
-import { addMember, besideServer, type TestMember } from "../harness/member.ts";
+import type { Answer } from "../harness/call.ts";
+import {
+  expectRefused,
+  type HostTokenCalls,
+  hostTokenCalls,
+  ok,
+  recordOf,
+  SERVICE,
+} from "../harness/host-token.ts";
+import { addMember, type TestMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
-const SERVICE = "RunnerConfigurationService";
 const HOUR_MS = 3_600_000;
 
 let server: TestServer;
@@ -12,72 +19,17 @@ let organizationId: string;
 let administrator: string;
 let member: TestMember;
 let runnerId: string;
+let hostTokens: HostTokenCalls;
 beforeAll(async () => {
   server = await startServer();
-  const identity = await ok(call("IdentityService/GetAuthenticatedIdentity", {}));
+  hostTokens = await hostTokenCalls(server);
+  ({ runnerId } = hostTokens);
+  const identity = await ok(hostTokens.call("IdentityService/GetAuthenticatedIdentity", {}));
   organizationId = identity.organizationId;
   administrator = identity.subject.id;
   member = await addMember(server, { organizationId, email: "member@localhost" });
-  runnerId = await newRunner("In the attic");
 });
 afterAll(stopAll);
-
-const call = (operation: string, body: unknown, token = server.token) => post(server, operation, body, token);
-
-async function ok(answer: Promise<Answer>): Promise<Answer["body"]> {
-  const { status, body } = await answer;
-  expect([status, body]).toEqual([200, body]);
-  return body;
-}
-
-async function newRunner(name: string): Promise<string> {
-  return (await ok(call("RunnerService/CreateRunner", { name }))).runner.runnerId;
-}
-
-const create = (body: object, token?: string) =>
-  call(
-    `${SERVICE}/CreateHostAuthenticationToken`,
-    { runnerId, host: `${v7()}.example.org`, token: "value", ...body },
-    token,
-  );
-const created = async (body: object, token?: string) => (await ok(create(body, token))).token;
-const get = (id: string, token?: string) => call(`${SERVICE}/GetHostAuthenticationToken`, { id }, token);
-const update = (id: string, body: object, token?: string) =>
-  call(`${SERVICE}/UpdateHostAuthenticationToken`, { id, ...body }, token);
-const remove = (id: string, token?: string) =>
-  call(`${SERVICE}/DeleteHostAuthenticationToken`, { id }, token);
-const list = async (filter: object, token?: string) => {
-  const request = { pagination: { pageSize: 100 }, filter };
-  const { tokens } = await ok(call(`${SERVICE}/ListHostAuthenticationTokens`, request, token));
-  return tokens.map(({ id }: { id: string }) => id);
-};
-
-function expectRefused(answer: Answer, status: number, reason: string, told?: RegExp): void {
-  expect([answer.status, reasonOf(answer)]).toEqual([status, reason]);
-  if (told) expect(answer.body.message).toMatch(told);
-}
-
-/** The record of one resource, oldest first. */
-function recordOf(id: string) {
-  return besideServer(server, async (store) => {
-    const rows = await store.reader
-      .selectFrom("audit_log")
-      .select(["operation", "diff", "actor_id", "subject_type"])
-      .where("subject_id", "=", id)
-      .orderBy("sequence")
-      .execute();
-    const events = await store.reader
-      .selectFrom("event")
-      .select("kind")
-      .where("resource_id", "=", id)
-      .orderBy("sequence")
-      .execute();
-    return {
-      rows: rows.map(({ diff, ...row }) => ({ ...row, diff: JSON.parse(diff) })),
-      kinds: events.map(({ kind }) => kind),
-    };
-  });
-}
 
 const user = (id: string) => ({ id, principal: "PRINCIPAL_USER" });
 
@@ -85,7 +37,7 @@ describe("a host token", () => {
   test("is answered without its values, with the host in lower case", async () => {
     const expiresAt = new Date(Date.now() + HOUR_MS).toISOString();
     const integrationId = v7();
-    const answer = await create({
+    const answer = await hostTokens.create({
       host: "Git.Example.ORG",
       token: "the credential",
       refreshToken: "the refresher",
@@ -107,7 +59,7 @@ describe("a host token", () => {
       scopes: ["repo", "", "read:user"],
       subject: user(administrator),
     });
-    expect((await get(token.id.toUpperCase())).body).toEqual({ token });
+    expect((await hostTokens.get(token.id.toUpperCase())).body).toEqual({ token });
   });
 
   test.each([
@@ -116,13 +68,13 @@ describe("a host token", () => {
     ["what it says, with a refresh token too", { refreshToken: "r", source: 2 }, "PAT"],
     ["what it says, without one too", { source: 1 }, "OAUTH"],
   ])("is taken for %s", async (_, body, source) => {
-    expect((await created(body)).source).toBe(`HOST_AUTHENTICATION_TOKEN_SOURCE_${source}`);
+    expect((await hostTokens.created(body)).source).toBe(`HOST_AUTHENTICATION_TOKEN_SOURCE_${source}`);
   });
 
   test("belongs to the caller, to the deprecated user or to the subject, whichever is named", async () => {
     const own = user(member.userId);
     for (const body of [{}, { userId: member.userId }, { subject: own }, { userId: own.id, subject: own }]) {
-      const token = await created(body, member.token);
+      const token = await hostTokens.created(body, member.token);
       expect([token.subject, token.userId]).toEqual([own, own.id]);
     }
   });
@@ -130,22 +82,22 @@ describe("a host token", () => {
   test("may belong to a service account, and then names no user", async () => {
     const validUntil = new Date(Date.now() + HOUR_MS).toISOString();
     const made = await ok(
-      call("ServiceAccountService/CreateServiceAccount", { name: "Nightly", validUntil }),
+      hostTokens.call("ServiceAccountService/CreateServiceAccount", { name: "Nightly", validUntil }),
     );
     const subject = { id: made.serviceAccount.id, principal: "PRINCIPAL_SERVICE_ACCOUNT" };
-    const token = await created({ subject });
+    const token = await hostTokens.created({ subject });
     expect([token.subject, token.userId]).toEqual([subject, ""]);
     const issued = await ok(
-      call("ServiceAccountService/CreateServiceAccountToken", { serviceAccountId: subject.id }),
+      hostTokens.call("ServiceAccountService/CreateServiceAccountToken", { serviceAccountId: subject.id }),
     );
-    expect(await list({}, issued.token)).toEqual([token.id]);
-    expect((await created({}, issued.token)).subject).toEqual(subject);
+    expect(await hostTokens.list({}, issued.token)).toEqual([token.id]);
+    expect((await hostTokens.created({}, issued.token)).subject).toEqual(subject);
   });
 
   test("takes 101 scopes and no more", async () => {
     const scopes = Array.from({ length: 102 }, (_, index) => `scope ${index}`);
-    expect((await created({ scopes: scopes.slice(1) })).scopes).toHaveLength(101);
-    expectRefused(await create({ scopes }), 400, "CONSTRAINT_VIOLATED");
+    expect((await hostTokens.created({ scopes: scopes.slice(1) })).scopes).toHaveLength(101);
+    expectRefused(await hostTokens.create({ scopes }), 400, "CONSTRAINT_VIOLATED");
   });
 
   test("is refused where what it names is wrong, in words that say what", async () => {
@@ -186,7 +138,7 @@ describe("a host token", () => {
       [{ host: "" }, 400, "CONSTRAINT_VIOLATED", /\[host\]/],
     ];
     for (const [body, status, reason, told] of wrong) {
-      expectRefused(await create(body), status, reason, told);
+      expectRefused(await hostTokens.create(body), status, reason, told);
     }
   });
 });
@@ -194,13 +146,13 @@ describe("a host token", () => {
 describe("one runner, host and subject", () => {
   test("have one token: a new one takes the place of the former, in one commit with both in the record", async () => {
     const host = "replaced.example.org";
-    const former = await created({ host, token: "former" });
-    const latter = await created({ host: "REPLACED.example.org", token: "latter" });
+    const former = await hostTokens.created({ host, token: "former" });
+    const latter = await hostTokens.created({ host: "REPLACED.example.org", token: "latter" });
     expect(latter.id).not.toBe(former.id);
-    expectRefused(await get(former.id), 404, "NOT_FOUND");
-    expect((await get(latter.id)).status).toBe(200);
-    expect((await recordOf(former.id)).kinds).toEqual(["created", "deleted"]);
-    const { rows, kinds } = await recordOf(latter.id);
+    expectRefused(await hostTokens.get(former.id), 404, "NOT_FOUND");
+    expect((await hostTokens.get(latter.id)).status).toBe(200);
+    expect((await recordOf(server, former.id)).kinds).toEqual(["created", "deleted"]);
+    const { rows, kinds } = await recordOf(server, latter.id);
     expect(kinds).toEqual(["created"]);
     expect(rows[0]).toMatchObject({
       operation: `service.v1.${SERVICE}/CreateHostAuthenticationToken`,
@@ -213,75 +165,75 @@ describe("one runner, host and subject", () => {
 
   test("have another when one of the three is another", async () => {
     const host = "shared.example.org";
-    const elsewhere = await newRunner("In the cellar");
+    const elsewhere = await hostTokens.newRunner("In the cellar");
     const tokens = [
-      await created({ host }),
-      await created({ host, subject: user(member.userId) }),
-      await created({ host, runnerId: elsewhere }),
-      await created({ host: "other.example.org" }),
+      await hostTokens.created({ host }),
+      await hostTokens.created({ host, subject: user(member.userId) }),
+      await hostTokens.created({ host, runnerId: elsewhere }),
+      await hostTokens.created({ host: "other.example.org" }),
     ];
-    for (const { id } of tokens) expect((await get(id)).status).toBe(200);
+    for (const { id } of tokens) expect((await hostTokens.get(id)).status).toBe(200);
   });
 
   test("have exactly one after fifty callers stored one at once", async () => {
     const host = "busy.example.org";
-    const all = await Promise.all(Array.from({ length: 50 }, () => created({ host })));
-    const statuses = await Promise.all(all.map(async ({ id }) => (await get(id)).status));
+    const all = await Promise.all(Array.from({ length: 50 }, () => hostTokens.created({ host })));
+    const statuses = await Promise.all(all.map(async ({ id }) => (await hostTokens.get(id)).status));
     expect(statuses.filter((status) => status === 200)).toHaveLength(1);
   });
 });
 
 describe("a host token of another", () => {
   test("is made, seen, changed and deleted by administrators", async () => {
-    const { id, subject } = await created({ subject: user(member.userId) });
+    const { id, subject } = await hostTokens.created({ subject: user(member.userId) });
     expect(subject).toEqual(user(member.userId));
-    expect((await get(id)).status).toBe(200);
-    expect(await list({ subjectId: member.userId })).toContain(id);
-    await ok(update(id, { scopes: ["repo"] }));
-    await ok(remove(id));
-    expectRefused(await remove(id), 404, "NOT_FOUND");
+    expect((await hostTokens.get(id)).status).toBe(200);
+    expect(await hostTokens.list({ subjectId: member.userId })).toContain(id);
+    await ok(hostTokens.update(id, { scopes: ["repo"] }));
+    await ok(hostTokens.remove(id));
+    expectRefused(await hostTokens.remove(id), 404, "NOT_FOUND");
   });
 
   test("is out of reach for a member, who has its own", async () => {
-    const { id } = await created({});
+    const { id } = await hostTokens.created({});
     const denied: [string, Answer][] = [
-      ["create", await create({ subject: user(administrator) }, member.token)],
-      ["create", await create({ userId: administrator }, member.token)],
-      ["create", await create({ userId: v7() }, member.token)],
-      ["get", await get(id, member.token)],
-      ["update", await update(id, { token: "mine" }, member.token)],
-      ["delete", await remove(id, member.token)],
+      ["create", await hostTokens.create({ subject: user(administrator) }, member.token)],
+      ["create", await hostTokens.create({ userId: administrator }, member.token)],
+      ["create", await hostTokens.create({ userId: v7() }, member.token)],
+      ["get", await hostTokens.get(id, member.token)],
+      ["update", await hostTokens.update(id, { token: "mine" }, member.token)],
+      ["delete", await hostTokens.remove(id, member.token)],
     ];
     for (const [verb, answer] of denied) {
       expectRefused(answer, 403, "PERMISSION_DENIED");
       const { metadata } = answer.body.details[0].debug;
       expect(metadata).toEqual({ permission: `${verb}_host_authentication_token` });
     }
-    expect(await list({ subjectId: administrator }, member.token)).toEqual([]);
-    expect(await list({}, member.token)).not.toContain(id);
-    expect((await get(id)).status).toBe(200);
-    const own = await created({}, member.token);
-    expect(await list({}, member.token)).toContain(own.id);
-    await ok(update(own.id, { token: "another" }, member.token));
-    await ok(remove(own.id, member.token));
+    expect(await hostTokens.list({ subjectId: administrator }, member.token)).toEqual([]);
+    expect(await hostTokens.list({}, member.token)).not.toContain(id);
+    expect((await hostTokens.get(id)).status).toBe(200);
+    const own = await hostTokens.created({}, member.token);
+    expect(await hostTokens.list({}, member.token)).toContain(own.id);
+    await ok(hostTokens.update(own.id, { token: "another" }, member.token));
+    await ok(hostTokens.remove(own.id, member.token));
   });
 });
 
 describe("a list of host tokens", () => {
   test("comes by creation, a page at a time, narrowed by runner, user and subject", async () => {
-    const runner = await newRunner("For lists");
+    const runner = await hostTokens.newRunner("For lists");
     const made: string[] = [];
     for (const body of [{}, { subject: user(member.userId) }, {}, {}]) {
-      made.push((await created({ runnerId: runner, ...body })).id);
+      made.push((await hostTokens.created({ runnerId: runner, ...body })).id);
     }
-    expect(await list({ runnerId: runner })).toEqual(made);
-    expect(await list({ runnerId: runner, userId: member.userId })).toEqual([made[1]]);
-    expect(await list({ runnerId: runner, subjectId: administrator })).toEqual(
+    expect(await hostTokens.list({ runnerId: runner })).toEqual(made);
+    expect(await hostTokens.list({ runnerId: runner, userId: member.userId })).toEqual([made[1]]);
+    expect(await hostTokens.list({ runnerId: runner, subjectId: administrator })).toEqual(
       made.filter((_, index) => index !== 1),
     );
-    expect(await list({ userId: member.userId, subjectId: administrator })).toEqual([]);
+    expect(await hostTokens.list({ userId: member.userId, subjectId: administrator })).toEqual([]);
     const page = (token: string, as = server.token) =>
-      call(
+      hostTokens.call(
         `${SERVICE}/ListHostAuthenticationTokens`,
         { pagination: { pageSize: 3, token }, filter: { runnerId: runner } },
         as,
@@ -292,70 +244,4 @@ describe("a list of host tokens", () => {
     expect([second.tokens[0].id, second.pagination.nextToken]).toEqual([made[3], ""]);
     expectRefused(await page(first.pagination.nextToken, member.token), 400, "PAGE_TOKEN_INVALID");
   });
-});
-
-describe("an update", () => {
-  test("replaces what is present and leaves the rest", async () => {
-    const expiresAt = new Date(Date.now() + HOUR_MS).toISOString();
-    const before = await created({ refreshToken: "r", scopes: ["a"], expiresAt });
-    await ok(update(before.id, { token: "new" }));
-    expect((await get(before.id)).body.token).toEqual(before);
-    const later = new Date(Date.now() + 2 * HOUR_MS).toISOString();
-    await ok(update(before.id, { expiresAt: later, scopes: ["b", "c"] }));
-    expect((await get(before.id)).body.token).toEqual({ ...before, expiresAt: later, scopes: ["b", "c"] });
-    const { rows, kinds } = await recordOf(before.id);
-    expect(kinds).toEqual(["created", "updated", "updated"]);
-    expect(rows[1]?.diff).toEqual({ token: ["(secret)", "(new secret)"] });
-    expect(Object.keys(rows[2]?.diff).toSorted()).toEqual(["expiresAt", "scopes"]);
-  });
-
-  test("removes what its mask names, and a refresh token that is empty", async () => {
-    const expiresAt = new Date(Date.now() + HOUR_MS).toISOString();
-    const { id } = await created({ refreshToken: "r", scopes: ["a"], expiresAt });
-    await ok(update(id, { updateMask: "scopes,expiresAt,refreshToken" }));
-    const { token } = (await get(id)).body;
-    expect([token.scopes, token.expiresAt]).toEqual([[], undefined]);
-    await ok(update(id, { refreshToken: "r2" }));
-    await ok(update(id, { refreshToken: "" }));
-    const { rows } = await recordOf(id);
-    expect(rows.slice(1).map(({ diff }) => diff.refreshToken)).toEqual([
-      ["(secret)", null],
-      [null, "(new secret)"],
-      ["(secret)", null],
-    ]);
-  });
-
-  test("empties the scopes for an explicit empty list in JSON, and leaves them when there is none", async () => {
-    const { id } = await created({ scopes: ["a"] });
-    await ok(update(id, { refreshToken: "r" }));
-    expect((await get(id)).body.token.scopes).toEqual(["a"]);
-    await ok(update(id, { scopes: [] }));
-    expect((await get(id)).body.token.scopes).toEqual([]);
-  });
-
-  test("that changes nothing leaves no trace", async () => {
-    const { id } = await created({ scopes: ["a"] });
-    await ok(update(id, { scopes: ["a"] }));
-    await ok(update(id, {}));
-    expect((await recordOf(id)).kinds).toEqual(["created"]);
-  });
-
-  test("is refused for an expiry that has passed and for a mask that removes the token", async () => {
-    const { id } = await created({});
-    const past = new Date(Date.now() - 1_000).toISOString();
-    expectRefused(await update(id, { expiresAt: past }), 400, "VALUE_UNUSABLE", /^expiresAt has passed/);
-    for (const updateMask of ["token", "id", "updateMask", "host", "nothing", "scopes.x"]) {
-      expectRefused(await update(id, { updateMask }), 400, "FIELD_MASK_INVALID");
-    }
-    await ok(update(id, { token: "new", updateMask: "token,scopes" }));
-    expectRefused(await update(id, { token: "" }), 400, "CONSTRAINT_VIOLATED");
-  });
-});
-
-test("a runner that is deleted takes its host tokens with it", async () => {
-  const runner = await newRunner("Short-lived");
-  const { id } = await created({ runnerId: runner });
-  await ok(call("RunnerService/DeleteRunner", { runnerId: runner }));
-  expectRefused(await get(id), 404, "NOT_FOUND");
-  expect((await recordOf(id)).kinds).toEqual(["created", "deleted"]);
 });

@@ -332,12 +332,13 @@ export declare const RunnerService: GenService<{
     output: typeof ListRunnersResponseSchema;
   },
   /**
-   * Deletes a runner with its environment classes, and drops the entries of
-   * projects that name one of these. All of it happens or none. Callable by
-   * administrators of the organization. Errors: permission_denied for everybody
-   * else in it; not_found, also on a repetition; failed_precondition while
-   * environments are on the runner, unless `force` is set, and always for the
-   * runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
+   * Deletes a runner with its environment classes and the host authentication
+   * tokens that it uses, and drops the entries of projects that name one of its
+   * classes. All of it happens or none. Callable by administrators of the
+   * organization. Errors: permission_denied for everybody else in it; not_found,
+   * also on a repetition; failed_precondition while environments are on the
+   * runner, unless `force` is set, and always for the runner of kind
+   * RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerService.DeleteRunner
    */

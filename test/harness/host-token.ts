@@ -1,0 +1,77 @@
+import { expect } from "@jest/globals";
+import { v7 } from "uuid";
+import { type Answer, post, reasonOf } from "./call.ts";
+import { besideServer } from "./member.ts";
+import type { TestServer } from "./server.ts";
+
+/** Service of the operations on host tokens. */
+export const SERVICE = "RunnerConfigurationService";
+
+/** Calls of the operations on host tokens, as the server's administrator unless another token is given. */
+export async function hostTokenCalls(server: TestServer) {
+  const call = (operation: string, body: unknown, token = server.token) =>
+    post(server, operation, body, token);
+  const newRunner = async (name: string): Promise<string> =>
+    (await ok(call("RunnerService/CreateRunner", { name }))).runner.runnerId;
+  const runnerId = await newRunner("In the attic");
+  const create = (body: object, token?: string) =>
+    call(
+      `${SERVICE}/CreateHostAuthenticationToken`,
+      { runnerId, host: `${v7()}.example.org`, token: "value", ...body },
+      token,
+    );
+  return {
+    /** The runner that tokens are made for unless another is named. */
+    runnerId,
+    newRunner,
+    call,
+    create,
+    created: async (body: object, token?: string) => (await ok(create(body, token))).token,
+    get: (id: string, token?: string) => call(`${SERVICE}/GetHostAuthenticationToken`, { id }, token),
+    update: (id: string, body: object, token?: string) =>
+      call(`${SERVICE}/UpdateHostAuthenticationToken`, { id, ...body }, token),
+    remove: (id: string, token?: string) => call(`${SERVICE}/DeleteHostAuthenticationToken`, { id }, token),
+    /** Ids of what a list answers. */
+    async list(filter: object, token?: string): Promise<string[]> {
+      const request = { pagination: { pageSize: 100 }, filter };
+      const { tokens } = await ok(call(`${SERVICE}/ListHostAuthenticationTokens`, request, token));
+      return tokens.map(({ id }: { id: string }) => id);
+    },
+  };
+}
+
+export type HostTokenCalls = Awaited<ReturnType<typeof hostTokenCalls>>;
+
+/** The body of an answer, which must be a success. */
+export async function ok(answer: Promise<Answer>): Promise<Answer["body"]> {
+  const { status, body } = await answer;
+  expect([status, body]).toEqual([200, body]);
+  return body;
+}
+
+export function expectRefused(answer: Answer, status: number, reason: string, told?: RegExp): void {
+  expect([answer.status, reasonOf(answer)]).toEqual([status, reason]);
+  if (told) expect(answer.body.message).toMatch(told);
+}
+
+/** The record of one resource, oldest first. */
+export function recordOf(server: TestServer, id: string) {
+  return besideServer(server, async (store) => {
+    const rows = await store.reader
+      .selectFrom("audit_log")
+      .select(["operation", "diff", "actor_id", "subject_type"])
+      .where("subject_id", "=", id)
+      .orderBy("sequence")
+      .execute();
+    const events = await store.reader
+      .selectFrom("event")
+      .select("kind")
+      .where("resource_id", "=", id)
+      .orderBy("sequence")
+      .execute();
+    return {
+      rows: rows.map(({ diff, ...row }) => ({ ...row, diff: JSON.parse(diff) })),
+      kinds: events.map(({ kind }) => kind),
+    };
+  });
+}
