@@ -10,18 +10,22 @@ import { serve } from "./commands/serve.ts";
 import { ConfigError, readConfig } from "./config.ts";
 
 async function runServer(flags: Flags): Promise<void> {
-  const running = await serve(readConfig(flags, process.env), (text) => process.stdout.write(text));
+  const starting = serve(readConfig(flags, process.env), (text) => process.stdout.write(text));
   let stopping = false;
   const stop = () => {
     if (stopping) return;
     stopping = true;
-    running.stop().then(
-      () => process.exit(0),
-      (error) => fail(error),
-    );
+    starting
+      .then((running) => running.stop())
+      .then(
+        () => process.exit(0),
+        (error) => fail(error),
+      );
   };
+  // Before it is ready: whoever reads that it is may send a signal at once.
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
+  await starting;
 }
 
 const terminal: Terminal = {
