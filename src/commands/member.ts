@@ -3,8 +3,8 @@ import type { Config } from "../config.ts";
 import { accountOf } from "../services/found-organization.ts";
 import { joinOrganization } from "../services/membership.ts";
 import { createPersonalToken } from "../services/personal-token.ts";
-import { OPERATOR } from "../store/store.ts";
-import { openExistingData, StartError } from "./open-data.ts";
+import { OPERATOR, type WriteTransaction } from "../store/store.ts";
+import { openExistingData, StartError, toStartError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 import { checkPerson } from "./person.ts";
 
@@ -21,7 +21,7 @@ export interface MemberOptions {
  * where there is none, and a first token. It works beside a running server.
  *
  * @returns the token's value, which is stored nowhere
- * @throws StartError when no organization fits or the account is a member already
+ * @throws StartError when no organization fits, or the account is blocked or a member already
  */
 export async function addMember(
   config: Pick<Config, "dataDir" | "keyFile">,
@@ -32,7 +32,7 @@ export async function addMember(
   try {
     const organization = await organizationNamed(store, named);
     const scope = { organizationId: organization.id };
-    const token = await store.write(OPERATOR, "chartroom member add", async (tx) => {
+    const join = async (tx: WriteTransaction) => {
       const accountId = await accountOf(tx, email, name);
       const number = role === "administrator" ? OrganizationRole.ADMIN : OrganizationRole.MEMBER;
       const member = await joinOrganization(tx, scope, accountId, number);
@@ -43,7 +43,8 @@ export async function addMember(
         validForMs: 0,
         readOnly: false,
       });
-    });
+    };
+    const token = await store.write(OPERATOR, "chartroom member add", join).catch(toStartError);
     return `${token}\n`;
   } finally {
     await store.close();

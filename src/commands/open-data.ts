@@ -2,6 +2,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { v7 } from "uuid";
 import { type Config, keyFileOf } from "../config.ts";
+import { DomainError } from "../domain/error.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { findNamedKeyIds } from "../store/key-id.ts";
 import { DATABASE_FILE, openStore } from "../store/sqlite/open.ts";
@@ -10,6 +11,11 @@ import type { Store } from "../store/store.ts";
 /** A problem of the surroundings that the person at the terminal can mend. */
 export class StartError extends Error {
   override readonly name = "StartError";
+}
+
+/** Rethrows a rule of the domain as what the person at the terminal can mend; the rest as it is. */
+export function toStartError(error: unknown): never {
+  throw error instanceof DomainError ? new StartError(error.message) : error;
 }
 
 export interface OpenData {

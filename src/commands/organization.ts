@@ -7,7 +7,7 @@ import { foundOrganization } from "../services/found-organization.ts";
 import { findOrganizations } from "../store/organization.ts";
 import type { OrganizationTable } from "../store/schema.ts";
 import type { Store } from "../store/store.ts";
-import { openExistingData, StartError } from "./open-data.ts";
+import { openExistingData, StartError, toStartError } from "./open-data.ts";
 import { checkPerson } from "./person.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
@@ -23,7 +23,7 @@ export interface OrganizationOptions {
  * Makes an organization as the operator. It works beside a running server.
  *
  * @returns its id and the first token of its administrator, in lines for the person at the terminal
- * @throws StartError for a name that the contract refuses, or an address that is none
+ * @throws StartError for a name that the contract refuses, or an address that is none or of a blocked account
  */
 export async function createOrganization(config: DataConfig, options: OrganizationOptions): Promise<string> {
   const { name, email, administratorName } = options;
@@ -37,7 +37,7 @@ export async function createOrganization(config: DataConfig, options: Organizati
       accountName: administratorName,
       email,
       tokenDescription: "first token",
-    });
+    }).catch(toStartError);
     return `organization ${organizationId}\nadministrator ${userId}\n${token}\n`;
   } finally {
     await store.close();

@@ -1,5 +1,5 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { notFound } from "../domain/error.ts";
+import { accountBlocked, notFound } from "../domain/error.ts";
 import { newLocalConfiguration } from "../domain/runner.ts";
 import type { Keys } from "../keys.ts";
 import { findAccountByEmail, insertAccount } from "../store/account.ts";
@@ -87,9 +87,15 @@ export function issueToken(
   });
 }
 
-/** Id of the account with an address, which is made when there is none; one that exists keeps its name. */
+/**
+ * Id of the account with an address, which is made when there is none; one that
+ * exists keeps its name.
+ *
+ * @throws DomainError ACCOUNT_BLOCKED: an organization of a blocked account alone would have no administrator
+ */
 export async function accountOf(tx: WriteTransaction, email: string, name: string): Promise<string> {
   const known = await findAccountByEmail(tx.db, email);
+  if (known && known.blocked_at !== null) throw accountBlocked();
   if (known) return known.id;
   const id = tx.newId();
   await insertAccount(tx, { id, name, email });

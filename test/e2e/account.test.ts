@@ -152,6 +152,19 @@ describe("the command line", () => {
     ]);
   });
 
+  test("gives no organization to an account that is blocked", async () => {
+    const { accountId } = await addMember(server, { organizationId, email: "blocked@example.org" });
+    await post(server, "AccountService/BlockAccount", { accountId, reason: "left the team" });
+    const made = await command(
+      ...["organization", "create", "--name", "An escape", "--email", "blocked@example.org"],
+    );
+    expect([made.code, made.stderr]).toEqual([
+      1,
+      "chartroom: the account is blocked: ask an administrator of its organization\n",
+    ]);
+    expect((await command("organization", "list")).stdout).not.toContain("An escape");
+  });
+
   test("lists tokens without their values and revokes one at once", async () => {
     const { token, userId } = await addMember(server, { organizationId, email: "revoked@example.org" });
     expect((await post(server, "AccountService/GetAccount", {}, token)).status).toBe(200);
