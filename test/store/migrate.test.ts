@@ -265,7 +265,9 @@ describe("processes that open one file at the same instant", () => {
   test("all succeed on a new file, and each migration runs in one of them", async () => {
     for (const { file, ran } of await openAtOnce(newFile, [], 40)) {
       expect(ran.flat().sort()).toEqual(MIGRATIONS.map(({ name }) => name));
-      expect(readdirSync(join(file, ".."))).toEqual([DATABASE_FILE]);
+      // Two that close at the same instant may both leave the log to the other; what must not be there is a copy.
+      const left = readdirSync(join(file, "..")).filter((name) => !/-(wal|shm)$/.test(name));
+      expect(left).toEqual([DATABASE_FILE]);
     }
   });
 
