@@ -12,10 +12,13 @@ export interface Migration {
 /** In the order in which they were released. A released migration is never edited. */
 export const MIGRATIONS: readonly Migration[] = [first, second];
 
+/** Tables that hold rows in a file that nobody has used yet. */
+const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
+
 /**
  * Brings the file to the newest schema, each migration in a transaction of its
- * own. Two processes may call this at once: the second waits and finds nothing
- * to do. A file that an earlier release made is copied beside itself first, as
+ * own. Two processes may call this at once: the second waits and does what the
+ * first has not. A file that holds data is copied beside itself first, as
  * `FILE.before-NAME` with the name of the first migration that runs.
  *
  * @returns the names of the migrations that ran
@@ -34,7 +37,7 @@ export function migrate(raw: Database.Database, migrations = MIGRATIONS): string
       const done = applied(raw);
       refuseForeign(done, migrations);
       if (done[position] === undefined) {
-        if (position > 0 && ran.length === 0) copyBefore(raw, migration.name);
+        if (ran.length === 0 && holdsData(raw)) copyBefore(raw, migration.name);
         raw.exec(migration.statements);
         raw.prepare("insert into migration (position, name) values (?, ?)").run(position, migration.name);
         ran.push(migration.name);
@@ -63,6 +66,15 @@ function refuseForeign(done: readonly string[], migrations: readonly Migration[]
       `the database holds the migration ${foreign}, which this release does not know; start the release that wrote it`,
     );
   }
+}
+
+/** Whether there is a row that no migration put there, and that would be lost with the file. */
+function holdsData(raw: Database.Database): boolean {
+  const tables = raw
+    .prepare<[], { name: string }>("select name from sqlite_schema where type = 'table'")
+    .all()
+    .filter(({ name }) => !MADE_BY_MIGRATIONS.has(name) && !name.startsWith("sqlite_"));
+  return tables.some(({ name }) => raw.prepare(`select 1 from "${name}" limit 1`).get() !== undefined);
 }
 
 /**
