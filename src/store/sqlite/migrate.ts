@@ -74,7 +74,7 @@ function holdsData(raw: Database.Database): boolean {
     .prepare<[], { name: string }>("select name from sqlite_schema where type = 'table'")
     .all()
     .filter(({ name }) => !MADE_BY_MIGRATIONS.has(name) && !name.startsWith("sqlite_"));
-  return tables.some(({ name }) => raw.prepare(`select 1 from "${name}" limit 1`).get() !== undefined);
+  return tables.some(({ name }) => raw.prepare(`select 1 from [${name}] limit 1`).get() !== undefined);
 }
 
 /**
