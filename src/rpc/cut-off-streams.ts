@@ -13,6 +13,7 @@ export function cutOffStreams(signals: AccountSignals): Interceptor {
     const watch = signals.watch(caller, `${req.service.typeName}/${req.method.name}`);
     // Covers streams whose answer nobody reads to its end.
     req.signal.addEventListener("abort", watch.close, { once: true });
+    if (req.signal.aborted) watch.close();
     req.contextValues.set(cutOffKey, watch.signal);
     try {
       const res = await next(req);

@@ -1,16 +1,18 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   BlockAccountRequest,
+  BlockAccountResponse,
   AccountService as Contract,
   GetAccountRequest,
   UnblockAccountRequest,
 } from "#gen/service/v1/account_service_pb.js";
 import { accountMessage } from "../domain/account.ts";
-import { refuseOwnAccount, refuseStrangerToAccount } from "../domain/account-block.ts";
+import { isAdministrator, refuseOwnAccount, refuseStrangerToAccount } from "../domain/account-block.ts";
 import type { Caller } from "../domain/caller.ts";
 import { notFound } from "../domain/error.ts";
 import { findAccount, findMemberships } from "../store/account.ts";
 import type { WriteTransaction } from "../store/store.ts";
+import { findTokenIdsIn } from "../store/token-disabling.ts";
 import { blockAccount, unblockAccount } from "./account-block.ts";
 import { callerOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
@@ -36,7 +38,7 @@ export class AccountService implements ServiceImpl<typeof Contract> {
     const receipt = await writeAsCaller(store, ctx, async (tx, caller) => {
       refuseOwnAccount(caller, accountId);
       await refuseStranger(tx, caller, accountId);
-      return blockAccount(tx, accountId, reason);
+      return toldTo(tx, caller, await blockAccount(tx, accountId, reason));
     });
     // Before the answer: what it says is over must be.
     await accountSignals.check();
@@ -55,4 +57,24 @@ export class AccountService implements ServiceImpl<typeof Contract> {
 async function refuseStranger(tx: WriteTransaction, caller: Caller, accountId: string): Promise<void> {
   const own = await findMemberships(tx.db, caller.accountId);
   refuseStrangerToAccount(caller, own, await findMemberships(tx.db, accountId));
+}
+
+/**
+ * The receipt as the caller may see it: tokens of organizations that it does not
+ * administer, which the account has left, are disabled like the others and not
+ * told. A token that was deleted since is told no more either.
+ */
+async function toldTo(
+  tx: WriteTransaction,
+  caller: Caller,
+  receipt: BlockAccountResponse,
+): Promise<BlockAccountResponse> {
+  const administered = (await findMemberships(tx.db, caller.accountId)).filter(isAdministrator);
+  const told = await findTokenIdsIn(
+    tx.db,
+    administered.map(({ organizationId }) => organizationId),
+    receipt.disabledServiceAccountTokens.map(({ id }) => id),
+  );
+  const disabledServiceAccountTokens = receipt.disabledServiceAccountTokens.filter(({ id }) => told.has(id));
+  return { ...receipt, disabledServiceAccountTokens };
 }

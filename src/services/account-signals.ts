@@ -46,7 +46,8 @@ export function createAccountSignals(standing: Standing): AccountSignals {
       };
       await Promise.all(
         [...open].map(async ([controller, { caller, operation }]) => {
-          const refusal = await judge(caller, operation);
+          // A stream whose caller cannot be judged ends too; the check itself never fails for one.
+          const refusal = await judge(caller, operation).catch((error: Error) => error);
           if (!refusal) return;
           open.delete(controller);
           controller.abort(refusal);

@@ -1,11 +1,11 @@
 import { type ContextKey, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../domain/caller.ts";
-import { accountBlocked, permissionDenied, unauthenticated } from "../domain/error.ts";
+import { permissionDenied } from "../domain/error.ts";
 import { type Grant, permissionOf } from "../domain/permissions.ts";
-import { findCallerStanding } from "../store/caller-standing.ts";
 import type { Actor, Store, WriteTransaction } from "../store/store.ts";
 import { answerOnce, tellOnce } from "./answer-once.ts";
+import { refuseCutOff } from "./standing.ts";
 
 /** Where the gate leaves the caller for the operations behind it. */
 export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller | undefined>(undefined, {
@@ -59,8 +59,8 @@ export function refuseStranger(
  * request with an idempotency key, and a repetition gets it without `fn`. An
  * operation writes once.
  *
- * @throws DomainError ACCOUNT_BLOCKED or UNAUTHENTICATED for a caller that was
- *   cut off since the gate let it in
+ * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED for a
+ *   caller that was cut off or lost the permission since the gate let it in
  */
 export async function writeAsCaller<T>(
   store: Store,
@@ -74,17 +74,10 @@ export async function writeAsCaller<T>(
     actor,
     operation,
     async (tx) => {
-      await refuseCutOff(tx, caller);
+      await refuseCutOff(tx, caller, operation);
       return answerOnce(tx, ctx, caller, operation, () => fn(tx, caller));
     },
     { signal: ctx.signal },
   );
   return tellOnce(ctx, once);
-}
-
-/** A request that began before its caller was cut off must not write after that. */
-async function refuseCutOff(tx: WriteTransaction, caller: Caller): Promise<void> {
-  const { blocked_at, disabled_at } = await findCallerStanding(tx.db, caller);
-  if (blocked_at !== null) throw accountBlocked();
-  if (disabled_at !== null) throw unauthenticated();
 }

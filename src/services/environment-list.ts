@@ -6,6 +6,7 @@ import {
 import type { Caller } from "../domain/caller.ts";
 import { createdBeforeMs, environmentOrder } from "../domain/environment-order.ts";
 import { fold } from "../domain/fold.ts";
+import { refuseNoMoment } from "../domain/moment.ts";
 import { pageSize, queryText } from "../domain/page.ts";
 import type { Grant } from "../domain/permissions.ts";
 import { countEnvironments, type EnvironmentFilter, listEnvironments } from "../store/environment-list.ts";
@@ -20,6 +21,7 @@ export async function answerEnvironments(
   req: ListEnvironmentsRequest,
   grant: Grant,
 ) {
+  refuseNoMoment("filter.createdBefore", req.filter?.createdBefore);
   const asked = environmentFilter(req);
   const filter = { ...asked, runnerIds: runnersInScope(caller, grant, asked.runnerIds) };
   const order = environmentOrder(req.sort);

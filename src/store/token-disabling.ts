@@ -1,4 +1,5 @@
-import type { TokenTable } from "./schema.ts";
+import type { Kysely } from "kysely";
+import type { Schema, TokenTable } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
 
 /**
@@ -29,4 +30,20 @@ export async function disableTokensOfCreator(tx: WriteTransaction, accountId: st
     });
   }
   return tokens;
+}
+
+/** Those of the named tokens that belong to one of the organizations. */
+export async function findTokenIdsIn(
+  db: Kysely<Schema>,
+  organizationIds: readonly string[],
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (organizationIds.length === 0 || ids.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("token")
+    .select("id")
+    .where("organization_id", "in", organizationIds)
+    .where("id", "in", ids)
+    .execute();
+  return new Set(rows.map(({ id }) => id));
 }

@@ -21,7 +21,11 @@ beforeEach(async () => {
   testStore = openTestStore();
   administrator = await testStore.found("harbour");
   member = await join("ann@example.org");
-  caller = { ...userOf({ ...administrator, accountId: member.accountId }, member.userId), role: "member" };
+  const tokenId = await testStore.tokenIdOf(member.userId);
+  caller = {
+    ...userOf({ ...administrator, accountId: member.accountId, tokenId }, member.userId),
+    role: "member",
+  };
 });
 afterEach(() => testStore.close());
 
@@ -233,7 +237,8 @@ describe("the last administrator of an organization", () => {
 
   test("remains when two administrators block each other at once", async () => {
     const second = await join("ben@example.org", true);
-    const asSecond = userOf({ ...administrator, accountId: second.accountId }, second.userId);
+    const tokenId = await testStore.tokenIdOf(second.userId);
+    const asSecond = userOf({ ...administrator, accountId: second.accountId, tokenId }, second.userId);
     const outcomes = await Promise.allSettled([
       accounts().blockAccount({ accountId: second.accountId, reason: "first" }),
       accounts(asSecond).blockAccount({ accountId: administrator.accountId, reason: "second" }),

@@ -16,8 +16,9 @@ import { keysFrom } from "../../src/keys.ts";
 import { createAccountSignals } from "../../src/services/account-signals.ts";
 import { callerKey } from "../../src/services/call.ts";
 import type { ServiceDependencies } from "../../src/services/dependencies.ts";
-import { foundOrganization } from "../../src/services/found-organization.ts";
+import { foundOrganization, issueToken } from "../../src/services/found-organization.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
+import { SYSTEM } from "../../src/store/store.ts";
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 24 * 3600 * 1000;
@@ -47,6 +48,17 @@ export function openTestStore() {
     countLimit: 1_000,
     accountSignals: createAccountSignals(async () => undefined),
   };
+  /** Lets a token hold however far a test moves the clock; its id. */
+  const lasting = (token: string): Promise<string> =>
+    store.write(SYSTEM, "test", async ({ db }) => {
+      const { id } = await db
+        .updateTable("token")
+        .set({ expires_at: Number.MAX_SAFE_INTEGER })
+        .where("hash", "=", keys.readToken(token)?.hash ?? new Uint8Array())
+        .returning("id")
+        .executeTakeFirstOrThrow();
+      return id;
+    });
   return {
     store,
     dataDir,
@@ -58,15 +70,20 @@ export function openTestStore() {
       await store.close();
       rmSync(dataDir, { recursive: true });
     },
+    /** A new token of a user; its id, as a caller carries it. */
+    async tokenIdOf(userId: string): Promise<string> {
+      return lasting(await issueToken(store, keys, { userId, description: "", validForMs: 0 }));
+    },
     /** A new organization; its administrator as a caller. */
     async found(name: string): Promise<Caller> {
-      const { organizationId, userId, accountId } = await foundOrganization(store, keys, {
+      const { organizationId, userId, accountId, token } = await foundOrganization(store, keys, {
         operation: "test",
         organizationName: name,
         accountName: `Administrator of ${name}`,
         email: `${name}@example.org`,
       });
-      return userOf({ organizationId, accountId }, userId);
+      const tokenId = await lasting(token);
+      return userOf({ organizationId, accountId, tokenId }, userId);
     },
     /** Audit and event rows of an organization, newest last. */
     async history({ organizationId }: Pick<Caller, "organizationId">) {
@@ -84,14 +101,17 @@ export function openTestStore() {
 
 export type TestStore = ReturnType<typeof openTestStore>;
 
-/** Another user as a caller of the same organization. */
-export function userOf(like: Pick<Caller, "organizationId" | "accountId">, userId: string): Caller {
+/** Another user as a caller of the same organization, with the same token in hand. */
+export function userOf(
+  like: Pick<Caller, "organizationId" | "accountId" | "tokenId">,
+  userId: string,
+): Caller {
   return {
     organizationId: like.organizationId,
     accountId: like.accountId,
     subject: create(SubjectSchema, { id: userId, principal: Principal.USER }),
     role: "administrator",
-    tokenId: "",
+    tokenId: like.tokenId,
     readOnly: false,
   };
 }

@@ -1,0 +1,19 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { valueUnusable } from "./error.ts";
+
+/** Seconds of the first and last moment of a Timestamp: the years 1 to 9999. */
+const FIRST_SECOND = -62_135_596_800n;
+const LAST_SECOND = 253_402_300_799n;
+
+/**
+ * Refuses what only the binary form can carry: JSON cannot say it, and neither could an answer.
+ *
+ * @param field JSON path of the value
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function refuseNoMoment(field: string, moment: Timestamp | undefined): void {
+  if (!moment) return;
+  const { seconds, nanos } = moment;
+  if (seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999) return;
+  throw valueUnusable(field, `${field} is no time of the years 1 to 9999`);
+}
