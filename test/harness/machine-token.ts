@@ -56,25 +56,7 @@ export function insertEnvironmentToken(
   keys: Keys,
   of: { readonly organizationId: string; readonly environmentId: string },
 ): Promise<MachineToken> {
-  return store.write(OPERATOR, "test", async (tx) => {
-    const id = tx.newId();
-    const { value, hash, keyId } = keys.mintToken("environment");
-    await insertToken(tx, of, {
-      id,
-      organization_id: of.organizationId,
-      kind: "environment",
-      subject_id: of.environmentId,
-      hash,
-      key_id: keyId,
-      read_only: 0,
-      expires_at: tx.now + HOUR_MS,
-      last_used_at: null,
-      creator_account_id: null,
-      disabled_at: null,
-      body: "{}",
-    });
-    return { id, value };
-  });
+  return insertTokenOf(store, keys, of, "environment", of.environmentId);
 }
 
 /** Makes a token for a runner, as one gets that registers itself. */
@@ -83,14 +65,24 @@ export function insertRunnerToken(
   keys: Keys,
   of: { readonly organizationId: string; readonly runnerId: string },
 ): Promise<MachineToken> {
+  return insertTokenOf(store, keys, of, "runner", of.runnerId);
+}
+
+function insertTokenOf(
+  store: Store,
+  keys: Keys,
+  scope: { readonly organizationId: string },
+  kind: "environment" | "runner",
+  subjectId: string,
+): Promise<MachineToken> {
   return store.write(OPERATOR, "test", async (tx) => {
     const id = tx.newId();
-    const { value, hash, keyId } = keys.mintToken("runner");
-    await insertToken(tx, of, {
+    const { value, hash, keyId } = keys.mintToken(kind);
+    await insertToken(tx, scope, {
       id,
-      organization_id: of.organizationId,
-      kind: "runner",
-      subject_id: of.runnerId,
+      organization_id: scope.organizationId,
+      kind,
+      subject_id: subjectId,
       hash,
       key_id: keyId,
       read_only: 0,

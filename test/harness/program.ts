@@ -72,5 +72,6 @@ export function testWith(...programs: readonly string[]): (name: string, run: ()
   const { PATH } = terminalEnvironment();
   const missing = programs.filter((name) => spawnSync(name, ["--version"], { env: { PATH } }).status !== 0);
   if (missing.length === 0) return (name, run) => test(name, run);
+  // A machine needs git, Node and npm only: what shows other programs at work is named as skipped where they are not.
   return (name, run) => test.skip(`${name} (skipped: this machine has no ${missing.join(", no ")})`, run);
 }

@@ -39,7 +39,7 @@ export function loadServices(file: string) {
     oneofs: true,
   });
   // biome-ignore lint/suspicious/noExplicitAny: packages are loaded at run time, nested by their names
-  return loadPackageDefinition(definition) as any;
+  return loadPackageDefinition(definition) as any; // nested by names that only the callers know
 }
 
 /** @grpc/grpc-js with @grpc/proto-loader, at the root path, as it cannot carry a prefix. */
