@@ -38,10 +38,18 @@ export async function blockAccount(
     const others = await countOtherAdministrators(tx.db, { organizationId }, userId);
     if (others === 0) throw lastAdministrator(organizationId);
   }
-  await updateAccountBlock(tx, account, { blockedAt: tx.now, organizationIds, reason });
   const tokens = await disableTokensOfCreator(tx, accountId);
+  const stopped = await stopEnvironments(tx, accountId);
+  const touched = new Set([...tokens.map(({ organization_id }) => organization_id), ...stopped]);
+  const formerOrganizationIds = [...touched].filter((id) => !organizationIds.includes(id));
+  await updateAccountBlock(tx, account, {
+    blockedAt: tx.now,
+    organizationIds,
+    formerOrganizationIds,
+    reason,
+  });
   const receipt = create(BlockAccountResponseSchema, {
-    environmentsStopped: await stopEnvironments(tx, accountId),
+    environmentsStopped: stopped.length,
     subscriptionsCancelled: await cancelSubscriptions(tx, accountId),
     disabledServiceAccountTokens: tokens.map(serviceAccountTokenOfRow),
   });
@@ -65,16 +73,20 @@ export async function unblockAccount(tx: WriteTransaction, accountId: string): P
   await removeBlockReceipt(tx, accountId);
 }
 
-/** Counts those that were already told to stop and still run, too. */
-async function stopEnvironments(tx: WriteTransaction, accountId: string): Promise<number> {
-  let stopped = 0;
+/**
+ * Those that were already told to stop and still run are among them, too.
+ *
+ * @returns the organization of each
+ */
+async function stopEnvironments(tx: WriteTransaction, accountId: string): Promise<string[]> {
+  const stopped: string[] = [];
   for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
     const scope = { organizationId };
     const active = await findEnvironmentsOfCreator(tx.db, scope, userId, ACTIVE_PHASES);
     for (const before of active.filter(stopsWithItsCreator)) {
       const after = stoppedEnvironment(before);
       if (after) await updateEnvironment(tx, scope, before, after);
-      stopped += 1;
+      stopped.push(organizationId);
     }
   }
   return stopped;

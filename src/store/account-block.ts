@@ -8,6 +8,11 @@ export interface BlockChange {
   readonly blockedAt: number | null;
   /** The organizations that the account is a member of: each is told in a row of its own. */
   readonly organizationIds: readonly string[];
+  /**
+   * Others in which something of the account was cut off. They are told as well,
+   * without the reason: its words are for those that the account still concerns.
+   */
+  readonly formerOrganizationIds?: readonly string[];
   readonly reason?: string;
 }
 
@@ -18,7 +23,7 @@ export interface BlockChange {
 export async function updateAccountBlock(
   tx: WriteTransaction,
   { id, blocked_at }: Pick<AccountTable, "id" | "blocked_at">,
-  { blockedAt, organizationIds, reason = "" }: BlockChange,
+  { blockedAt, organizationIds, formerOrganizationIds = [], reason = "" }: BlockChange,
 ): Promise<void> {
   if (blockedAt !== blocked_at) {
     await tx.db
@@ -27,7 +32,8 @@ export async function updateAccountBlock(
       .where("id", "=", id)
       .execute();
   }
-  for (const organizationId of [null, ...organizationIds]) {
+  for (const organizationId of [null, ...organizationIds, ...formerOrganizationIds]) {
+    const isFormer = organizationId !== null && formerOrganizationIds.includes(organizationId);
     tx.record({
       organizationId,
       type: "account",
@@ -35,7 +41,7 @@ export async function updateAccountBlock(
       kind: "updated",
       before: blockBody(blocked_at),
       after: blockBody(blockedAt),
-      reason,
+      reason: isFormer ? "" : reason,
     });
   }
 }

@@ -8,6 +8,7 @@ import { AccountService } from "../../src/services/account-service.ts";
 import { findEnvironment, updateEnvironment } from "../../src/store/environment.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { insertSubscription } from "../../src/store/subscription.ts";
+import { findTokenById } from "../../src/store/token.ts";
 import { insertServiceAccountToken } from "../harness/machine-token.ts";
 import { insertTestMember, type TestMember } from "../harness/member.ts";
 import { servicesOf } from "./services.ts";
@@ -55,9 +56,13 @@ async function organizationRows(type: string, { organizationId } = administrator
 }
 
 /** A service account with a token that an account made; the token's id. */
-async function serviceAccountToken(creatorAccountId: string, description: string): Promise<string> {
+async function serviceAccountToken(
+  creatorAccountId: string,
+  description: string,
+  { organizationId } = administrator,
+): Promise<string> {
   const { store, keys } = testStore;
-  const of = { organizationId: administrator.organizationId, creatorAccountId, description };
+  const of = { organizationId, creatorAccountId, description };
   return (await insertServiceAccountToken(store, keys, of)).id;
 }
 
@@ -95,20 +100,32 @@ describe("blocking an account", () => {
     expect(await wanted(foreign)).toEqual([RUNNING, 1n]);
   });
 
-  test("stops its environments in organizations that it has left, too", async () => {
-    const island = await testStore.found("island");
+  test("reaches organizations that it has left, and tells each of them without the reason", async () => {
     const { store, keys } = testStore;
-    const there = await insertTestMember(store, keys, {
-      organizationId: island.organizationId,
-      email: "ann@example.org",
-    });
-    const as = userOf({ ...island, accountId: there.accountId }, there.userId);
-    await environment(RUNNING, RUNNING, as);
-    await store.write(OPERATOR, "test", (tx) =>
-      tx.db.updateTable("member").set({ left_at: tx.now }).where("id", "=", there.userId).execute(),
-    );
-    expect((await block("left")).environmentsStopped).toBe(1);
-    expect(await organizationRows("account", island)).toEqual([]);
+    const leave = async (name: string) => {
+      const founded = await testStore.found(name);
+      const { organizationId } = founded;
+      const there = await insertTestMember(store, keys, { organizationId, email: "ann@example.org" });
+      await store.write(OPERATOR, "test", (tx) =>
+        tx.db.updateTable("member").set({ left_at: tx.now }).where("id", "=", there.userId).execute(),
+      );
+      return { founded, as: userOf({ ...founded, accountId: there.accountId }, there.userId) };
+    };
+    const [running, island, idle] = [await leave("running"), await leave("island"), await leave("idle")];
+    await environment(RUNNING, RUNNING, running.as);
+    const token = await serviceAccountToken(member.accountId, "there", island.founded);
+    const receipt = await block("left");
+    expect(receipt.environmentsStopped).toBe(1);
+    expect(receipt.disabledServiceAccountTokens).toEqual([]);
+    const disabled = await findTokenById(store.reader, token);
+    expect(disabled?.disabled_at).toBe(testStore.clock.now);
+    for (const { founded } of [running, island]) {
+      expect(await organizationRows("account", founded)).toMatchObject([
+        { subject_id: member.accountId, actor_id: administrator.subject.id, reason: "" },
+      ]);
+    }
+    expect(await organizationRows("account", idle.founded)).toEqual([]);
+    expect(await organizationRows("account")).toMatchObject([{ reason: "left" }]);
   });
 
   test("disables the service account tokens that it created, and no others", async () => {
