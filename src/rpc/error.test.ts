@@ -7,7 +7,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { describe, expect, test } from "@jest/globals";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { GetProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
-import { DomainError } from "../domain/error.ts";
+import { accountBlocked, DomainError, unauthenticated } from "../domain/error.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import { createCheck } from "./check.ts";
 import { answer, CODE_OF_REASON, hasReason, toConnectError } from "./error.ts";
@@ -49,6 +49,12 @@ describe("the table from reasons to codes", () => {
 });
 
 describe("an error of the domain", () => {
+  test("asks for a token when one is missing, and only then", () => {
+    const challenge = (thrown: DomainError) => leaving(thrown).error.metadata.get("www-authenticate");
+    expect(challenge(unauthenticated())).toBe('Bearer realm="chartroom"');
+    expect(challenge(accountBlocked())).toBeNull();
+  });
+
   test("leaves with its code, its words, its reason and its facts, and is no fault to report", () => {
     const thrown = new DomainError(ErrorReason.IN_USE, "environments still run on it", {
       resource: "runner",

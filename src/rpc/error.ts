@@ -55,6 +55,9 @@ const MALFORMED = /^(parse binary: |decompression failed$|received compressed en
 /** Where the protocol layer says how much an operation takes. */
 const LIMIT = / readMaxBytes (\d+)/;
 
+/** What every 401 asks for, wherever it was found out (RFC 9110, section 11.6.1). */
+const CHALLENGE = 'Bearer realm="chartroom"';
+
 /** What the log is told of a failure that nobody foresaw. */
 export type ReportFault = (error: unknown, call: CallNames) => void;
 
@@ -85,6 +88,7 @@ export function answer(
 /** A failure of the catalogue in the form that leaves. */
 export function fromDomain(error: DomainError): ConnectError {
   const leaving = new ConnectError(error.message, CODE_OF_REASON[error.reason]);
+  if (error.reason === ErrorReason.UNAUTHENTICATED) leaving.metadata.set("WWW-Authenticate", CHALLENGE);
   leaving.details.push({
     desc: ErrorDetailSchema,
     value: create(ErrorDetailSchema, { reason: error.reason, metadata: { ...error.metadata } }),

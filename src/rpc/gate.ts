@@ -67,11 +67,5 @@ async function findUnderAnyKey(store: Store, hashes: readonly Uint8Array[]): Pro
 /** The error for who may not enter; undefined for who may. */
 export function rejection(admission: Admission): ConnectError | undefined {
   if (admission.kind === "known") return undefined;
-  return admission.kind === "blocked" ? fromDomain(accountBlocked()) : challenge();
-}
-
-function challenge(): ConnectError {
-  const error = fromDomain(unauthenticated());
-  error.metadata.set("WWW-Authenticate", 'Bearer realm="chartroom"');
-  return error;
+  return fromDomain(admission.kind === "blocked" ? accountBlocked() : unauthenticated());
 }

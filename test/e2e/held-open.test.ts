@@ -16,12 +16,15 @@ afterAll(stopAll);
 const joined = (name: string, isAdministrator = false) =>
   addMember(server, { organizationId, email: `${name}@example.org`, administrator: isAdministrator });
 
+/** What the gate itself sends with a 401. */
+const CHALLENGE = 'Bearer realm="chartroom"';
+
 /** Begins a call, which passes the gate, and keeps its last byte back; the function sends it and answers. */
 async function hold(
   operation: string,
   body: object,
   token: string,
-): Promise<() => Promise<[number, string]>> {
+): Promise<() => Promise<[number, string, string | undefined]>> {
   const bytes = Buffer.from(JSON.stringify(body));
   const req = request(`${server.url}/api/service.v1.${operation}`, {
     method: "POST",
@@ -42,7 +45,8 @@ async function hold(
     const [res] = await answered;
     const chunks: Buffer[] = [];
     for await (const chunk of res) chunks.push(chunk);
-    return [res.statusCode, JSON.parse(Buffer.concat(chunks).toString()).code];
+    const { code } = JSON.parse(Buffer.concat(chunks).toString());
+    return [res.statusCode, code, res.headers["www-authenticate"]];
   };
 }
 
@@ -54,7 +58,7 @@ describe("a call that was let in and waits with its last byte", () => {
     const role = { organizationId, userId, role: "ORGANIZATION_ROLE_ADMIN" };
     const finish = await hold("OrganizationService/SetRole", role, token);
     done(await post(server, "OrganizationService/SetRole", { ...role, role: "ORGANIZATION_ROLE_MEMBER" }));
-    expect(await finish()).toEqual([403, "permission_denied"]);
+    expect(await finish()).toEqual([403, "permission_denied", undefined]);
   });
 
   test("makes no new token after its own was deleted", async () => {
@@ -63,13 +67,13 @@ describe("a call that was let in and waits with its last byte", () => {
     const { body } = await post(server, "UserService/ListPersonalAccessTokens", {}, token);
     const personalAccessTokenId = body.personalAccessTokens[0].id;
     done(await post(server, "UserService/DeletePersonalAccessToken", { personalAccessTokenId }, token));
-    expect(await finish()).toEqual([401, "unauthenticated"]);
+    expect(await finish()).toEqual([401, "unauthenticated", CHALLENGE]);
   });
 
   test("makes no new token after its caller was removed", async () => {
     const { userId, token } = await joined("leaver");
     const finish = await hold("UserService/CreatePersonalAccessToken", { description: "kept" }, token);
     done(await post(server, "OrganizationService/RemoveMember", { organizationId, userId }));
-    expect(await finish()).toEqual([401, "unauthenticated"]);
+    expect(await finish()).toEqual([401, "unauthenticated", CHALLENGE]);
   });
 });
