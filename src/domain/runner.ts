@@ -40,6 +40,11 @@ export function newLocalConfiguration(origin: RunnerOrigin): Runner {
   return createdRunner(LOCAL_CONFIGURATION_NAME, RunnerKind.LOCAL_CONFIGURATION, RunnerPhase.ACTIVE, origin);
 }
 
+/** Whether runners of a kind are on a member's own machine. */
+export function isLocalKind(kind: RunnerKind): boolean {
+  return kind === RunnerKind.LOCAL || kind === RunnerKind.LOCAL_CONFIGURATION;
+}
+
 /** @throws DomainError VALUE_UNUSABLE for the runner that stands for local runners: no program connects as it */
 export function refuseExchange({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {

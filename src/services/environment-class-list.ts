@@ -4,9 +4,11 @@ import {
   ListEnvironmentClassesRequest_FilterSchema,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
+import { kindsTaking } from "../domain/environment-policy.ts";
 import { pageSize, queryText } from "../domain/page.ts";
 import type { Grant } from "../domain/permissions.ts";
 import { type EnvironmentClassFilter, listEnvironmentClasses } from "../store/environment-class-list.ts";
+import { findPolicies } from "../store/organization-policies.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { onePage } from "./page.ts";
 import { runnersInScope } from "./runner-scope.ts";
@@ -18,8 +20,7 @@ export async function answerEnvironmentClasses(
   req: ListEnvironmentClassesRequest,
   grant: Grant,
 ) {
-  const asked = classFilter(req);
-  const filter = { ...asked, runnerIds: runnersInScope(caller, grant, asked.runnerIds) };
+  const filter = await classFilter(deps, caller, req, grant);
   const query = queryText(
     "ListEnvironmentClasses",
     caller.organizationId,
@@ -32,11 +33,18 @@ export async function answerEnvironmentClasses(
   return { pagination, environmentClasses: rows.map(({ environmentClass }) => environmentClass) };
 }
 
-function classFilter({ filter }: ListEnvironmentClassesRequest): EnvironmentClassFilter {
+async function classFilter(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { filter }: ListEnvironmentClassesRequest,
+  grant: Grant,
+): Promise<EnvironmentClassFilter> {
+  const asked = filter?.canCreateEnvironments;
+  const policies = asked === undefined ? undefined : await findPolicies(deps.store.reader, caller);
   return {
-    runnerIds: filter?.runnerIds ?? [],
+    runnerIds: runnersInScope(caller, grant, filter?.runnerIds ?? []),
     runnerKinds: filter?.runnerKinds ?? [],
-    // Every member can create environments in every enabled class.
-    enabled: [filter?.enabled, filter?.canCreateEnvironments].filter((asked) => asked !== undefined),
+    enabled: filter?.enabled,
+    taking: policies && { asked: asked === true, runnerKinds: kindsTaking(policies, caller.role) },
   };
 }

@@ -1,6 +1,5 @@
 import type { Kysely } from "kysely";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
-import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { type EnvironmentTemplate, newEnvironment } from "../domain/environment.ts";
 import {
@@ -10,6 +9,7 @@ import {
 } from "../domain/environment-limit.ts";
 import { boundLifetime, refuseLockedDown, specUnderPolicies } from "../domain/environment-policy.ts";
 import type { Policies } from "../domain/policies.ts";
+import { isLocalKind } from "../domain/runner.ts";
 import { countEnvironmentsOfCreator } from "../store/environment-count.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import { findRunner } from "../store/runner.ts";
@@ -81,5 +81,5 @@ async function refuseTooMany(
 
 async function isLocal(db: Kysely<Schema>, scope: Scope, runnerId: string): Promise<boolean> {
   const runner = runnerId === "" ? undefined : await findRunner(db, scope, runnerId);
-  return runner?.kind === RunnerKind.LOCAL || runner?.kind === RunnerKind.LOCAL_CONFIGURATION;
+  return runner !== undefined && isLocalKind(runner.kind);
 }

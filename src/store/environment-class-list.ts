@@ -1,4 +1,4 @@
-import type { Kysely } from "kysely";
+import type { ExpressionBuilder, Kysely } from "kysely";
 import { type EnvironmentClass, EnvironmentClassSchema } from "#gen/service/v1/runner_configuration_pb.js";
 import type { PagePosition } from "../domain/page.ts";
 import { fromBody } from "./json.ts";
@@ -9,8 +9,10 @@ import type { Scope } from "./store.ts";
 export interface EnvironmentClassFilter {
   readonly runnerIds: readonly string[];
   readonly runnerKinds: readonly number[];
-  /** The values of `enabled` that are asked for; a class must have every one of them. */
-  readonly enabled: readonly boolean[];
+  /** Only classes that are so; undefined for both. */
+  readonly enabled: boolean | undefined;
+  /** Only classes that take environments of the caller, or only the others; undefined for both. */
+  readonly taking: { readonly asked: boolean; readonly runnerKinds: readonly number[] } | undefined;
 }
 
 export interface ListedEnvironmentClass {
@@ -32,23 +34,33 @@ export async function listEnvironmentClasses(
     .where("environment_class.organization_id", "=", scope.organizationId);
   if (after) query = query.where("environment_class.id", ">", after.id);
   if (filter.runnerIds.length > 0) query = query.where("environment_class.runner_id", "in", filter.runnerIds);
-  for (const enabled of filter.enabled) {
-    query = query.where("environment_class.enabled", "=", enabled ? 1 : 0);
+  if (filter.enabled !== undefined) {
+    query = query.where("environment_class.enabled", "=", filter.enabled ? 1 : 0);
   }
-  if (filter.runnerKinds.length > 0) {
-    query = query.where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom("runner")
-          .select("runner.id")
-          .whereRef("runner.id", "=", "environment_class.runner_id")
-          .where("runner.kind", "in", filter.runnerKinds),
-      ),
-    );
+  if (filter.runnerKinds.length > 0) query = query.where((eb) => onRunnerOf(eb, filter.runnerKinds));
+  const { taking } = filter;
+  if (taking) {
+    query = query.where((eb) => {
+      const takes = eb.and([
+        eb("environment_class.enabled", "=", 1),
+        taking.runnerKinds.length > 0 ? onRunnerOf(eb, taking.runnerKinds) : eb.lit(false),
+      ]);
+      return taking.asked ? takes : eb.not(takes);
+    });
   }
   const rows = await query.orderBy("environment_class.id").limit(limit).execute();
   return rows.map(({ id, body }) => ({
     environmentClass: fromBody(EnvironmentClassSchema, body),
     position: { key: 0, id },
   }));
+}
+
+function onRunnerOf(eb: ExpressionBuilder<Schema, "environment_class">, kinds: readonly number[]) {
+  return eb.exists(
+    eb
+      .selectFrom("runner")
+      .select("runner.id")
+      .whereRef("runner.id", "=", "environment_class.runner_id")
+      .where("runner.kind", "in", kinds),
+  );
 }

@@ -1,9 +1,13 @@
+import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { OrganizationService as Organizations } from "#gen/service/v1/organization_service_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
+import { OrganizationService } from "../../src/services/organization-service.ts";
 import { type Services, servicesOf } from "./services.ts";
-import { openTestStore, type TestStore } from "./test-store.ts";
+import { openTestStore, operationsOf, type TestStore } from "./test-store.ts";
 
 let testStore: TestStore;
 let caller: Caller;
@@ -15,6 +19,9 @@ beforeEach(async () => {
   own = servicesOf(testStore, caller);
 });
 afterEach(() => testStore.close());
+
+const find = async (filter: object, as = own) =>
+  (await as.configuration.listEnvironmentClasses({ filter })).environmentClasses.map(({ id }) => id);
 
 describe("environment classes", () => {
   test("are enabled when they are created, with their settings in the order given", async () => {
@@ -45,13 +52,13 @@ describe("environment classes", () => {
     const { runners } = await own.runners.listRunners({
       filter: { kinds: [RunnerKind.LOCAL_CONFIGURATION] },
     });
-    const create = (runnerId: string) =>
+    const add = (runnerId: string) =>
       own.configuration.createEnvironmentClass({ runnerId, displayName: "Large", description: "for builds" });
-    await expect(create(runners[0]?.runnerId ?? "")).rejects.toMatchObject({
+    await expect(add(runners[0]?.runnerId ?? "")).rejects.toMatchObject({
       reason: ErrorReason.VALUE_UNUSABLE,
       metadata: { field: "runnerId" },
     });
-    await expect(create(testStore.newId())).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });
+    await expect(add(testStore.newId())).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });
   });
 
   test("an update replaces what is present, and one that changes nothing records nothing", async () => {
@@ -78,8 +85,6 @@ describe("environment classes", () => {
       description: "for tests",
     });
     await own.configuration.updateEnvironmentClass({ environmentClassId: south.classId, enabled: false });
-    const find = async (filter: object) =>
-      (await own.configuration.listEnvironmentClasses({ filter })).environmentClasses.map(({ id }) => id);
     expect(await find({})).toEqual([north.classId, south.classId, localClassId]);
     expect(await find({ runnerIds: [south.runnerId] })).toEqual([south.classId]);
     expect(await find({ runnerKinds: [RunnerKind.REMOTE] })).toEqual([north.classId, south.classId]);
@@ -87,6 +92,37 @@ describe("environment classes", () => {
     expect(await find({ canCreateEnvironments: true })).toEqual([north.classId, localClassId]);
     expect(await find({ canCreateEnvironments: false })).toEqual([south.classId]);
     expect(await find({ enabled: true, canCreateEnvironments: false })).toEqual([]);
+  });
+
+  test("of local runners take no environments where a policy refuses those", async () => {
+    const remote = await own.runnerWithClass("north");
+    const { runner } = await own.runners.createRunner({ name: "desk", kind: RunnerKind.LOCAL });
+    const { id: localId } = await own.configuration.createEnvironmentClass({
+      runnerId: runner?.runnerId ?? "",
+      displayName: "Desk",
+      description: "for tests",
+    });
+    const { organizationId } = caller;
+    await operationsOf(
+      Organizations,
+      new OrganizationService(testStore.deps),
+      caller,
+    ).updateOrganizationPolicies({ organizationId, allowLocalRunners: false });
+    const start = (id: string) =>
+      own.environments.createEnvironment({ spec: { machine: { class: id } }, name: "here" });
+    await expect(start(localId)).rejects.toMatchObject({ reason: ErrorReason.POLICY_DENIED });
+    await start(remote.classId);
+    expect(await find({ canCreateEnvironments: true })).toEqual([remote.classId]);
+    expect(await find({ canCreateEnvironments: false })).toEqual([localId]);
+    expect(await find({ enabled: true })).toEqual([remote.classId, localId]);
+  });
+
+  test("take no environments of a runner, which creates none", async () => {
+    const { runnerId, classId } = await own.runnerWithClass("north");
+    const subject = create(SubjectSchema, { id: runnerId, principal: Principal.RUNNER });
+    const runner = servicesOf(testStore, { ...caller, role: "runner", subject });
+    expect(await find({ canCreateEnvironments: true }, runner)).toEqual([]);
+    expect(await find({ canCreateEnvironments: false }, runner)).toEqual([classId]);
   });
 
   test("come a page at a time by creation", async () => {
