@@ -6,13 +6,14 @@ import { dirname, join, relative, sep } from "node:path";
  * down; no room calls one above it.
  */
 const ROOMS: Readonly<Record<string, { rooms: readonly string[]; packages: readonly RegExp[] }>> = {
-  domain: { rooms: [], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
+  domain: { rooms: [], packages: [/^#gen\//, /^@bufbuild\/(protobuf|cel$|re2$)/, /^croner$/] },
   store: { rooms: ["domain"], packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/] },
   "store/sqlite": {
     rooms: ["domain", "store"],
     packages: [/^kysely/, /^better-sqlite3$/, /^node:(fs|path|perf_hooks|timers.promises)$/],
   },
-  jobs: { rooms: ["domain", "store"], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
+  // A schedule starts what a request starts, by the same services.
+  jobs: { rooms: ["domain", "store", "services", "scm"], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
   services: {
     rooms: ["domain", "store"],
     packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@connectrpc\/connect$/, /^kysely$/],
