@@ -16,6 +16,7 @@ import {
 import {
   findHostToken,
   findHostTokenFor,
+  findHostTokensOfSubject,
   insertHostToken,
   removeHostToken,
   updateHostToken,
@@ -24,7 +25,7 @@ import { findMember } from "../store/member.ts";
 import { findRunner } from "../store/runner.ts";
 import type { Schema } from "../store/schema.ts";
 import { findServiceAccount } from "../store/service-account.ts";
-import type { Scope } from "../store/store.ts";
+import type { Scope, WriteTransaction } from "../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { openSecrets, sealSecrets } from "./host-token-secret.ts";
@@ -92,6 +93,17 @@ export function deleteHostToken({ store }: Dependencies, id: string, ctx: Handle
     await removeHostToken(tx, caller, found.token);
     return {};
   });
+}
+
+/** Removes the credentials stored for a subject, which must not outlive it. */
+export async function removeHostTokensOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  subject: Pick<Subject, "id" | "principal">,
+): Promise<void> {
+  for (const token of await findHostTokensOfSubject(tx.db, scope, subject)) {
+    await removeHostToken(tx, scope, token);
+  }
 }
 
 function secretsAfter(

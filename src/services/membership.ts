@@ -1,3 +1,4 @@
+import { Principal } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { lastAdministrator, notFound, valueUnusable } from "../domain/error.ts";
 import {
@@ -10,6 +11,7 @@ import {
 import type { MemberTable } from "../store/schema.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findTokens, removeToken } from "../store/token.ts";
+import { removeHostTokensOf } from "./host-token.ts";
 
 /**
  * Makes an account a member of the scope's organization. One that left joins
@@ -53,7 +55,7 @@ export async function setMemberRole(
 /**
  * Ends a membership of the scope's organization. What the user made stays and
  * names it; the tokens that act for it go, so that none of them holds again
- * should the account ever join anew.
+ * should the account ever join anew, and so do the credentials stored for it.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
  */
@@ -63,6 +65,7 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
   for (const token of await findTokens(tx.db, scope, "personal", userId)) {
     await removeToken(tx, scope, token);
   }
+  await removeHostTokensOf(tx, scope, { id: userId, principal: Principal.USER });
   await updateMember(tx, scope, member, { ...member, left_at: tx.now });
 }
 

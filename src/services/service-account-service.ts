@@ -16,6 +16,7 @@ import { findServiceAccountToken, serviceAccountTokenOfRow } from "../store/serv
 import { findTokens, removeToken } from "../store/token.ts";
 import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
+import { removeHostTokensOf } from "./host-token.ts";
 import { answerServiceAccounts, answerServiceAccountTokens } from "./service-account-list.ts";
 import { createServiceAccountToken } from "./service-account-token.ts";
 
@@ -50,6 +51,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
       for (const token of await findTokens(tx.db, caller, "service_account", serviceAccountId)) {
         await removeToken(tx, caller, token);
       }
+      await removeHostTokensOf(tx, caller, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
       await removeServiceAccount(tx, caller, row);
       return {};
     });

@@ -98,6 +98,23 @@ export async function findHostTokensOfRunner(
   return rows.map(({ body }) => fromBody(HostAuthenticationTokenSchema, body));
 }
 
+/** The tokens that runners use for a subject. */
+export async function findHostTokensOfSubject(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { id, principal }: Pick<Subject, "id" | "principal">,
+): Promise<HostAuthenticationToken[]> {
+  const rows = await db
+    .selectFrom("host_token")
+    .select("body")
+    .where("subject_id", "=", id)
+    .where("subject_principal", "=", principal)
+    .where("organization_id", "=", scope.organizationId)
+    .orderBy("id")
+    .execute();
+  return rows.map(({ body }) => fromBody(HostAuthenticationTokenSchema, body));
+}
+
 export async function insertHostToken(
   tx: WriteTransaction,
   scope: Scope,

@@ -94,6 +94,29 @@ describe("a host token", () => {
     expect((await hostTokens.created({}, issued.token)).subject).toEqual(subject);
   });
 
+  test("does not outlive its subject, and the record says that it went", async () => {
+    const { userId } = await addMember(server, { organizationId, email: "leaver@localhost" });
+    const { serviceAccount } = await ok(
+      hostTokens.call("ServiceAccountService/CreateServiceAccount", {
+        name: "leaver",
+        validUntil: new Date(Date.now() + HOUR_MS).toISOString(),
+      }),
+    );
+    const machine = { id: serviceAccount.id, principal: "PRINCIPAL_SERVICE_ACCOUNT" };
+    const [of, ofMachine, kept] = [
+      await hostTokens.created({ subject: user(userId) }),
+      await hostTokens.created({ subject: machine }),
+      await hostTokens.created({}),
+    ];
+    await ok(hostTokens.call("OrganizationService/RemoveMember", { organizationId, userId }));
+    await ok(hostTokens.call("ServiceAccountService/DeleteServiceAccount", { serviceAccountId: machine.id }));
+    for (const { id } of [of, ofMachine]) {
+      expectRefused(await hostTokens.get(id), 404, "NOT_FOUND");
+      expect((await recordOf(server, id)).kinds).toEqual(["created", "deleted"]);
+    }
+    await ok(hostTokens.get(kept.id));
+  });
+
   test("takes 101 scopes and no more", async () => {
     const scopes = Array.from({ length: 102 }, (_, index) => `scope ${index}`);
     expect((await hostTokens.created({ scopes: scopes.slice(1) })).scopes).toHaveLength(101);
