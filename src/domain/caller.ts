@@ -1,7 +1,7 @@
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 
 /** What a caller may do follows from its role; see domain/permissions.ts. */
-export type Role = "administrator" | "member" | "service_account" | "runner" | "environment";
+export type Role = "administrator" | "member" | "service_account" | "runner" | "environment" | "exchange";
 
 /** Who makes a request, as the gate found it. It is also the scope of what the request can see. */
 export interface Caller {

@@ -1,37 +1,9 @@
 import type { Role } from "./caller.ts";
+import { ADMINISTRATORS, MADE, MAKERS, MEMBERS, ONESELF, PEOPLE, type Permission } from "./grants.ts";
+import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
 
-/** On which resources a role may do something: all of its organization, only its own, or none. */
-export type Grant = "any" | "own" | "none";
+export type { Grant } from "./grants.ts";
 
-/** Who may call an operation. */
-export interface Permission {
-  /** What is missing, as the metadata of PERMISSION_DENIED names it. */
-  readonly permission: string;
-  readonly grants: Readonly<Record<Role, Grant>>;
-  /** What is the caller's own here; present where a role has no more than that. */
-  readonly own?: string;
-  /** What must hold besides. */
-  readonly besides?: string;
-}
-
-type Grants = Permission["grants"];
-
-const NOBODY: Grants = {
-  administrator: "none",
-  member: "none",
-  service_account: "none",
-  runner: "none",
-  environment: "none",
-};
-const ADMINISTRATORS: Grants = { ...NOBODY, administrator: "any" };
-const PEOPLE: Grants = { ...NOBODY, administrator: "any", member: "any" };
-const MEMBERS: Grants = { ...PEOPLE, service_account: "any" };
-/** What others made is for administrators. */
-const MAKERS: Grants = { ...MEMBERS, member: "own", service_account: "own" };
-/** What concerns a person only, an administrator like everybody else. */
-const ONESELF: Grants = { ...NOBODY, administrator: "own", member: "own" };
-
-const MADE = "what the caller made";
 const OWN_TOKENS = "the caller's own tokens";
 const HOST_TOKENS = "tokens of the caller itself";
 const OWN_ENVIRONMENTS = "a runner's: the environments on it; an environment's: itself";
@@ -246,13 +218,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     own: OWN_TOKENS,
   },
 
-  "WorkflowService/UpdateWorkflow": { permission: "update_workflow", grants: MAKERS, own: MADE },
-  "WorkflowService/StartWorkflow": {
-    permission: "start_workflow",
-    grants: MAKERS,
-    own: MADE,
-    besides: "what the request's context names can be used by the caller",
-  },
+  ...WORKFLOW_PERMISSIONS,
 };
 
 /** What readers of each kind see, in words for docs/permissions.md. */
@@ -265,6 +231,7 @@ export const READERS: Readonly<Record<Role, string>> = {
     "what a member sees, save accounts and personal access tokens; of service account tokens, its own",
   runner: "itself, its environment classes and the environments on it",
   environment: "itself and the project that it was created from",
+  exchange: "nothing: it registers the runner that it was made for",
 };
 
 /**
@@ -275,7 +242,7 @@ export const READERS: Readonly<Record<Role, string>> = {
  * @throws for an operation of the contract that the table forgot, so that it opens to nobody
  */
 export function permissionOf(operation: string): Permission | undefined {
-  const name = /^service\.v1\.(.+)$/.exec(operation)?.[1];
+  const name = /^(?:service|runner)\.v1\.(.+)$/.exec(operation)?.[1];
   if (name === undefined) return undefined;
   const found = PERMISSIONS[name];
   if (!found) throw new Error(`domain/permissions.ts has no row for ${operation}`);

@@ -38,6 +38,11 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.NOT_ENTERPRISE]: Code.FailedPrecondition,
   [ErrorReason.SECURITY_POLICY_UNASSIGNABLE]: Code.FailedPrecondition,
   [ErrorReason.FIELD_MASK_INVALID]: Code.InvalidArgument,
+  [ErrorReason.LEASE_LOST]: Code.Aborted,
+  [ErrorReason.WORKFLOW_DISABLED]: Code.FailedPrecondition,
+  [ErrorReason.CONTEXT_MISSING]: Code.FailedPrecondition,
+  [ErrorReason.EXECUTOR_UNFIT]: Code.FailedPrecondition,
+  [ErrorReason.CREDENTIAL_MISSING]: Code.FailedPrecondition,
 };
 
 /** A call as the log and an internal error name it. */

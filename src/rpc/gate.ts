@@ -32,7 +32,7 @@ export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Ga
   return async (authorization) => {
     const value = BEARER.exec(authorization ?? "")?.[1];
     const token = value === undefined ? undefined : keys.readToken(value);
-    if (!token || token.kind === "exchange") return UNKNOWN;
+    if (!token) return UNKNOWN;
     const found = await findUnderAnyKey(store, token.hashes);
     const at = now();
     if (!found || found.kind !== token.kind) return UNKNOWN;

@@ -1,13 +1,19 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor } from "@connectrpc/connect";
 import { isId, rulesOf } from "./rules.ts";
+
+/** Fields whose ids the contract leaves free to have another form; those that are UUIDs are stored like all. */
+const FREE_IDS: ReadonlySet<string> = new Set(["allowed_agent_ids", "scm_tools_allowed_group_id"]);
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 type Values = Record<string, unknown>;
 type Edit = (message: Values) => void;
 
 /**
  * Writes ids in lower case, the form in which they are stored, wherever the
- * rules of the contract say that a string is an id. Runs before validation, so
+ * contract says that a string is an id. Runs before validation, so
  * that everything behind the edge sees one form only.
  */
 export const lowerCaseIds: Interceptor = (next) => (req) => {
@@ -61,10 +67,11 @@ function fieldEdit(field: DescField): Edit | undefined {
 
 function valueChange(field: DescField): ((value: unknown) => unknown) | undefined {
   const rules = rulesOf(field);
-  if (field.fieldKind === "scalar") return isId(rules) ? lowerCase : undefined;
+  if (field.fieldKind === "scalar") return textChange(field, rules);
   if (field.fieldKind === "list" && field.listKind === "scalar") {
     const items = rules?.type.case === "repeated" ? rules.type.value.items : undefined;
-    return isId(items) ? (list) => (list as unknown[]).map(lowerCase) : undefined;
+    const change = textChange(field, items);
+    return change && ((list) => (list as unknown[]).map(change));
   }
   const nested = field.fieldKind === "enum" ? undefined : field.message && editOf(field.message);
   if (!nested) return undefined;
@@ -75,6 +82,14 @@ function valueChange(field: DescField): ((value: unknown) => unknown) | undefine
     else nested(value as Values);
     return value;
   };
+}
+
+function textChange(
+  { name }: DescField,
+  rules: FieldRules | undefined,
+): ((value: unknown) => unknown) | undefined {
+  if (isId(rules)) return lowerCase;
+  return FREE_IDS.has(name) ? (value) => (UUID.test(String(value)) ? lowerCase(value) : value) : undefined;
 }
 
 function lowerCase(value: unknown): unknown {

@@ -67,6 +67,7 @@ function holds(token: FoundToken, at: number): boolean {
 /** Undefined for a user who is a member no longer. */
 function actingAs({ kind, role, left_at }: FoundToken): { role: Role; principal: Principal } | undefined {
   if (kind === "service_account") return { role: kind, principal: Principal.SERVICE_ACCOUNT };
+  if (kind === "exchange") return { role: kind, principal: Principal.RUNNER };
   if (kind === "runner") return { role: kind, principal: Principal.RUNNER };
   if (kind === "environment") return { role: kind, principal: Principal.ENVIRONMENT };
   if (role === null || left_at !== null) return undefined;

@@ -16,6 +16,10 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
   environment_class: Kind.ENVIRONMENT_CLASS,
   project: Kind.PROJECT,
   environment: Kind.ENVIRONMENT,
+  workflow: Kind.WORKFLOW,
+  workflow_execution: Kind.WORKFLOW_EXECUTION,
+  workflow_action: Kind.WORKFLOW_EXECUTION_ACTION,
+  prebuild: Kind.PREBUILD,
 };
 
 /** @throws when a row names a kind that the contract lacks */

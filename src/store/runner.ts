@@ -45,6 +45,8 @@ export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: R
       creator_id: runner.creator?.id ?? "",
       kind: runner.kind,
       body,
+      local: 0,
+      seen_at: null,
     })
     .execute();
   tx.record({

@@ -1,3 +1,25 @@
+import type {
+  AuditLogTable,
+  EventTable,
+  IdempotencyTable,
+  InstallationTable,
+  PruningTable,
+} from "./record-schema.ts";
+import type {
+  PrebuildScheduleTable,
+  PrebuildTable,
+  StepLogTable,
+  WebhookDeliveryTable,
+  WorkflowActionTable,
+  WorkflowExecutionTable,
+  WorkflowScheduleTable,
+  WorkflowSecretTable,
+  WorkflowTable,
+  WorkflowTriggerEventTable,
+  WorkTable,
+  WorkTurnTable,
+} from "./workflow-schema.ts";
+
 /**
  * The rows, one interface per table. Times are milliseconds since 1970 UTC,
  * ids are lower-case UUID v7 text, flags are 0 or 1, and `body` is the resource
@@ -24,6 +46,18 @@ export interface Schema {
   block_receipt: BlockReceiptTable;
   installation: InstallationTable;
   pruning: PruningTable;
+  workflow: WorkflowTable;
+  workflow_secret: WorkflowSecretTable;
+  workflow_schedule: WorkflowScheduleTable;
+  workflow_execution: WorkflowExecutionTable;
+  workflow_action: WorkflowActionTable;
+  step_log: StepLogTable;
+  workflow_trigger_event: WorkflowTriggerEventTable;
+  webhook_delivery: WebhookDeliveryTable;
+  work: WorkTable;
+  work_turn: WorkTurnTable;
+  prebuild_schedule: PrebuildScheduleTable;
+  prebuild: PrebuildTable;
   audit_log: AuditLogTable;
   event: EventTable;
   idempotency: IdempotencyTable;
@@ -98,6 +132,10 @@ export interface RunnerTable {
   creator_id: string;
   kind: number;
   body: string;
+  /** 1 when it said at its registration that it works on the server's or a member's own machine. */
+  local: number;
+  /** When it last gave a sign of life; null until it registers. */
+  seen_at: number | null;
 }
 
 export interface EnvironmentClassTable {
@@ -179,50 +217,6 @@ export interface EnvironmentTable {
   security_policy_id: string | null;
 }
 
-export interface AuditLogTable {
-  id: string;
-  /** Null for what concerns the installation as a whole. */
-  organization_id: string | null;
-  sequence: number;
-  at: number;
-  actor_id: string;
-  /** Principal by number; 0 for the operator and the system itself. */
-  actor_principal: number;
-  operation: string;
-  subject_type: string;
-  subject_id: string;
-  reason: string;
-  /** JSON object of changed path to [before, after]; secrets never get here. */
-  diff: string;
-  /** Hash of the row before; null for the first of a chain and for rows of the first release. */
-  previous_hash: Uint8Array | null;
-  /** Keyed hash over the row and `previous_hash`; null for rows of the first release. */
-  hash: Uint8Array | null;
-  key_id: string | null;
-}
-
-export interface EventTable {
-  organization_id: string;
-  sequence: number;
-  at: number;
-  kind: string;
-  resource_type: string;
-  resource_id: string;
-}
-
-/** An answer kept for a caller that repeats its request. */
-export interface IdempotencyTable {
-  caller_id: string;
-  operation: string;
-  key: string;
-  request_hash: Uint8Array;
-  response: Uint8Array;
-  created_at: number;
-  organization_id: string | null;
-  /** 1 when the answer carried a secret, which was left out. */
-  redacted: number;
-}
-
 export interface ServiceAccountTable {
   id: string;
   organization_id: string;
@@ -281,20 +275,10 @@ export interface BlockReceiptTable {
   body: string;
 }
 
-/** The one row of the installation's own audit chain. */
-export interface InstallationTable {
-  id: number;
-  sequence: number;
-  chain_hash: Uint8Array | null;
-}
-
-/** Organizations whose old events are being removed, inside the transaction that does it. */
-export interface PruningTable {
-  organization_id: string;
-}
-
 /** Facts about the installation itself, such as which key file it belongs to. */
 export interface FactTable {
   name: string;
   value: string;
 }
+
+export type { AuditLogTable, EventTable, IdempotencyTable } from "./record-schema.ts";

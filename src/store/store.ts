@@ -44,7 +44,11 @@ export type ResourceType =
   | "runner"
   | "environment_class"
   | "project"
-  | "environment";
+  | "environment"
+  | "workflow"
+  | "workflow_execution"
+  | "workflow_action"
+  | "prebuild";
 
 /** What a write may use: its own transaction, the one instant it happens at, and the record. */
 export interface WriteTransaction {
@@ -106,12 +110,16 @@ export interface NotableColumns {
   token: "last_used_at";
   project: "popularity";
   environment: "counted";
+  runner: "seen_at";
+  work: "expires_at";
 }
 
 export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly NotableColumns[T][] } = {
   token: ["last_used_at"],
   project: ["popularity"],
   environment: ["counted"],
+  runner: ["seen_at"],
+  work: ["expires_at"],
 };
 
 export interface Note {

@@ -10,7 +10,7 @@ import { makeWorld, nowhere, type World } from "./world.ts";
 
 type Body = Answer["body"];
 
-const ROLES: readonly Role[] = ["administrator", "member", "service_account", "runner", "environment"];
+const ROLES: readonly Role[] = ["administrator", "member", "service_account", "runner", "environment", "exchange"];
 const DENIED = [403, "permission_denied", "PERMISSION_DENIED"];
 
 let server: TestServer;
@@ -39,6 +39,8 @@ beforeAll(async () => {
       service_account: minted.body.token,
       runner: (await insertRunnerToken(store, keys, { organizationId, runnerId: world.runner })).value,
       environment: (await environment(world.environment)).value,
+      exchange: (await post(server, "RunnerService/CreateRunnerToken", { runnerId: world.runner })).body
+        .exchangeToken,
     };
     fromProject = { id, token: (await environment(id)).value };
   });

@@ -10,7 +10,12 @@ const END_FLAG = 2;
 
 /** Whether an operation answers a stream; a test of the contract holds all of them to this name. */
 export function isStream(operation: string): boolean {
-  return /\/Watch[A-Z]/.test(operation);
+  return /\/(Watch|Stream)[A-Z]/.test(operation);
+}
+
+/** The package of an operation: what runners call has one of its own. */
+export function packageOf(operation: string): string {
+  return operation.startsWith("WorkService/") ? "runner.v1" : "service.v1";
 }
 
 /** The first message of a stream, or the error that it ends with, as if it were the answer of a unary call. */
@@ -21,7 +26,7 @@ export async function postStream(
   token: string | undefined,
   headers: Readonly<Record<string, string>>,
 ): Promise<Answer> {
-  const res = await fetch(`${server.url}/api/service.v1.${operation}`, {
+  const res = await fetch(`${server.url}/api/${packageOf(operation)}.${operation}`, {
     method: "POST",
     headers: {
       "content-type": "application/connect+json",

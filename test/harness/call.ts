@@ -1,4 +1,4 @@
-import { isStream, postStream } from "./call-stream.ts";
+import { isStream, packageOf, postStream } from "./call-stream.ts";
 import type { TestServer } from "./server.ts";
 
 /** An answer to hand-written JSON. */
@@ -21,7 +21,7 @@ export async function post(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Answer> {
   if (isStream(operation)) return postStream(server, operation, body, token, headers);
-  const res = await fetch(`${server.url}/api/service.v1.${operation}`, {
+  const res = await fetch(`${server.url}/api/${packageOf(operation)}.${operation}`, {
     method: "POST",
     headers: {
       "content-type": "application/json",

@@ -1158,6 +1158,100 @@ export declare type UserInputMetadata = Message<"service.v1.UserInputMetadata"> 
 export declare const UserInputMetadataSchema: GenMessage<UserInputMetadata>;
 
 /**
+ * One run of an agent. What is here so far is the form of outputs, which
+ * workflows share; the rest follows with the operations that answer it.
+ *
+ * @generated from message service.v1.AgentExecution
+ */
+export declare type AgentExecution = Message<"service.v1.AgentExecution"> & {
+  /**
+   * How far the run is.
+   *
+   * @generated from field: service.v1.AgentExecution.Status status = 4;
+   */
+  status?: AgentExecution_Status | undefined;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.
+ * Use `create(AgentExecutionSchema)` to create a new message.
+ */
+export declare const AgentExecutionSchema: GenMessage<AgentExecution>;
+
+/**
+ * How far a run is, and what it has produced.
+ *
+ * @generated from message service.v1.AgentExecution.Status
+ */
+export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.Status"> & {
+  /**
+   * What the run reported, by the keys that it was asked for: 1 to 128
+   * characters each.
+   *
+   * @generated from field: map<string, service.v1.AgentExecution.Status.OutputValue> outputs = 70;
+   */
+  outputs: { [key: string]: AgentExecution_Status_OutputValue };
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.Status.
+ * Use `create(AgentExecution_StatusSchema)` to create a new message.
+ */
+export declare const AgentExecution_StatusSchema: GenMessage<AgentExecution_Status>;
+
+/**
+ * One reported value; its type is the one that was asked for.
+ *
+ * @generated from message service.v1.AgentExecution.Status.OutputValue
+ */
+export declare type AgentExecution_Status_OutputValue = Message<"service.v1.AgentExecution.Status.OutputValue"> & {
+  /**
+   * The value; exactly one.
+   *
+   * @generated from oneof service.v1.AgentExecution.Status.OutputValue.value
+   */
+  value: {
+    /**
+     * A text of at most 4,096 characters.
+     *
+     * @generated from field: string string_value = 1;
+     */
+    value: string;
+    case: "stringValue";
+  } | {
+    /**
+     * A whole number.
+     *
+     * @generated from field: int64 int_value = 2;
+     */
+    value: bigint;
+    case: "intValue";
+  } | {
+    /**
+     * A number.
+     *
+     * @generated from field: double float_value = 3;
+     */
+    value: number;
+    case: "floatValue";
+  } | {
+    /**
+     * True or false.
+     *
+     * @generated from field: bool bool_value = 4;
+     */
+    value: boolean;
+    case: "boolValue";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.Status.OutputValue.
+ * Use `create(AgentExecution_Status_OutputValueSchema)` to create a new message.
+ */
+export declare const AgentExecution_Status_OutputValueSchema: GenMessage<AgentExecution_Status_OutputValue>;
+
+/**
  * How an agent works. What a mode changes in detail is up to the agent.
  *
  * @generated from enum service.v1.AgentMode

@@ -619,7 +619,8 @@ export declare type GitInitializer = Message<"service.v1.GitInitializer"> & {
   /**
    * URI of the repository, 1 to 2,048 characters without white space and control
    * characters. The short form `git@host:owner/repo.git` is taken too; it is kept
-   * as given.
+   * as given. A user name may be part of it, a password may not: everybody who
+   * reads the resource would read it. Credentials are host authentication tokens.
    *
    * @generated from field: string remote_uri = 1;
    */
@@ -627,7 +628,8 @@ export declare type GitInitializer = Message<"service.v1.GitInitializer"> & {
 
   /**
    * URI of the repository that `remote_uri` is a fork of; it becomes the remote
-   * named upstream. Empty: none. At most 2,048 characters.
+   * named upstream. Empty: none. At most 2,048 characters, without a password as
+   * in `remote_uri`.
    *
    * @generated from field: string upstream_remote_uri = 2;
    */
@@ -726,7 +728,8 @@ export declare const GitInitializer_CloneTargetModeSchema: GenEnum<GitInitialize
  */
 export declare type ContextURLInitializer = Message<"service.v1.ContextURLInitializer"> & {
   /**
-   * The address, an absolute URI. At most 2,048 characters.
+   * The address, an absolute URI. At most 2,048 characters, without a password:
+   * credentials are host authentication tokens.
    *
    * @generated from field: string url = 1;
    */

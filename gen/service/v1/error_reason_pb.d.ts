@@ -262,6 +262,47 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_FIELD_MASK_INVALID = 26;
    */
   FIELD_MASK_INVALID = 26,
+
+  /**
+   * The lease is not the runner's any more: it ran out, its work was finished,
+   * or the work was given to another. Nothing of the report was taken. Code
+   * aborted. No metadata.
+   *
+   * @generated from enum value: ERROR_REASON_LEASE_LOST = 27;
+   */
+  LEASE_LOST = 27,
+
+  /**
+   * The workflow is disabled. Code failed_precondition. No metadata.
+   *
+   * @generated from enum value: ERROR_REASON_WORKFLOW_DISABLED = 28;
+   */
+  WORKFLOW_DISABLED = 28,
+
+  /**
+   * The workflow has no manual trigger and the request no context to run over.
+   * Code failed_precondition. No metadata.
+   *
+   * @generated from enum value: ERROR_REASON_CONTEXT_MISSING = 29;
+   */
+  CONTEXT_MISSING = 29,
+
+  /**
+   * The workflow's executor cannot act: its account is blocked, it left the
+   * organization, or its service account is suspended or has ended. Code
+   * failed_precondition. Metadata: `executor_id`.
+   *
+   * @generated from enum value: ERROR_REASON_EXECUTOR_UNFIT = 30;
+   */
+  EXECUTOR_UNFIT = 30,
+
+  /**
+   * The executor has no credential for a source-control host that the work
+   * needs. Code failed_precondition. Metadata: `host`.
+   *
+   * @generated from enum value: ERROR_REASON_CREDENTIAL_MISSING = 31;
+   */
+  CREDENTIAL_MISSING = 31,
 }
 
 /**

@@ -304,6 +304,34 @@ export enum ResourceType {
    * @generated from enum value: RESOURCE_TYPE_SUBSCRIPTION = 13;
    */
   SUBSCRIPTION = 13,
+
+  /**
+   * A Workflow. Its webhook secret is recorded under it.
+   *
+   * @generated from enum value: RESOURCE_TYPE_WORKFLOW = 14;
+   */
+  WORKFLOW = 14,
+
+  /**
+   * A WorkflowExecution.
+   *
+   * @generated from enum value: RESOURCE_TYPE_WORKFLOW_EXECUTION = 15;
+   */
+  WORKFLOW_EXECUTION = 15,
+
+  /**
+   * A WorkflowExecutionAction.
+   *
+   * @generated from enum value: RESOURCE_TYPE_WORKFLOW_EXECUTION_ACTION = 16;
+   */
+  WORKFLOW_EXECUTION_ACTION = 16,
+
+  /**
+   * The prebuilt workspace of a project and an environment class.
+   *
+   * @generated from enum value: RESOURCE_TYPE_PREBUILD = 17;
+   */
+  PREBUILD = 17,
 }
 
 /**

@@ -698,7 +698,8 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateAgentPolicy = Messag
 
   /**
    * The only group whose members' agents get source-control tools. Empty
-   * removes the restriction. At most 128 characters.
+   * removes the restriction. At most 128 characters; a UUID is answered in
+   * lower case.
    *
    * @generated from field: optional string scm_tools_allowed_group_id = 4;
    */
@@ -722,7 +723,8 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateAgentPolicy = Messag
 
   /**
    * The agents that users may choose; replaces the whole list. Cleared, all
-   * may be. At most 100 ids of 1 to 128 characters each.
+   * may be. At most 100 ids of 1 to 128 characters each; UUIDs are answered in
+   * lower case.
    *
    * @generated from field: repeated string allowed_agent_ids = 7;
    */
@@ -936,8 +938,10 @@ export declare const OrganizationService: GenService<{
   },
   /**
    * Removes a member from an organization. From the next request on, tokens
-   * that act for it there answer unauthenticated. What it made stays; its
-   * account, and its memberships in other organizations, are left alone.
+   * that act for it there answer unauthenticated. Its personal access tokens and
+   * its host authentication tokens of the organization are deleted with it. What
+   * else it made stays; its account, and its memberships in other organizations,
+   * are left alone.
    *
    * Only administrators of the organization may call it, for themselves too.
    * Errors: permission_denied for its other members; not_found when the

@@ -531,7 +531,8 @@ export declare type ListEnvironmentClassesRequest_Filter = Message<"service.v1.L
 
   /**
    * True: only classes in which the caller can create environments; a disabled
-   * class is never among them. False: only the others.
+   * class is never among them, nor one of a local runner while the policy
+   * allow_local_runners is false. False: only the others.
    *
    * @generated from field: optional bool can_create_environments = 3;
    */

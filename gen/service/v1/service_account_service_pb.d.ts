@@ -384,10 +384,10 @@ export declare const ServiceAccountService: GenService<{
     output: typeof ListServiceAccountsResponseSchema;
   },
   /**
-   * Deletes a service account with its tokens; requests that carry one of them
-   * are refused at once. What it made stays. Callable by administrators of the
-   * organization. Errors: permission_denied for its other members; not_found,
-   * also on a repetition.
+   * Deletes a service account with its tokens and its host authentication
+   * tokens; requests that carry one of the former are refused at once. What else
+   * it made stays. Callable by administrators of the organization. Errors:
+   * permission_denied for its other members; not_found, also on a repetition.
    *
    * @generated from rpc service.v1.ServiceAccountService.DeleteServiceAccount
    */

@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
-import type { ExtAgentSettings, PullRequest } from "./agent_pb.js";
+import type { AgentCodeContext, ExtAgentSettings, PullRequest } from "./agent_pb.js";
 import type { WorkflowError } from "./workflow_error_pb.js";
 
 /**
@@ -97,6 +97,14 @@ export declare type WorkflowTrigger_Time = Message<"service.v1.WorkflowTrigger.T
    * @generated from field: string cron_expression = 1;
    */
   cronExpression: string;
+
+  /**
+   * What happens when an instant comes while an execution that this trigger
+   * started has not ended. Unspecified behaves as OVERLAP_POLICY_ALLOW.
+   *
+   * @generated from field: service.v1.WorkflowTrigger.OverlapPolicy overlap_policy = 1000;
+   */
+  overlapPolicy: WorkflowTrigger_OverlapPolicy;
 };
 
 /**
@@ -143,6 +151,48 @@ export declare type WorkflowTrigger_PullRequest = Message<"service.v1.WorkflowTr
  * Use `create(WorkflowTrigger_PullRequestSchema)` to create a new message.
  */
 export declare const WorkflowTrigger_PullRequestSchema: GenMessage<WorkflowTrigger_PullRequest>;
+
+/**
+ * What a time trigger does while an execution that it started before still
+ * runs.
+ *
+ * @generated from enum service.v1.WorkflowTrigger.OverlapPolicy
+ */
+export enum WorkflowTrigger_OverlapPolicy {
+  /**
+   * Behaves as OVERLAP_POLICY_ALLOW.
+   *
+   * @generated from enum value: OVERLAP_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Starts another execution beside it.
+   *
+   * @generated from enum value: OVERLAP_POLICY_ALLOW = 1;
+   */
+  ALLOW = 1,
+
+  /**
+   * Starts none; the instant is kept with the verdict
+   * TRIGGER_VERDICT_OVERLAP.
+   *
+   * @generated from enum value: OVERLAP_POLICY_SKIP = 2;
+   */
+  SKIP = 2,
+
+  /**
+   * Cancels those that still run, then starts another.
+   *
+   * @generated from enum value: OVERLAP_POLICY_CANCEL_PREVIOUS = 3;
+   */
+  CANCEL_PREVIOUS = 3,
+}
+
+/**
+ * Describes the enum service.v1.WorkflowTrigger.OverlapPolicy.
+ */
+export declare const WorkflowTrigger_OverlapPolicySchema: GenEnum<WorkflowTrigger_OverlapPolicy>;
 
 /**
  * What happened to a pull request.
@@ -755,6 +805,14 @@ export declare type WorkflowExecution_Metadata = Message<"service.v1.WorkflowExe
    * @generated from field: service.v1.Subject executor = 5;
    */
   executor?: Subject | undefined;
+
+  /**
+   * The execution whose failed actions this one does again. Empty for an
+   * execution that no retry started.
+   *
+   * @generated from field: string retried_execution_id = 1000;
+   */
+  retriedExecutionId: string;
 };
 
 /**
@@ -1353,6 +1411,535 @@ export declare type WorkflowExecutionTrigger_Time = Message<"service.v1.Workflow
 export declare const WorkflowExecutionTrigger_TimeSchema: GenMessage<WorkflowExecutionTrigger_Time>;
 
 /**
+ * One action of an execution: its steps in one project or repository, or once
+ * for an agent's prompt.
+ *
+ * @generated from message service.v1.WorkflowExecutionAction
+ */
+export declare type WorkflowExecutionAction = Message<"service.v1.WorkflowExecutionAction"> & {
+  /**
+   * The action's id, a UUID v7; ids of one execution ascend in the order of its
+   * context.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Where the action comes from.
+   *
+   * @generated from field: service.v1.WorkflowExecutionAction.Metadata metadata = 2;
+   */
+  metadata?: WorkflowExecutionAction_Metadata | undefined;
+
+  /**
+   * What the action was told to do.
+   *
+   * @generated from field: service.v1.WorkflowExecutionAction.Spec spec = 3;
+   */
+  spec?: WorkflowExecutionAction_Spec | undefined;
+
+  /**
+   * How far the action is.
+   *
+   * @generated from field: service.v1.WorkflowExecutionAction.Status status = 4;
+   */
+  status?: WorkflowExecutionAction_Status | undefined;
+};
+
+/**
+ * Describes the message service.v1.WorkflowExecutionAction.
+ * Use `create(WorkflowExecutionActionSchema)` to create a new message.
+ */
+export declare const WorkflowExecutionActionSchema: GenMessage<WorkflowExecutionAction>;
+
+/**
+ * Where an action comes from, and when it ran.
+ *
+ * @generated from message service.v1.WorkflowExecutionAction.Metadata
+ */
+export declare type WorkflowExecutionAction_Metadata = Message<"service.v1.WorkflowExecutionAction.Metadata"> & {
+  /**
+   * The execution that the action is part of.
+   *
+   * @generated from field: string workflow_execution_id = 1;
+   */
+  workflowExecutionId: string;
+
+  /**
+   * The workflow of that execution.
+   *
+   * @generated from field: string workflow_id = 2;
+   */
+  workflowId: string;
+
+  /**
+   * When a runner first took the action on. Unset until then.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 3;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * When the action reached a final phase. Unset until then.
+   *
+   * @generated from field: google.protobuf.Timestamp finished_at = 4;
+   */
+  finishedAt?: Timestamp | undefined;
+
+  /**
+   * What people know the action by: the name of its project or repository,
+   * `agent` for a prompt, `report` for the report action.
+   *
+   * @generated from field: string action_name = 5;
+   */
+  actionName: string;
+
+  /**
+   * True for the report action, which runs once after all others.
+   *
+   * @generated from field: bool report = 1000;
+   */
+  report: boolean;
+};
+
+/**
+ * Describes the message service.v1.WorkflowExecutionAction.Metadata.
+ * Use `create(WorkflowExecutionAction_MetadataSchema)` to create a new message.
+ */
+export declare const WorkflowExecutionAction_MetadataSchema: GenMessage<WorkflowExecutionAction_Metadata>;
+
+/**
+ * What an action was told to do.
+ *
+ * @generated from message service.v1.WorkflowExecutionAction.Spec
+ */
+export declare type WorkflowExecutionAction_Spec = Message<"service.v1.WorkflowExecutionAction.Spec"> & {
+  /**
+   * An opaque mark of this state of the spec; it changes when the desired
+   * phase does.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The phase that the action is meant to reach: DONE, or STOPPED once it is
+   * cancelled.
+   *
+   * @generated from field: service.v1.WorkflowExecutionActionPhase desired_phase = 2;
+   */
+  desiredPhase: WorkflowExecutionActionPhase;
+
+  /**
+   * The code that the action works on. Without a context it works in an empty
+   * folder.
+   *
+   * @generated from field: service.v1.AgentCodeContext context = 3;
+   */
+  context?: AgentCodeContext | undefined;
+
+  /**
+   * How long the action may take.
+   *
+   * @generated from field: service.v1.WorkflowAction.Limits.PerExecution limits = 4;
+   */
+  limits?: WorkflowAction_Limits_PerExecution | undefined;
+};
+
+/**
+ * Describes the message service.v1.WorkflowExecutionAction.Spec.
+ * Use `create(WorkflowExecutionAction_SpecSchema)` to create a new message.
+ */
+export declare const WorkflowExecutionAction_SpecSchema: GenMessage<WorkflowExecutionAction_Spec>;
+
+/**
+ * How far an action is.
+ *
+ * @generated from message service.v1.WorkflowExecutionAction.Status
+ */
+export declare type WorkflowExecutionAction_Status = Message<"service.v1.WorkflowExecutionAction.Status"> & {
+  /**
+   * The session of the spec that this status answers to.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * Where the action stands. One that is DONE and has failures has failed.
+   *
+   * @generated from field: service.v1.WorkflowExecutionActionPhase phase = 2;
+   */
+  phase: WorkflowExecutionActionPhase;
+
+  /**
+   * One entry a step, in their order.
+   *
+   * @generated from field: repeated service.v1.WorkflowExecutionAction.Status.StepStatus step_statuses = 3;
+   */
+  stepStatuses: WorkflowExecutionAction_Status_StepStatus[];
+
+  /**
+   * The environment that the action last worked in, which is removed when the
+   * action ends. Empty until a runner takes the action on.
+   *
+   * @generated from field: string environment_id = 10;
+   */
+  environmentId: string;
+
+  /**
+   * The messages of failures in one text; empty when there are none.
+   * Deprecated: use failures.
+   *
+   * @generated from field: string failure_message = 11 [deprecated = true];
+   * @deprecated
+   */
+  failureMessage: string;
+
+  /**
+   * The agent run of the step that runs or ran last. Empty without one.
+   *
+   * @generated from field: string agent_execution_id = 12;
+   */
+  agentExecutionId: string;
+
+  /**
+   * The messages of warnings in one text; empty when there are none.
+   * Deprecated: use warnings.
+   *
+   * @generated from field: string warning_message = 13 [deprecated = true];
+   * @deprecated
+   */
+  warningMessage: string;
+
+  /**
+   * Why the action failed, oldest first; empty while it has not.
+   *
+   * @generated from field: repeated service.v1.WorkflowError failures = 14;
+   */
+  failures: WorkflowError[];
+
+  /**
+   * What people should know although the action goes on, oldest first, such as
+   * an attempt that was lost with its runner.
+   *
+   * @generated from field: repeated service.v1.WorkflowError warnings = 15;
+   */
+  warnings: WorkflowError[];
+
+  /**
+   * How many times a runner took the action on, at most 3: an attempt whose
+   * runner falls silent is lost, and the action begins anew.
+   *
+   * @generated from field: int32 attempt = 1000;
+   */
+  attempt: number;
+};
+
+/**
+ * Describes the message service.v1.WorkflowExecutionAction.Status.
+ * Use `create(WorkflowExecutionAction_StatusSchema)` to create a new message.
+ */
+export declare const WorkflowExecutionAction_StatusSchema: GenMessage<WorkflowExecutionAction_Status>;
+
+/**
+ * How far one step is.
+ *
+ * @generated from message service.v1.WorkflowExecutionAction.Status.StepStatus
+ */
+export declare type WorkflowExecutionAction_Status_StepStatus = Message<"service.v1.WorkflowExecutionAction.Status.StepStatus"> & {
+  /**
+   * The step's place in the action, from 0.
+   *
+   * @generated from field: int32 step_index = 1;
+   */
+  stepIndex: number;
+
+  /**
+   * Where the step stands.
+   *
+   * @generated from field: service.v1.WorkflowExecutionAction.Status.StepStatus.StepPhase phase = 2;
+   */
+  phase: WorkflowExecutionAction_Status_StepStatus_StepPhase;
+
+  /**
+   * The message of error; empty without one.
+   * Deprecated: use error.
+   *
+   * @generated from field: string failure_message = 3 [deprecated = true];
+   * @deprecated
+   */
+  failureMessage: string;
+
+  /**
+   * When the step began. Unset until then.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 4;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * When the step ended. Unset until then.
+   *
+   * @generated from field: google.protobuf.Timestamp finished_at = 5;
+   */
+  finishedAt?: Timestamp | undefined;
+
+  /**
+   * The step as it is carried out, parameters substituted.
+   *
+   * @generated from field: service.v1.WorkflowStep step = 6;
+   */
+  step?: WorkflowStep | undefined;
+
+  /**
+   * Why the step failed. Unset while it has not.
+   *
+   * @generated from field: service.v1.WorkflowError error = 7;
+   */
+  error?: WorkflowError | undefined;
+
+  /**
+   * The page of the pull request that the step opened. Empty for other
+   * steps, and where the remote knows no pull requests.
+   *
+   * @generated from field: string pull_request_url = 1000;
+   */
+  pullRequestUrl: string;
+};
+
+/**
+ * Describes the message service.v1.WorkflowExecutionAction.Status.StepStatus.
+ * Use `create(WorkflowExecutionAction_Status_StepStatusSchema)` to create a new message.
+ */
+export declare const WorkflowExecutionAction_Status_StepStatusSchema: GenMessage<WorkflowExecutionAction_Status_StepStatus>;
+
+/**
+ * Where a step stands.
+ *
+ * @generated from enum service.v1.WorkflowExecutionAction.Status.StepStatus.StepPhase
+ */
+export enum WorkflowExecutionAction_Status_StepStatus_StepPhase {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: STEP_PHASE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It waits for the steps before it.
+   *
+   * @generated from enum value: STEP_PHASE_PENDING = 1;
+   */
+  PENDING = 1,
+
+  /**
+   * It runs.
+   *
+   * @generated from enum value: STEP_PHASE_RUNNING = 2;
+   */
+  RUNNING = 2,
+
+  /**
+   * It ended well.
+   *
+   * @generated from enum value: STEP_PHASE_DONE = 3;
+   */
+  DONE = 3,
+
+  /**
+   * It failed; the action fails with it.
+   *
+   * @generated from enum value: STEP_PHASE_FAILED = 4;
+   */
+  FAILED = 4,
+
+  /**
+   * It never ran, or was stopped: a step before it failed, or the action
+   * was stopped.
+   *
+   * @generated from enum value: STEP_PHASE_CANCELLED = 5;
+   */
+  CANCELLED = 5,
+}
+
+/**
+ * Describes the enum service.v1.WorkflowExecutionAction.Status.StepStatus.StepPhase.
+ */
+export declare const WorkflowExecutionAction_Status_StepStatus_StepPhaseSchema: GenEnum<WorkflowExecutionAction_Status_StepStatus_StepPhase>;
+
+/**
+ * A span of time.
+ *
+ * @generated from message service.v1.DateRange
+ */
+export declare type DateRange = Message<"service.v1.DateRange"> & {
+  /**
+   * Its beginning, included. Must be set.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 1;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * Its end, excluded. Must be set; one that is not after the beginning holds
+   * nothing.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 2;
+   */
+  endTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.DateRange.
+ * Use `create(DateRangeSchema)` to create a new message.
+ */
+export declare const DateRangeSchema: GenMessage<DateRange>;
+
+/**
+ * One entry of a workflow's ledger: a delivery, an instant or a manual start, and
+ * what came of it. Entries are kept for 30 days.
+ *
+ * @generated from message service.v1.WorkflowTriggerEvent
+ */
+export declare type WorkflowTriggerEvent = Message<"service.v1.WorkflowTriggerEvent"> & {
+  /**
+   * The entry's id, a UUID v7.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The workflow that the entry is about.
+   *
+   * @generated from field: string workflow_id = 2;
+   */
+  workflowId: string;
+
+  /**
+   * When it arrived or came due.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 3;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * Where it came from.
+   *
+   * @generated from field: service.v1.WorkflowTriggerEvent.Source source = 4;
+   */
+  source: WorkflowTriggerEvent_Source;
+
+  /**
+   * Place of the trigger in the workflow's list at that time, from 0. Unset
+   * where it concerned no single trigger.
+   *
+   * @generated from field: optional int32 trigger_index = 5;
+   */
+  triggerIndex?: number | undefined;
+
+  /**
+   * What came of it.
+   *
+   * @generated from field: service.v1.TriggerVerdict verdict = 6;
+   */
+  verdict: TriggerVerdict;
+
+  /**
+   * Why, in words for people; empty where the verdict says all.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+
+  /**
+   * The execution that it started, or for a duplicate the one that the first
+   * arrival started. Empty without one.
+   *
+   * @generated from field: string workflow_execution_id = 8;
+   */
+  workflowExecutionId: string;
+
+  /**
+   * The id that the sender gave the delivery, at most 255 characters. Empty
+   * for what was not delivered or bore none.
+   *
+   * @generated from field: string delivery_id = 9;
+   */
+  deliveryId: string;
+
+  /**
+   * What happened to which pull request. Unset for everything else.
+   *
+   * @generated from field: service.v1.PullRequest pull_request = 10;
+   */
+  pullRequest?: PullRequest | undefined;
+
+  /**
+   * The kind of pull-request event. Unspecified for everything else.
+   *
+   * @generated from field: service.v1.WorkflowTrigger.PullRequestEvent pull_request_event = 11;
+   */
+  pullRequestEvent: WorkflowTrigger_PullRequestEvent;
+
+  /**
+   * The entry that this one delivers again. Empty for a first delivery.
+   *
+   * @generated from field: string redelivered_event_id = 12;
+   */
+  redeliveredEventId: string;
+};
+
+/**
+ * Describes the message service.v1.WorkflowTriggerEvent.
+ * Use `create(WorkflowTriggerEventSchema)` to create a new message.
+ */
+export declare const WorkflowTriggerEventSchema: GenMessage<WorkflowTriggerEvent>;
+
+/**
+ * Where an entry of the ledger came from.
+ *
+ * @generated from enum service.v1.WorkflowTriggerEvent.Source
+ */
+export enum WorkflowTriggerEvent_Source {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: SOURCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * StartWorkflow was called.
+   *
+   * @generated from enum value: SOURCE_MANUAL = 1;
+   */
+  MANUAL = 1,
+
+  /**
+   * The clock reached an instant of a time trigger.
+   *
+   * @generated from enum value: SOURCE_TIME = 2;
+   */
+  TIME = 2,
+
+  /**
+   * Something was posted to the workflow's webhook.
+   *
+   * @generated from enum value: SOURCE_WEBHOOK = 3;
+   */
+  WEBHOOK = 3,
+}
+
+/**
+ * Describes the enum service.v1.WorkflowTriggerEvent.Source.
+ */
+export declare const WorkflowTriggerEvent_SourceSchema: GenEnum<WorkflowTriggerEvent_Source>;
+
+/**
  * Where an execution stands. It goes from PENDING through RUNNING to COMPLETED;
  * cancelling it, or blocking its executor, leads through STOPPING to STOPPED.
  *
@@ -1421,4 +2008,148 @@ export enum WorkflowExecutionPhase {
  * Describes the enum service.v1.WorkflowExecutionPhase.
  */
 export declare const WorkflowExecutionPhaseSchema: GenEnum<WorkflowExecutionPhase>;
+
+/**
+ * Where an action of an execution stands.
+ *
+ * @generated from enum service.v1.WorkflowExecutionActionPhase
+ */
+export enum WorkflowExecutionActionPhase {
+  /**
+   * Never sent; in a filter it matches nothing.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It waits for its turn or for a runner.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_PENDING = 1;
+   */
+  PENDING = 1,
+
+  /**
+   * A runner works on it.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_RUNNING = 2;
+   */
+  RUNNING = 2,
+
+  /**
+   * It was cancelled, and its runner has not let go of it yet.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_STOPPING = 3;
+   */
+  STOPPING = 3,
+
+  /**
+   * It was stopped, or never began because the execution was. Final.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_STOPPED = 4;
+   */
+  STOPPED = 4,
+
+  /**
+   * Not used: actions are removed with their workflow.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_DELETING = 5;
+   */
+  DELETING = 5,
+
+  /**
+   * Not used.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_DELETED = 6;
+   */
+  DELETED = 6,
+
+  /**
+   * It came to its end, well or with failures. Final.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_DONE = 7;
+   */
+  DONE = 7,
+}
+
+/**
+ * Describes the enum service.v1.WorkflowExecutionActionPhase.
+ */
+export declare const WorkflowExecutionActionPhaseSchema: GenEnum<WorkflowExecutionActionPhase>;
+
+/**
+ * What came of a delivery, an instant or a manual start.
+ *
+ * @generated from enum service.v1.TriggerVerdict
+ */
+export enum TriggerVerdict {
+  /**
+   * Never sent; in a filter it matches nothing.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It started an execution.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_STARTED = 1;
+   */
+  STARTED = 1,
+
+  /**
+   * It arrived before, and started nothing this time.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_DUPLICATE = 2;
+   */
+  DUPLICATE = 2,
+
+  /**
+   * The workflow is disabled or pending deletion.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_DISABLED = 3;
+   */
+  DISABLED = 3,
+
+  /**
+   * No trigger of the workflow matches it.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_NO_MATCH = 4;
+   */
+  NO_MATCH = 4,
+
+  /**
+   * Its signature is missing or wrong. At most one entry a minute is kept.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_BAD_SIGNATURE = 5;
+   */
+  BAD_SIGNATURE = 5,
+
+  /**
+   * The server was down when the instant came, and a later one is run instead.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_MISSED = 6;
+   */
+  MISSED = 6,
+
+  /**
+   * An earlier execution of the trigger still runs, and its overlap policy says
+   * to skip.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_OVERLAP = 7;
+   */
+  OVERLAP = 7,
+
+  /**
+   * The start was refused, as StartWorkflow would have been; reason says why.
+   *
+   * @generated from enum value: TRIGGER_VERDICT_REFUSED = 8;
+   */
+  REFUSED = 8,
+}
+
+/**
+ * Describes the enum service.v1.TriggerVerdict.
+ */
+export declare const TriggerVerdictSchema: GenEnum<TriggerVerdict>;
 

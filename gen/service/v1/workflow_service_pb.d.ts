@@ -2,17 +2,150 @@
 // @generated from file service/v1/workflow_service.proto (package service.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Workflow, WorkflowAction, WorkflowExecution, WorkflowTrigger, WorkflowTriggerContext } from "./workflow_pb.js";
+import type { DateRange, TriggerVerdict, Workflow, WorkflowAction, WorkflowExecution, WorkflowExecutionAction, WorkflowExecutionActionPhase, WorkflowExecutionPhase, WorkflowTrigger, WorkflowTriggerContext, WorkflowTriggerEvent } from "./workflow_pb.js";
 import type { Subject } from "./identity_pb.js";
-import type { ExtAgentSettings } from "./agent_pb.js";
-import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import type { AgentExecution_Status_OutputValue, ExtAgentSettings } from "./agent_pb.js";
+import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { PaginationRequest, PaginationResponse, Sort, SortOrder } from "./pagination_pb.js";
+import type { CountRequest, CountResponse } from "./count_pb.js";
 
 /**
  * Describes the file service/v1/workflow_service.proto.
  */
 export declare const file_service_v1_workflow_service: GenFile;
+
+/**
+ * The workflow to create.
+ *
+ * @generated from message service.v1.CreateWorkflowRequest
+ */
+export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRequest"> & {
+  /**
+   * Its name, 1 to 80 characters without control characters. Need not be unique.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it is for, at most 500 characters; may be empty.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * When it starts, at most 10. Empty: only by StartWorkflow with a context.
+   *
+   * @generated from field: repeated service.v1.WorkflowTrigger triggers = 3;
+   */
+  triggers: WorkflowTrigger[];
+
+  /**
+   * What it does. Must be set.
+   *
+   * @generated from field: service.v1.WorkflowAction action = 4;
+   */
+  action?: WorkflowAction | undefined;
+
+  /**
+   * What is done once at the end over the outputs. Unset: nothing.
+   *
+   * @generated from field: service.v1.WorkflowAction report = 5;
+   */
+  report?: WorkflowAction | undefined;
+
+  /**
+   * Whom executions run as: the caller or a service account of the
+   * organization. Unset: the caller.
+   *
+   * @generated from field: optional service.v1.Subject executor = 6;
+   */
+  executor?: Subject | undefined;
+
+  /**
+   * The agent that runs agent steps. Empty: the default in-environment agent,
+   * looked up anew for each run.
+   *
+   * @generated from field: string agent_id = 7;
+   */
+  agentId: string;
+
+  /**
+   * Settings of the alternative agent; agents that do not take them ignore them.
+   *
+   * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 8;
+   */
+  extAgentSettings?: ExtAgentSettings | undefined;
+};
+
+/**
+ * Describes the message service.v1.CreateWorkflowRequest.
+ * Use `create(CreateWorkflowRequestSchema)` to create a new message.
+ */
+export declare const CreateWorkflowRequestSchema: GenMessage<CreateWorkflowRequest>;
+
+/**
+ * Carries the workflow that was created.
+ *
+ * @generated from message service.v1.CreateWorkflowResponse
+ */
+export declare type CreateWorkflowResponse = Message<"service.v1.CreateWorkflowResponse"> & {
+  /**
+   * The workflow; always set.
+   *
+   * @generated from field: service.v1.Workflow workflow = 1;
+   */
+  workflow?: Workflow | undefined;
+};
+
+/**
+ * Describes the message service.v1.CreateWorkflowResponse.
+ * Use `create(CreateWorkflowResponseSchema)` to create a new message.
+ */
+export declare const CreateWorkflowResponseSchema: GenMessage<CreateWorkflowResponse>;
+
+/**
+ * Which workflow to return.
+ *
+ * @generated from message service.v1.GetWorkflowRequest
+ */
+export declare type GetWorkflowRequest = Message<"service.v1.GetWorkflowRequest"> & {
+  /**
+   * Id of the workflow.
+   *
+   * @generated from field: string workflow_id = 1;
+   */
+  workflowId: string;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowRequest.
+ * Use `create(GetWorkflowRequestSchema)` to create a new message.
+ */
+export declare const GetWorkflowRequestSchema: GenMessage<GetWorkflowRequest>;
+
+/**
+ * The workflow that was asked for.
+ *
+ * @generated from message service.v1.GetWorkflowResponse
+ */
+export declare type GetWorkflowResponse = Message<"service.v1.GetWorkflowResponse"> & {
+  /**
+   * The workflow as it is now; always set.
+   *
+   * @generated from field: service.v1.Workflow workflow = 1;
+   */
+  workflow?: Workflow | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowResponse.
+ * Use `create(GetWorkflowResponseSchema)` to create a new message.
+ */
+export declare const GetWorkflowResponseSchema: GenMessage<GetWorkflowResponse>;
 
 /**
  * The workflow to change and its new values. A field that is unset leaves the
@@ -208,13 +341,1156 @@ export declare type StartWorkflowResponse = Message<"service.v1.StartWorkflowRes
 export declare const StartWorkflowResponseSchema: GenMessage<StartWorkflowResponse>;
 
 /**
- * Changes and starts workflows: what runs, when, and over which repositories.
- * Every operation also answers unauthenticated without a valid token and
- * invalid_argument for a request that breaks a rule of its message.
+ * Which workflows to list, and how.
+ *
+ * @generated from message service.v1.ListWorkflowsRequest
+ */
+export declare type ListWorkflowsRequest = Message<"service.v1.ListWorkflowsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Restricts the list. Unset: all workflows of the organization.
+   *
+   * @generated from field: service.v1.ListWorkflowsRequest.Filter filter = 2;
+   */
+  filter?: ListWorkflowsRequest_Filter | undefined;
+
+  /**
+   * Order of the list. Unset: by id ascending.
+   *
+   * @generated from field: service.v1.ListWorkflowsRequest.Sort sort = 3;
+   */
+  sort?: ListWorkflowsRequest_Sort | undefined;
+
+  /**
+   * Asks for the number of matching workflows. Unset: it is not counted.
+   *
+   * @generated from field: service.v1.CountRequest count = 4;
+   */
+  count?: CountRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowsRequest.
+ * Use `create(ListWorkflowsRequestSchema)` to create a new message.
+ */
+export declare const ListWorkflowsRequestSchema: GenMessage<ListWorkflowsRequest>;
+
+/**
+ * Conditions on workflows. Different fields combine with AND, the values of one
+ * field with OR; an empty or unset field restricts nothing.
+ *
+ * @generated from message service.v1.ListWorkflowsRequest.Filter
+ */
+export declare type ListWorkflowsRequest_Filter = Message<"service.v1.ListWorkflowsRequest.Filter"> & {
+  /**
+   * Only these workflows.
+   *
+   * @generated from field: repeated string workflow_ids = 1;
+   */
+  workflowIds: string[];
+
+  /**
+   * Only workflows with this text in their name, description or id. Letter case
+   * is disregarded by Unicode's simple case folding. At most 256 characters.
+   *
+   * @generated from field: string search = 2;
+   */
+  search: string;
+
+  /**
+   * Only workflows that one of these subjects created.
+   *
+   * @generated from field: repeated string creator_ids = 3;
+   */
+  creatorIds: string[];
+
+  /**
+   * Only workflows whose newest execution is in one of these phases.
+   *
+   * @generated from field: repeated service.v1.WorkflowExecutionPhase status_phases = 4;
+   */
+  statusPhases: WorkflowExecutionPhase[];
+
+  /**
+   * Only workflows with an execution that started at this time or later and has
+   * a failed action.
+   *
+   * @generated from field: google.protobuf.Timestamp has_failed_execution_since = 5;
+   */
+  hasFailedExecutionSince?: Timestamp | undefined;
+
+  /**
+   * Only workflows that are disabled, or only those that are not.
+   *
+   * @generated from field: optional bool disabled = 6;
+   */
+  disabled?: boolean | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowsRequest.Filter.
+ * Use `create(ListWorkflowsRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListWorkflowsRequest_FilterSchema: GenMessage<ListWorkflowsRequest_Filter>;
+
+/**
+ * An order of workflows.
+ *
+ * @generated from message service.v1.ListWorkflowsRequest.Sort
+ */
+export declare type ListWorkflowsRequest_Sort = Message<"service.v1.ListWorkflowsRequest.Sort"> & {
+  /**
+   * What to order by. Unspecified: by id.
+   *
+   * @generated from field: service.v1.ListWorkflowsRequest.SortField field = 1;
+   */
+  field: ListWorkflowsRequest_SortField;
+
+  /**
+   * Direction. Unspecified: ascending by id and by name, descending by recent
+   * completion.
+   *
+   * @generated from field: service.v1.SortOrder order = 2;
+   */
+  order: SortOrder;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowsRequest.Sort.
+ * Use `create(ListWorkflowsRequest_SortSchema)` to create a new message.
+ */
+export declare const ListWorkflowsRequest_SortSchema: GenMessage<ListWorkflowsRequest_Sort>;
+
+/**
+ * What workflows can be ordered by.
+ *
+ * @generated from enum service.v1.ListWorkflowsRequest.SortField
+ */
+export enum ListWorkflowsRequest_SortField {
+  /**
+   * By id, which is the order of creation.
+   *
+   * @generated from enum value: SORT_FIELD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * By name with letter case folded, equal names by id in the same direction.
+   *
+   * @generated from enum value: SORT_FIELD_NAME = 1;
+   */
+  NAME = 1,
+
+  /**
+   * By when an execution last came to its end, equal times by id in the same
+   * direction. Workflows of which none did come last when the order descends
+   * and first when it ascends.
+   *
+   * @generated from enum value: SORT_FIELD_RECENTLY_COMPLETED = 2;
+   */
+  RECENTLY_COMPLETED = 2,
+}
+
+/**
+ * Describes the enum service.v1.ListWorkflowsRequest.SortField.
+ */
+export declare const ListWorkflowsRequest_SortFieldSchema: GenEnum<ListWorkflowsRequest_SortField>;
+
+/**
+ * A page of workflows.
+ *
+ * @generated from message service.v1.ListWorkflowsResponse
+ */
+export declare type ListWorkflowsResponse = Message<"service.v1.ListWorkflowsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The workflows of this page.
+   *
+   * @generated from field: repeated service.v1.Workflow workflows = 2;
+   */
+  workflows: Workflow[];
+
+  /**
+   * How many match; only on the first page, and when it was asked for.
+   *
+   * @generated from field: service.v1.CountResponse count = 3;
+   */
+  count?: CountResponse | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowsResponse.
+ * Use `create(ListWorkflowsResponseSchema)` to create a new message.
+ */
+export declare const ListWorkflowsResponseSchema: GenMessage<ListWorkflowsResponse>;
+
+/**
+ * Which workflow to delete.
+ *
+ * @generated from message service.v1.DeleteWorkflowRequest
+ */
+export declare type DeleteWorkflowRequest = Message<"service.v1.DeleteWorkflowRequest"> & {
+  /**
+   * Id of the workflow.
+   *
+   * @generated from field: string workflow_id = 1;
+   */
+  workflowId: string;
+
+  /**
+   * Whether executions that have not ended are cancelled. False, the default,
+   * waits for their end.
+   *
+   * @generated from field: bool force = 2;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message service.v1.DeleteWorkflowRequest.
+ * Use `create(DeleteWorkflowRequestSchema)` to create a new message.
+ */
+export declare const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest>;
+
+/**
+ * Nothing to say: the deletion is under way.
+ *
+ * @generated from message service.v1.DeleteWorkflowResponse
+ */
+export declare type DeleteWorkflowResponse = Message<"service.v1.DeleteWorkflowResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.DeleteWorkflowResponse.
+ * Use `create(DeleteWorkflowResponseSchema)` to create a new message.
+ */
+export declare const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse>;
+
+/**
+ * Which executions to list, and how.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionsRequest
+ */
+export declare type ListWorkflowExecutionsRequest = Message<"service.v1.ListWorkflowExecutionsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Restricts the list. Unset: all executions of the organization.
+   *
+   * @generated from field: service.v1.ListWorkflowExecutionsRequest.Filter filter = 2;
+   */
+  filter?: ListWorkflowExecutionsRequest_Filter | undefined;
+
+  /**
+   * Order of the list: `id`, the order of their start, is the one field. Unset:
+   * by it descending.
+   *
+   * @generated from field: service.v1.Sort sort = 3;
+   */
+  sort?: Sort | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionsRequest.
+ * Use `create(ListWorkflowExecutionsRequestSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionsRequestSchema: GenMessage<ListWorkflowExecutionsRequest>;
+
+/**
+ * Conditions on executions. Different fields combine with AND, the values of
+ * one field with OR; an empty or unset field restricts nothing.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionsRequest.Filter
+ */
+export declare type ListWorkflowExecutionsRequest_Filter = Message<"service.v1.ListWorkflowExecutionsRequest.Filter"> & {
+  /**
+   * Only these executions.
+   *
+   * @generated from field: repeated string workflow_execution_ids = 1;
+   */
+  workflowExecutionIds: string[];
+
+  /**
+   * Only executions of one of these workflows.
+   *
+   * @generated from field: repeated string workflow_ids = 2;
+   */
+  workflowIds: string[];
+
+  /**
+   * Only executions in one of these phases.
+   *
+   * @generated from field: repeated service.v1.WorkflowExecutionPhase status_phases = 3;
+   */
+  statusPhases: WorkflowExecutionPhase[];
+
+  /**
+   * Only executions with a failed action, or only those without.
+   *
+   * @generated from field: optional bool has_failed_actions = 4;
+   */
+  hasFailedActions?: boolean | undefined;
+
+  /**
+   * Only executions with this text in their id or the name of their workflow
+   * when they started. Letter case is disregarded by Unicode's simple case
+   * folding. At most 256 characters.
+   *
+   * @generated from field: string search = 5;
+   */
+  search: string;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionsRequest.Filter.
+ * Use `create(ListWorkflowExecutionsRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionsRequest_FilterSchema: GenMessage<ListWorkflowExecutionsRequest_Filter>;
+
+/**
+ * A page of executions.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionsResponse
+ */
+export declare type ListWorkflowExecutionsResponse = Message<"service.v1.ListWorkflowExecutionsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The executions of this page.
+   *
+   * @generated from field: repeated service.v1.WorkflowExecution workflow_executions = 2;
+   */
+  workflowExecutions: WorkflowExecution[];
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionsResponse.
+ * Use `create(ListWorkflowExecutionsResponseSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionsResponseSchema: GenMessage<ListWorkflowExecutionsResponse>;
+
+/**
+ * Which execution to return.
+ *
+ * @generated from message service.v1.GetWorkflowExecutionRequest
+ */
+export declare type GetWorkflowExecutionRequest = Message<"service.v1.GetWorkflowExecutionRequest"> & {
+  /**
+   * Id of the execution.
+   *
+   * @generated from field: string workflow_execution_id = 1;
+   */
+  workflowExecutionId: string;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionRequest.
+ * Use `create(GetWorkflowExecutionRequestSchema)` to create a new message.
+ */
+export declare const GetWorkflowExecutionRequestSchema: GenMessage<GetWorkflowExecutionRequest>;
+
+/**
+ * The execution that was asked for.
+ *
+ * @generated from message service.v1.GetWorkflowExecutionResponse
+ */
+export declare type GetWorkflowExecutionResponse = Message<"service.v1.GetWorkflowExecutionResponse"> & {
+  /**
+   * The execution as it is now; always set.
+   *
+   * @generated from field: service.v1.WorkflowExecution workflow_execution = 1;
+   */
+  workflowExecution?: WorkflowExecution | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionResponse.
+ * Use `create(GetWorkflowExecutionResponseSchema)` to create a new message.
+ */
+export declare const GetWorkflowExecutionResponseSchema: GenMessage<GetWorkflowExecutionResponse>;
+
+/**
+ * Which execution to cancel.
+ *
+ * @generated from message service.v1.CancelWorkflowExecutionRequest
+ */
+export declare type CancelWorkflowExecutionRequest = Message<"service.v1.CancelWorkflowExecutionRequest"> & {
+  /**
+   * Id of the execution.
+   *
+   * @generated from field: string workflow_execution_id = 1;
+   */
+  workflowExecutionId: string;
+};
+
+/**
+ * Describes the message service.v1.CancelWorkflowExecutionRequest.
+ * Use `create(CancelWorkflowExecutionRequestSchema)` to create a new message.
+ */
+export declare const CancelWorkflowExecutionRequestSchema: GenMessage<CancelWorkflowExecutionRequest>;
+
+/**
+ * Nothing to say: the execution is being stopped, or had ended.
+ *
+ * @generated from message service.v1.CancelWorkflowExecutionResponse
+ */
+export declare type CancelWorkflowExecutionResponse = Message<"service.v1.CancelWorkflowExecutionResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.CancelWorkflowExecutionResponse.
+ * Use `create(CancelWorkflowExecutionResponseSchema)` to create a new message.
+ */
+export declare const CancelWorkflowExecutionResponseSchema: GenMessage<CancelWorkflowExecutionResponse>;
+
+/**
+ * Of which execution to do the failed actions again.
+ *
+ * @generated from message service.v1.RetryFailedActionsRequest
+ */
+export declare type RetryFailedActionsRequest = Message<"service.v1.RetryFailedActionsRequest"> & {
+  /**
+   * Id of the execution; it must have ended.
+   *
+   * @generated from field: string workflow_execution_id = 1;
+   */
+  workflowExecutionId: string;
+};
+
+/**
+ * Describes the message service.v1.RetryFailedActionsRequest.
+ * Use `create(RetryFailedActionsRequestSchema)` to create a new message.
+ */
+export declare const RetryFailedActionsRequestSchema: GenMessage<RetryFailedActionsRequest>;
+
+/**
+ * Carries the execution that was started.
+ *
+ * @generated from message service.v1.RetryFailedActionsResponse
+ */
+export declare type RetryFailedActionsResponse = Message<"service.v1.RetryFailedActionsResponse"> & {
+  /**
+   * The new execution, linked to the other by metadata.retriedExecutionId;
+   * always set.
+   *
+   * @generated from field: service.v1.WorkflowExecution workflow_execution = 1;
+   */
+  workflowExecution?: WorkflowExecution | undefined;
+};
+
+/**
+ * Describes the message service.v1.RetryFailedActionsResponse.
+ * Use `create(RetryFailedActionsResponseSchema)` to create a new message.
+ */
+export declare const RetryFailedActionsResponseSchema: GenMessage<RetryFailedActionsResponse>;
+
+/**
+ * Which actions to list.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionActionsRequest
+ */
+export declare type ListWorkflowExecutionActionsRequest = Message<"service.v1.ListWorkflowExecutionActionsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Restricts the list. Unset: all actions of the organization.
+   *
+   * @generated from field: service.v1.ListWorkflowExecutionActionsRequest.Filter filter = 2;
+   */
+  filter?: ListWorkflowExecutionActionsRequest_Filter | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionActionsRequest.
+ * Use `create(ListWorkflowExecutionActionsRequestSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionActionsRequestSchema: GenMessage<ListWorkflowExecutionActionsRequest>;
+
+/**
+ * Conditions on actions. Different fields combine with AND, the values of one
+ * field with OR; an empty field restricts nothing.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionActionsRequest.Filter
+ */
+export declare type ListWorkflowExecutionActionsRequest_Filter = Message<"service.v1.ListWorkflowExecutionActionsRequest.Filter"> & {
+  /**
+   * Only these actions.
+   *
+   * @generated from field: repeated string workflow_execution_action_ids = 1;
+   */
+  workflowExecutionActionIds: string[];
+
+  /**
+   * Only actions of one of these executions.
+   *
+   * @generated from field: repeated string workflow_execution_ids = 2;
+   */
+  workflowExecutionIds: string[];
+
+  /**
+   * Only actions of one of these workflows.
+   *
+   * @generated from field: repeated string workflow_ids = 3;
+   */
+  workflowIds: string[];
+
+  /**
+   * Only actions in one of these phases.
+   *
+   * @generated from field: repeated service.v1.WorkflowExecutionActionPhase phases = 4;
+   */
+  phases: WorkflowExecutionActionPhase[];
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionActionsRequest.Filter.
+ * Use `create(ListWorkflowExecutionActionsRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionActionsRequest_FilterSchema: GenMessage<ListWorkflowExecutionActionsRequest_Filter>;
+
+/**
+ * A page of actions.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionActionsResponse
+ */
+export declare type ListWorkflowExecutionActionsResponse = Message<"service.v1.ListWorkflowExecutionActionsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The actions of this page, by id ascending.
+   *
+   * @generated from field: repeated service.v1.WorkflowExecutionAction workflow_execution_actions = 2;
+   */
+  workflowExecutionActions: WorkflowExecutionAction[];
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionActionsResponse.
+ * Use `create(ListWorkflowExecutionActionsResponseSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionActionsResponseSchema: GenMessage<ListWorkflowExecutionActionsResponse>;
+
+/**
+ * Which action to return.
+ *
+ * @generated from message service.v1.GetWorkflowExecutionActionRequest
+ */
+export declare type GetWorkflowExecutionActionRequest = Message<"service.v1.GetWorkflowExecutionActionRequest"> & {
+  /**
+   * Id of the action.
+   *
+   * @generated from field: string workflow_execution_action_id = 1;
+   */
+  workflowExecutionActionId: string;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionActionRequest.
+ * Use `create(GetWorkflowExecutionActionRequestSchema)` to create a new message.
+ */
+export declare const GetWorkflowExecutionActionRequestSchema: GenMessage<GetWorkflowExecutionActionRequest>;
+
+/**
+ * The action that was asked for.
+ *
+ * @generated from message service.v1.GetWorkflowExecutionActionResponse
+ */
+export declare type GetWorkflowExecutionActionResponse = Message<"service.v1.GetWorkflowExecutionActionResponse"> & {
+  /**
+   * The action as it is now; always set.
+   *
+   * @generated from field: service.v1.WorkflowExecutionAction workflow_execution_action = 1;
+   */
+  workflowExecutionAction?: WorkflowExecutionAction | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionActionResponse.
+ * Use `create(GetWorkflowExecutionActionResponseSchema)` to create a new message.
+ */
+export declare const GetWorkflowExecutionActionResponseSchema: GenMessage<GetWorkflowExecutionActionResponse>;
+
+/**
+ * Which action to cancel.
+ *
+ * @generated from message service.v1.CancelWorkflowExecutionActionRequest
+ */
+export declare type CancelWorkflowExecutionActionRequest = Message<"service.v1.CancelWorkflowExecutionActionRequest"> & {
+  /**
+   * Id of the action.
+   *
+   * @generated from field: string workflow_execution_action_id = 1;
+   */
+  workflowExecutionActionId: string;
+};
+
+/**
+ * Describes the message service.v1.CancelWorkflowExecutionActionRequest.
+ * Use `create(CancelWorkflowExecutionActionRequestSchema)` to create a new message.
+ */
+export declare const CancelWorkflowExecutionActionRequestSchema: GenMessage<CancelWorkflowExecutionActionRequest>;
+
+/**
+ * Nothing to say: the action is being stopped, or had ended.
+ *
+ * @generated from message service.v1.CancelWorkflowExecutionActionResponse
+ */
+export declare type CancelWorkflowExecutionActionResponse = Message<"service.v1.CancelWorkflowExecutionActionResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.CancelWorkflowExecutionActionResponse.
+ * Use `create(CancelWorkflowExecutionActionResponseSchema)` to create a new message.
+ */
+export declare const CancelWorkflowExecutionActionResponseSchema: GenMessage<CancelWorkflowExecutionActionResponse>;
+
+/**
+ * Which outputs to list.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionOutputsRequest
+ */
+export declare type ListWorkflowExecutionOutputsRequest = Message<"service.v1.ListWorkflowExecutionOutputsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Restricts the list. Unset: all outputs of the organization.
+   *
+   * @generated from field: service.v1.ListWorkflowExecutionOutputsRequest.Filter filter = 2;
+   */
+  filter?: ListWorkflowExecutionOutputsRequest_Filter | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionOutputsRequest.
+ * Use `create(ListWorkflowExecutionOutputsRequestSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionOutputsRequestSchema: GenMessage<ListWorkflowExecutionOutputsRequest>;
+
+/**
+ * Conditions on outputs; an empty field restricts nothing.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionOutputsRequest.Filter
+ */
+export declare type ListWorkflowExecutionOutputsRequest_Filter = Message<"service.v1.ListWorkflowExecutionOutputsRequest.Filter"> & {
+  /**
+   * Only outputs of one of these executions.
+   *
+   * @generated from field: repeated string workflow_execution_ids = 1;
+   */
+  workflowExecutionIds: string[];
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionOutputsRequest.Filter.
+ * Use `create(ListWorkflowExecutionOutputsRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionOutputsRequest_FilterSchema: GenMessage<ListWorkflowExecutionOutputsRequest_Filter>;
+
+/**
+ * A page of outputs.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionOutputsResponse
+ */
+export declare type ListWorkflowExecutionOutputsResponse = Message<"service.v1.ListWorkflowExecutionOutputsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The outputs of this page, one entry an action, by action id ascending.
+   *
+   * @generated from field: repeated service.v1.ListWorkflowExecutionOutputsResponse.ActionOutput outputs = 2;
+   */
+  outputs: ListWorkflowExecutionOutputsResponse_ActionOutput[];
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionOutputsResponse.
+ * Use `create(ListWorkflowExecutionOutputsResponseSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionOutputsResponseSchema: GenMessage<ListWorkflowExecutionOutputsResponse>;
+
+/**
+ * What one action reported.
+ *
+ * @generated from message service.v1.ListWorkflowExecutionOutputsResponse.ActionOutput
+ */
+export declare type ListWorkflowExecutionOutputsResponse_ActionOutput = Message<"service.v1.ListWorkflowExecutionOutputsResponse.ActionOutput"> & {
+  /**
+   * Id of the action.
+   *
+   * @generated from field: string action_id = 1;
+   */
+  actionId: string;
+
+  /**
+   * The values by the keys of the report's outputs.
+   *
+   * @generated from field: map<string, service.v1.AgentExecution.Status.OutputValue> values = 2;
+   */
+  values: { [key: string]: AgentExecution_Status_OutputValue };
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionOutputsResponse.ActionOutput.
+ * Use `create(ListWorkflowExecutionOutputsResponse_ActionOutputSchema)` to create a new message.
+ */
+export declare const ListWorkflowExecutionOutputsResponse_ActionOutputSchema: GenMessage<ListWorkflowExecutionOutputsResponse_ActionOutput>;
+
+/**
+ * Whose output to stream, and from where.
+ *
+ * @generated from message service.v1.StreamActionLogsRequest
+ */
+export declare type StreamActionLogsRequest = Message<"service.v1.StreamActionLogsRequest"> & {
+  /**
+   * Id of the action.
+   *
+   * @generated from field: string workflow_execution_action_id = 1;
+   */
+  workflowExecutionActionId: string;
+
+  /**
+   * Only this step, by its place from 0. Unset: all steps.
+   *
+   * @generated from field: optional int32 step_index = 2;
+   */
+  stepIndex?: number | undefined;
+
+  /**
+   * Bytes of the first streamed step that the caller has already. 0, the default,
+   * begins at its beginning.
+   *
+   * @generated from field: int64 after_offset = 3;
+   */
+  afterOffset: bigint;
+
+  /**
+   * Whether to go on until the action ends. False, the default, ends with what
+   * there is.
+   *
+   * @generated from field: bool follow = 4;
+   */
+  follow: boolean;
+};
+
+/**
+ * Describes the message service.v1.StreamActionLogsRequest.
+ * Use `create(StreamActionLogsRequestSchema)` to create a new message.
+ */
+export declare const StreamActionLogsRequestSchema: GenMessage<StreamActionLogsRequest>;
+
+/**
+ * A piece of what a step printed.
+ *
+ * @generated from message service.v1.StreamActionLogsResponse
+ */
+export declare type StreamActionLogsResponse = Message<"service.v1.StreamActionLogsResponse"> & {
+  /**
+   * The step's place in the action, from 0.
+   *
+   * @generated from field: int32 step_index = 1;
+   */
+  stepIndex: number;
+
+  /**
+   * Place of the piece in all that the step printed, in bytes from 0. A jump
+   * past the end of the piece before is where the middle was left out: of each
+   * step at most 1 MiB is kept.
+   *
+   * @generated from field: int64 offset = 2;
+   */
+  offset: bigint;
+
+  /**
+   * What was printed, both outputs as they came; at most 65,536 bytes, which may
+   * cut a character.
+   *
+   * @generated from field: bytes data = 3;
+   */
+  data: Uint8Array;
+
+  /**
+   * The attempt of the action that printed it, from 1; pieces of a newer attempt
+   * begin anew at offset 0.
+   *
+   * @generated from field: int32 attempt = 4;
+   */
+  attempt: number;
+};
+
+/**
+ * Describes the message service.v1.StreamActionLogsResponse.
+ * Use `create(StreamActionLogsResponseSchema)` to create a new message.
+ */
+export declare const StreamActionLogsResponseSchema: GenMessage<StreamActionLogsResponse>;
+
+/**
+ * Whose webhook secret to return.
+ *
+ * @generated from message service.v1.GetWorkflowWebhookSecretRequest
+ */
+export declare type GetWorkflowWebhookSecretRequest = Message<"service.v1.GetWorkflowWebhookSecretRequest"> & {
+  /**
+   * Id of the workflow.
+   *
+   * @generated from field: string workflow_id = 1;
+   */
+  workflowId: string;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowWebhookSecretRequest.
+ * Use `create(GetWorkflowWebhookSecretRequestSchema)` to create a new message.
+ */
+export declare const GetWorkflowWebhookSecretRequestSchema: GenMessage<GetWorkflowWebhookSecretRequest>;
+
+/**
+ * The webhook secret that was asked for.
+ *
+ * @generated from message service.v1.GetWorkflowWebhookSecretResponse
+ */
+export declare type GetWorkflowWebhookSecretResponse = Message<"service.v1.GetWorkflowWebhookSecretResponse"> & {
+  /**
+   * The secret in force: `whsec_` and the standard base64 of 32 bytes.
+   *
+   * @generated from field: string secret = 1;
+   */
+  secret: string;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowWebhookSecretResponse.
+ * Use `create(GetWorkflowWebhookSecretResponseSchema)` to create a new message.
+ */
+export declare const GetWorkflowWebhookSecretResponseSchema: GenMessage<GetWorkflowWebhookSecretResponse>;
+
+/**
+ * Whose webhook secret to replace.
+ *
+ * @generated from message service.v1.RotateWorkflowWebhookSecretRequest
+ */
+export declare type RotateWorkflowWebhookSecretRequest = Message<"service.v1.RotateWorkflowWebhookSecretRequest"> & {
+  /**
+   * Id of the workflow.
+   *
+   * @generated from field: string workflow_id = 1;
+   */
+  workflowId: string;
+};
+
+/**
+ * Describes the message service.v1.RotateWorkflowWebhookSecretRequest.
+ * Use `create(RotateWorkflowWebhookSecretRequestSchema)` to create a new message.
+ */
+export declare const RotateWorkflowWebhookSecretRequestSchema: GenMessage<RotateWorkflowWebhookSecretRequest>;
+
+/**
+ * The webhook secret that was made.
+ *
+ * @generated from message service.v1.RotateWorkflowWebhookSecretResponse
+ */
+export declare type RotateWorkflowWebhookSecretResponse = Message<"service.v1.RotateWorkflowWebhookSecretResponse"> & {
+  /**
+   * The new secret: `whsec_` and the standard base64 of 32 bytes.
+   *
+   * @generated from field: string secret = 1;
+   */
+  secret: string;
+};
+
+/**
+ * Describes the message service.v1.RotateWorkflowWebhookSecretResponse.
+ * Use `create(RotateWorkflowWebhookSecretResponseSchema)` to create a new message.
+ */
+export declare const RotateWorkflowWebhookSecretResponseSchema: GenMessage<RotateWorkflowWebhookSecretResponse>;
+
+/**
+ * Which executions to count.
+ *
+ * @generated from message service.v1.GetWorkflowExecutionSummaryRequest
+ */
+export declare type GetWorkflowExecutionSummaryRequest = Message<"service.v1.GetWorkflowExecutionSummaryRequest"> & {
+  /**
+   * Restricts the count. Must be set.
+   *
+   * @generated from field: service.v1.GetWorkflowExecutionSummaryRequest.Filter filter = 1;
+   */
+  filter?: GetWorkflowExecutionSummaryRequest_Filter | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionSummaryRequest.
+ * Use `create(GetWorkflowExecutionSummaryRequestSchema)` to create a new message.
+ */
+export declare const GetWorkflowExecutionSummaryRequestSchema: GenMessage<GetWorkflowExecutionSummaryRequest>;
+
+/**
+ * Conditions on executions; both must hold.
+ *
+ * @generated from message service.v1.GetWorkflowExecutionSummaryRequest.Filter
+ */
+export declare type GetWorkflowExecutionSummaryRequest_Filter = Message<"service.v1.GetWorkflowExecutionSummaryRequest.Filter"> & {
+  /**
+   * Only executions that finished within it. Must be set.
+   *
+   * @generated from field: service.v1.DateRange date_range = 1;
+   */
+  dateRange?: DateRange | undefined;
+
+  /**
+   * Only executions of one of these workflows. Empty: of all.
+   *
+   * @generated from field: repeated string workflow_ids = 2;
+   */
+  workflowIds: string[];
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionSummaryRequest.Filter.
+ * Use `create(GetWorkflowExecutionSummaryRequest_FilterSchema)` to create a new message.
+ */
+export declare const GetWorkflowExecutionSummaryRequest_FilterSchema: GenMessage<GetWorkflowExecutionSummaryRequest_Filter>;
+
+/**
+ * The counts that were asked for.
+ *
+ * @generated from message service.v1.GetWorkflowExecutionSummaryResponse
+ */
+export declare type GetWorkflowExecutionSummaryResponse = Message<"service.v1.GetWorkflowExecutionSummaryResponse"> & {
+  /**
+   * Executions that completed without a failed action.
+   *
+   * @generated from field: int64 successful_count = 1;
+   */
+  successfulCount: bigint;
+
+  /**
+   * Executions with a failed action, or that failed as a whole.
+   *
+   * @generated from field: int64 failed_count = 2;
+   */
+  failedCount: bigint;
+
+  /**
+   * All executions, stopped ones too, which are in neither of the others.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+
+  /**
+   * Workflows of the organization, whatever the filter says.
+   *
+   * @generated from field: int64 total_workflows_in_organization = 4;
+   */
+  totalWorkflowsInOrganization: bigint;
+};
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionSummaryResponse.
+ * Use `create(GetWorkflowExecutionSummaryResponseSchema)` to create a new message.
+ */
+export declare const GetWorkflowExecutionSummaryResponseSchema: GenMessage<GetWorkflowExecutionSummaryResponse>;
+
+/**
+ * Which entries of the ledger to list.
+ *
+ * @generated from message service.v1.ListWorkflowTriggerEventsRequest
+ */
+export declare type ListWorkflowTriggerEventsRequest = Message<"service.v1.ListWorkflowTriggerEventsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Restricts the list. Unset: the ledger of the organization.
+   *
+   * @generated from field: service.v1.ListWorkflowTriggerEventsRequest.Filter filter = 2;
+   */
+  filter?: ListWorkflowTriggerEventsRequest_Filter | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowTriggerEventsRequest.
+ * Use `create(ListWorkflowTriggerEventsRequestSchema)` to create a new message.
+ */
+export declare const ListWorkflowTriggerEventsRequestSchema: GenMessage<ListWorkflowTriggerEventsRequest>;
+
+/**
+ * Conditions on entries. Different fields combine with AND, the values of one
+ * field with OR; an empty field restricts nothing.
+ *
+ * @generated from message service.v1.ListWorkflowTriggerEventsRequest.Filter
+ */
+export declare type ListWorkflowTriggerEventsRequest_Filter = Message<"service.v1.ListWorkflowTriggerEventsRequest.Filter"> & {
+  /**
+   * Only entries of one of these workflows.
+   *
+   * @generated from field: repeated string workflow_ids = 1;
+   */
+  workflowIds: string[];
+
+  /**
+   * Only entries with one of these verdicts.
+   *
+   * @generated from field: repeated service.v1.TriggerVerdict verdicts = 2;
+   */
+  verdicts: TriggerVerdict[];
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowTriggerEventsRequest.Filter.
+ * Use `create(ListWorkflowTriggerEventsRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListWorkflowTriggerEventsRequest_FilterSchema: GenMessage<ListWorkflowTriggerEventsRequest_Filter>;
+
+/**
+ * A page of the ledger.
+ *
+ * @generated from message service.v1.ListWorkflowTriggerEventsResponse
+ */
+export declare type ListWorkflowTriggerEventsResponse = Message<"service.v1.ListWorkflowTriggerEventsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The entries of this page, the newest first.
+   *
+   * @generated from field: repeated service.v1.WorkflowTriggerEvent trigger_events = 2;
+   */
+  triggerEvents: WorkflowTriggerEvent[];
+};
+
+/**
+ * Describes the message service.v1.ListWorkflowTriggerEventsResponse.
+ * Use `create(ListWorkflowTriggerEventsResponseSchema)` to create a new message.
+ */
+export declare const ListWorkflowTriggerEventsResponseSchema: GenMessage<ListWorkflowTriggerEventsResponse>;
+
+/**
+ * Which entry of the ledger to deliver again.
+ *
+ * @generated from message service.v1.RedeliverWorkflowTriggerEventRequest
+ */
+export declare type RedeliverWorkflowTriggerEventRequest = Message<"service.v1.RedeliverWorkflowTriggerEventRequest"> & {
+  /**
+   * Id of the entry.
+   *
+   * @generated from field: string trigger_event_id = 1;
+   */
+  triggerEventId: string;
+};
+
+/**
+ * Describes the message service.v1.RedeliverWorkflowTriggerEventRequest.
+ * Use `create(RedeliverWorkflowTriggerEventRequestSchema)` to create a new message.
+ */
+export declare const RedeliverWorkflowTriggerEventRequestSchema: GenMessage<RedeliverWorkflowTriggerEventRequest>;
+
+/**
+ * What came of the new delivery.
+ *
+ * @generated from message service.v1.RedeliverWorkflowTriggerEventResponse
+ */
+export declare type RedeliverWorkflowTriggerEventResponse = Message<"service.v1.RedeliverWorkflowTriggerEventResponse"> & {
+  /**
+   * The entries that it made, at least one.
+   *
+   * @generated from field: repeated service.v1.WorkflowTriggerEvent trigger_events = 1;
+   */
+  triggerEvents: WorkflowTriggerEvent[];
+};
+
+/**
+ * Describes the message service.v1.RedeliverWorkflowTriggerEventResponse.
+ * Use `create(RedeliverWorkflowTriggerEventResponseSchema)` to create a new message.
+ */
+export declare const RedeliverWorkflowTriggerEventResponseSchema: GenMessage<RedeliverWorkflowTriggerEventResponse>;
+
+/**
+ * Keeps and starts workflows: what runs, when, and over which repositories; and
+ * tells of their executions. Every operation also answers unauthenticated
+ * without a valid token, permission_denied to a blocked account or to a
+ * read-only token that asks for a change, invalid_argument for a request that
+ * breaks a rule of its message, and not_found for a resource that is absent or
+ * of another organization.
  *
  * @generated from service service.v1.WorkflowService
  */
 export declare const WorkflowService: GenService<{
+  /**
+   * Creates a workflow and returns it, enabled. Everything is checked when it is
+   * written, as UpdateWorkflow says.
+   *
+   * Every member and service account of the organization may call it. Errors:
+   * those of UpdateWorkflow for what the request says.
+   *
+   * @generated from rpc service.v1.WorkflowService.CreateWorkflow
+   */
+  createWorkflow: {
+    methodKind: "unary";
+    input: typeof CreateWorkflowRequestSchema;
+    output: typeof CreateWorkflowResponseSchema;
+  },
+  /**
+   * Returns one workflow. Every member and service account of the organization
+   * may call it. Errors: not_found.
+   *
+   * @generated from rpc service.v1.WorkflowService.GetWorkflow
+   */
+  getWorkflow: {
+    methodKind: "unary";
+    input: typeof GetWorkflowRequestSchema;
+    output: typeof GetWorkflowResponseSchema;
+  },
   /**
    * Updates a workflow. A field that is set replaces the stored value entirely:
    * triggers and action are replaced, never merged. A field that is unset
@@ -234,7 +1510,6 @@ export declare const WorkflowService: GenService<{
    * the organization, or update_mask names no field or one that cannot be
    * removed; failed_precondition when the workflow is pending
    * deletion or a policy forbids the agent or its settings.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.WorkflowService.UpdateWorkflow
    */
@@ -258,7 +1533,6 @@ export declare const WorkflowService: GenService<{
    * failed_precondition when the workflow is disabled or pending deletion, its
    * executor is blocked, it has no manual trigger and the request no override,
    * or a repository selector names a host for which the executor has no token.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.WorkflowService.StartWorkflow
    */
@@ -266,6 +1540,219 @@ export declare const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof StartWorkflowRequestSchema;
     output: typeof StartWorkflowResponseSchema;
+  },
+  /**
+   * Lists the organization's workflows by id ascending (order of creation)
+   * unless sort says otherwise. Every member and service account of the
+   * organization may call it. Errors: invalid_argument for a page token of
+   * another query.
+   *
+   * @generated from rpc service.v1.WorkflowService.ListWorkflows
+   */
+  listWorkflows: {
+    methodKind: "unary";
+    input: typeof ListWorkflowsRequestSchema;
+    output: typeof ListWorkflowsResponseSchema;
+  },
+  /**
+   * Deletes a workflow: it starts no more, spec.deleting stays true until its
+   * executions have ended, and then it is removed with them, their actions,
+   * logs and outputs. With force the executions that run are cancelled. To
+   * repeat the call is harmless. The workflow's creator and administrators of
+   * the organization may call it. Errors: permission_denied for everybody else
+   * in it; not_found, also after the removal.
+   *
+   * @generated from rpc service.v1.WorkflowService.DeleteWorkflow
+   */
+  deleteWorkflow: {
+    methodKind: "unary";
+    input: typeof DeleteWorkflowRequestSchema;
+    output: typeof DeleteWorkflowResponseSchema;
+  },
+  /**
+   * Lists executions, the newest first unless sort says otherwise. Every member
+   * and service account of the organization may call it. Errors:
+   * invalid_argument for a page token of another query, or a sort by a field
+   * that executions are not sorted by.
+   *
+   * @generated from rpc service.v1.WorkflowService.ListWorkflowExecutions
+   */
+  listWorkflowExecutions: {
+    methodKind: "unary";
+    input: typeof ListWorkflowExecutionsRequestSchema;
+    output: typeof ListWorkflowExecutionsResponseSchema;
+  },
+  /**
+   * Returns one execution. Every member and service account of the organization
+   * may call it. Errors: not_found.
+   *
+   * @generated from rpc service.v1.WorkflowService.GetWorkflowExecution
+   */
+  getWorkflowExecution: {
+    methodKind: "unary";
+    input: typeof GetWorkflowExecutionRequestSchema;
+    output: typeof GetWorkflowExecutionResponseSchema;
+  },
+  /**
+   * Cancels an execution and returns without waiting: actions that have not
+   * started never do, those that run are stopped. To cancel one that has ended,
+   * or is being stopped, changes nothing. Whoever started it, the workflow's
+   * creator and administrators of the organization may call it. Errors:
+   * permission_denied for everybody else in it; not_found.
+   *
+   * @generated from rpc service.v1.WorkflowService.CancelWorkflowExecution
+   */
+  cancelWorkflowExecution: {
+    methodKind: "unary";
+    input: typeof CancelWorkflowExecutionRequestSchema;
+    output: typeof CancelWorkflowExecutionResponseSchema;
+  },
+  /**
+   * Starts an execution that does the failed actions of another again, from the
+   * same copies: steps, context and parameters, not from what the workflow says
+   * now. Actions that were stopped are not done again. Each call starts an
+   * execution of its own. Whoever may start the workflow may call it. Errors:
+   * permission_denied for everybody else in the organization; not_found;
+   * failed_precondition when the execution has not ended or has no failed
+   * action, and where StartWorkflow has it for the workflow or its executor.
+   *
+   * @generated from rpc service.v1.WorkflowService.RetryFailedActions
+   */
+  retryFailedActions: {
+    methodKind: "unary";
+    input: typeof RetryFailedActionsRequestSchema;
+    output: typeof RetryFailedActionsResponseSchema;
+  },
+  /**
+   * Lists actions by id ascending: executions in the order of their start, the
+   * actions of one in the order of its context, its report action last. Every
+   * member and service account of the organization may call it. Errors:
+   * invalid_argument for a page token of another query.
+   *
+   * @generated from rpc service.v1.WorkflowService.ListWorkflowExecutionActions
+   */
+  listWorkflowExecutionActions: {
+    methodKind: "unary";
+    input: typeof ListWorkflowExecutionActionsRequestSchema;
+    output: typeof ListWorkflowExecutionActionsResponseSchema;
+  },
+  /**
+   * Returns one action. Every member and service account of the organization
+   * may call it. Errors: not_found.
+   *
+   * @generated from rpc service.v1.WorkflowService.GetWorkflowExecutionAction
+   */
+  getWorkflowExecutionAction: {
+    methodKind: "unary";
+    input: typeof GetWorkflowExecutionActionRequestSchema;
+    output: typeof GetWorkflowExecutionActionResponseSchema;
+  },
+  /**
+   * Cancels one action and returns without waiting for its runner; the others
+   * of its execution go on. To cancel one that has ended changes nothing.
+   * Whoever may cancel the execution may call it. Errors: permission_denied for
+   * everybody else in the organization; not_found.
+   *
+   * @generated from rpc service.v1.WorkflowService.CancelWorkflowExecutionAction
+   */
+  cancelWorkflowExecutionAction: {
+    methodKind: "unary";
+    input: typeof CancelWorkflowExecutionActionRequestSchema;
+    output: typeof CancelWorkflowExecutionActionResponseSchema;
+  },
+  /**
+   * Lists what actions reported, by action id ascending; actions without outputs
+   * are left out. Every member and service account of the organization may call
+   * it. Errors: invalid_argument for a page token of another query.
+   *
+   * @generated from rpc service.v1.WorkflowService.ListWorkflowExecutionOutputs
+   */
+  listWorkflowExecutionOutputs: {
+    methodKind: "unary";
+    input: typeof ListWorkflowExecutionOutputsRequestSchema;
+    output: typeof ListWorkflowExecutionOutputsResponseSchema;
+  },
+  /**
+   * Streams what the steps of an action printed, step by step in their order,
+   * each from its beginning or from where the request says. With follow the
+   * stream goes on until the action ends; without, it ends with what there is.
+   * It ends too when the caller's token no longer holds or the server drains
+   * (unavailable). Every member and service account of the organization may call
+   * it. Errors: not_found.
+   *
+   * @generated from rpc service.v1.WorkflowService.StreamActionLogs
+   */
+  streamActionLogs: {
+    methodKind: "server_streaming";
+    input: typeof StreamActionLogsRequestSchema;
+    output: typeof StreamActionLogsResponseSchema;
+  },
+  /**
+   * Returns the secret that deliveries to the workflow's webhook are signed
+   * with; each call is kept in the audit trail. The workflow's creator and
+   * administrators of the organization may call it. Errors: permission_denied
+   * for everybody else in it; not_found.
+   *
+   * @generated from rpc service.v1.WorkflowService.GetWorkflowWebhookSecret
+   */
+  getWorkflowWebhookSecret: {
+    methodKind: "unary";
+    input: typeof GetWorkflowWebhookSecretRequestSchema;
+    output: typeof GetWorkflowWebhookSecretResponseSchema;
+  },
+  /**
+   * Makes a new webhook secret and returns it. For 24 hours the one before it
+   * verifies too; one that was replaced before that no longer does. The
+   * workflow's creator and administrators of the organization may call it.
+   * Errors: permission_denied for everybody else in it; not_found;
+   * failed_precondition when the workflow is pending deletion.
+   *
+   * @generated from rpc service.v1.WorkflowService.RotateWorkflowWebhookSecret
+   */
+  rotateWorkflowWebhookSecret: {
+    methodKind: "unary";
+    input: typeof RotateWorkflowWebhookSecretRequestSchema;
+    output: typeof RotateWorkflowWebhookSecretResponseSchema;
+  },
+  /**
+   * Counts executions that finished within a span of time, and the workflows of
+   * the organization. Every member and service account of the organization may
+   * call it.
+   *
+   * @generated from rpc service.v1.WorkflowService.GetWorkflowExecutionSummary
+   */
+  getWorkflowExecutionSummary: {
+    methodKind: "unary";
+    input: typeof GetWorkflowExecutionSummaryRequestSchema;
+    output: typeof GetWorkflowExecutionSummaryResponseSchema;
+  },
+  /**
+   * Lists the ledger of triggers, the newest entry first: every delivery,
+   * instant and manual start, and what came of it. Every member and service
+   * account of the organization may call it. Errors: invalid_argument for a page
+   * token of another query.
+   *
+   * @generated from rpc service.v1.WorkflowService.ListWorkflowTriggerEvents
+   */
+  listWorkflowTriggerEvents: {
+    methodKind: "unary";
+    input: typeof ListWorkflowTriggerEventsRequestSchema;
+    output: typeof ListWorkflowTriggerEventsResponseSchema;
+  },
+  /**
+   * Delivers an entry of the ledger again, against the workflow as it is now and
+   * past the check for duplicates, and returns the new entries. Entries with the
+   * verdict TRIGGER_VERDICT_BAD_SIGNATURE are refused, since nothing of them was
+   * kept. Whoever may start the workflow may call it. Errors: permission_denied
+   * for everybody else in the organization; not_found; failed_precondition for
+   * such an entry.
+   *
+   * @generated from rpc service.v1.WorkflowService.RedeliverWorkflowTriggerEvent
+   */
+  redeliverWorkflowTriggerEvent: {
+    methodKind: "unary";
+    input: typeof RedeliverWorkflowTriggerEventRequestSchema;
+    output: typeof RedeliverWorkflowTriggerEventResponseSchema;
   },
 }>;
 

@@ -2,51 +2,378 @@
 // @generated from file service/v1/workflow_service.proto (package service.v1, syntax proto3)
 /* eslint-disable */
 
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_service_v1_agent } from "./agent_pb.js";
+import { file_service_v1_count } from "./count_pb.js";
 import { file_service_v1_identity } from "./identity_pb.js";
+import { file_service_v1_pagination } from "./pagination_pb.js";
 import { file_service_v1_workflow } from "./workflow_pb.js";
 
 /**
  * Describes the file service/v1/workflow_service.proto.
  */
 export const file_service_v1_workflow_service = /*@__PURE__*/
-  fileDesc("CiFzZXJ2aWNlL3YxL3dvcmtmbG93X3NlcnZpY2UucHJvdG8SCnNlcnZpY2UudjEi6gkKFVVwZGF0ZVdvcmtmbG93UmVxdWVzdBIdCgt3b3JrZmxvd19pZBgBIAEoCUIIukgFcgOwAQES3AEKBG5hbWUYAiABKAlCyAG6SMQBugFcCgtuYW1lX2xlbmd0aBIobmFtZSBtdXN0IGJlIGJldHdlZW4gMSBhbmQgODAgY2hhcmFjdGVycxojc2l6ZSh0aGlzKSA+PSAxICYmIHNpemUodGhpcykgPD0gODC6AWIKD25hbWVfY2hhcmFjdGVycxIobmFtZSBtdXN0IG5vdCBjb250YWluIGNvbnRyb2wgY2hhcmFjdGVycxolIXRoaXMubWF0Y2hlcygnW1x4MDAtXHgxZlx4N2YtXHg5Zl0nKUgAiAEBEnMKC2Rlc2NyaXB0aW9uGAMgASgJQlm6SFa6AVMKEmRlc2NyaXB0aW9uX2xlbmd0aBIqZGVzY3JpcHRpb24gbXVzdCBiZSBhdCBtb3N0IDUwMCBjaGFyYWN0ZXJzGhFzaXplKHRoaXMpIDw9IDUwMEgBiAEBEoABCgh0cmlnZ2VycxgEIAMoCzIbLnNlcnZpY2UudjEuV29ya2Zsb3dUcmlnZ2VyQlG6SE66AUsKDnRyaWdnZXJzX2NvdW50EidhIHdvcmtmbG93IGNhbiBoYXZlIGF0IG1vc3QgMTAgdHJpZ2dlcnMaEHNpemUodGhpcykgPD0gMTASLwoGYWN0aW9uGAUgASgLMhouc2VydmljZS52MS5Xb3JrZmxvd0FjdGlvbkgCiAEBEi8KBnJlcG9ydBgGIAEoCzIaLnNlcnZpY2UudjEuV29ya2Zsb3dBY3Rpb25IA4gBARIqCghleGVjdXRvchgHIAEoCzITLnNlcnZpY2UudjEuU3ViamVjdEgEiAEBEhUKCGRpc2FibGVkGAggASgISAWIAQESbgoIYWdlbnRfaWQYCSABKAlCV7pIVHJSMlBeJHxeWzAtOWEtZkEtRl17OH0tWzAtOWEtZkEtRl17NH0tWzAtOWEtZkEtRl17NH0tWzAtOWEtZkEtRl17NH0tWzAtOWEtZkEtRl17MTJ9JEgGiAEBEj0KEmV4dF9hZ2VudF9zZXR0aW5ncxgKIAEoCzIcLnNlcnZpY2UudjEuRXh0QWdlbnRTZXR0aW5nc0gHiAEBEokCCgt1cGRhdGVfbWFzaxjoByABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQtEBukjNAboBUwoRdXBkYXRlX21hc2tfY291bnQSJmEgZmllbGQgbWFzayBjYW4gaGF2ZSBhdCBtb3N0IDY0IHBhdGhzGhZzaXplKHRoaXMucGF0aHMpIDw9IDY0ugF0ChJ1cGRhdGVfbWFza19sZW5ndGgSNWEgcGF0aCBvZiBhIGZpZWxkIG1hc2sgbXVzdCBiZSBhdCBtb3N0IDI1NiBjaGFyYWN0ZXJzGid0aGlzLnBhdGhzLmFsbChwYXRoLCBzaXplKHBhdGgpIDw9IDI1NilICIgBAUIHCgVfbmFtZUIOCgxfZGVzY3JpcHRpb25CCQoHX2FjdGlvbkIJCgdfcmVwb3J0QgsKCV9leGVjdXRvckILCglfZGlzYWJsZWRCCwoJX2FnZW50X2lkQhUKE19leHRfYWdlbnRfc2V0dGluZ3NCDgoMX3VwZGF0ZV9tYXNrIkAKFlVwZGF0ZVdvcmtmbG93UmVzcG9uc2USJgoId29ya2Zsb3cYASABKAsyFC5zZXJ2aWNlLnYxLldvcmtmbG93IqcDChRTdGFydFdvcmtmbG93UmVxdWVzdBIdCgt3b3JrZmxvd19pZBgBIAEoCUIIukgFcgOwAQESQQoQY29udGV4dF9vdmVycmlkZRgCIAEoCzIiLnNlcnZpY2UudjEuV29ya2Zsb3dUcmlnZ2VyQ29udGV4dEgAiAEBEuQBCgpwYXJhbWV0ZXJzGAMgAygLMjAuc2VydmljZS52MS5TdGFydFdvcmtmbG93UmVxdWVzdC5QYXJhbWV0ZXJzRW50cnlCnQG6SJkBmgGVARAKIh9yHRiAATIYXlthLXpBLVpfXVthLXpBLVowLTlfXSokKnC6AWgKGnBhcmFtZXRlcl92YWx1ZV9jaGFyYWN0ZXJzEjJwYXJhbWV0ZXIgdmFsdWUgbXVzdCBub3QgY29udGFpbiB0aGUgTlVMIGNoYXJhY3RlchoWIXRoaXMuY29udGFpbnMoJ1x4MDAnKXIDGIBAGjEKD1BhcmFtZXRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhMKEV9jb250ZXh0X292ZXJyaWRlIlIKFVN0YXJ0V29ya2Zsb3dSZXNwb25zZRI5ChJ3b3JrZmxvd19leGVjdXRpb24YASABKAsyHS5zZXJ2aWNlLnYxLldvcmtmbG93RXhlY3V0aW9uMsoBCg9Xb3JrZmxvd1NlcnZpY2USXAoOVXBkYXRlV29ya2Zsb3cSIS5zZXJ2aWNlLnYxLlVwZGF0ZVdvcmtmbG93UmVxdWVzdBoiLnNlcnZpY2UudjEuVXBkYXRlV29ya2Zsb3dSZXNwb25zZSIDkAICElkKDVN0YXJ0V29ya2Zsb3cSIC5zZXJ2aWNlLnYxLlN0YXJ0V29ya2Zsb3dSZXF1ZXN0GiEuc2VydmljZS52MS5TdGFydFdvcmtmbG93UmVzcG9uc2UiA5ACAEJEChRjaGFydHJvb20uc2VydmljZS52MVABWipjaGFydHJvb20uZXhhbXBsZS9nZW4vc2VydmljZS92MTtzZXJ2aWNldjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_field_mask, file_service_v1_agent, file_service_v1_identity, file_service_v1_workflow]);
+  fileDesc("CiFzZXJ2aWNlL3YxL3dvcmtmbG93X3NlcnZpY2UucHJvdG8SCnNlcnZpY2UudjEi1gUKFUNyZWF0ZVdvcmtmbG93UmVxdWVzdBLXAQoEbmFtZRgBIAEoCULIAbpIxAG6AVwKC25hbWVfbGVuZ3RoEihuYW1lIG11c3QgYmUgYmV0d2VlbiAxIGFuZCA4MCBjaGFyYWN0ZXJzGiNzaXplKHRoaXMpID49IDEgJiYgc2l6ZSh0aGlzKSA8PSA4MLoBYgoPbmFtZV9jaGFyYWN0ZXJzEihuYW1lIG11c3Qgbm90IGNvbnRhaW4gY29udHJvbCBjaGFyYWN0ZXJzGiUhdGhpcy5tYXRjaGVzKCdbXHgwMC1ceDFmXHg3Zi1ceDlmXScpEm4KC2Rlc2NyaXB0aW9uGAIgASgJQlm6SFa6AVMKEmRlc2NyaXB0aW9uX2xlbmd0aBIqZGVzY3JpcHRpb24gbXVzdCBiZSBhdCBtb3N0IDUwMCBjaGFyYWN0ZXJzGhFzaXplKHRoaXMpIDw9IDUwMBKAAQoIdHJpZ2dlcnMYAyADKAsyGy5zZXJ2aWNlLnYxLldvcmtmbG93VHJpZ2dlckJRukhOugFLCg50cmlnZ2Vyc19jb3VudBInYSB3b3JrZmxvdyBjYW4gaGF2ZSBhdCBtb3N0IDEwIHRyaWdnZXJzGhBzaXplKHRoaXMpIDw9IDEwEjIKBmFjdGlvbhgEIAEoCzIaLnNlcnZpY2UudjEuV29ya2Zsb3dBY3Rpb25CBrpIA8gBARIqCgZyZXBvcnQYBSABKAsyGi5zZXJ2aWNlLnYxLldvcmtmbG93QWN0aW9uEioKCGV4ZWN1dG9yGAYgASgLMhMuc2VydmljZS52MS5TdWJqZWN0SACIAQESHQoIYWdlbnRfaWQYByABKAlCC7pICNgBAXIDsAEBEjgKEmV4dF9hZ2VudF9zZXR0aW5ncxgIIAEoCzIcLnNlcnZpY2UudjEuRXh0QWdlbnRTZXR0aW5nc0ILCglfZXhlY3V0b3IiQAoWQ3JlYXRlV29ya2Zsb3dSZXNwb25zZRImCgh3b3JrZmxvdxgBIAEoCzIULnNlcnZpY2UudjEuV29ya2Zsb3ciMwoSR2V0V29ya2Zsb3dSZXF1ZXN0Eh0KC3dvcmtmbG93X2lkGAEgASgJQgi6SAVyA7ABASI9ChNHZXRXb3JrZmxvd1Jlc3BvbnNlEiYKCHdvcmtmbG93GAEgASgLMhQuc2VydmljZS52MS5Xb3JrZmxvdyLqCQoVVXBkYXRlV29ya2Zsb3dSZXF1ZXN0Eh0KC3dvcmtmbG93X2lkGAEgASgJQgi6SAVyA7ABARLcAQoEbmFtZRgCIAEoCULIAbpIxAG6AVwKC25hbWVfbGVuZ3RoEihuYW1lIG11c3QgYmUgYmV0d2VlbiAxIGFuZCA4MCBjaGFyYWN0ZXJzGiNzaXplKHRoaXMpID49IDEgJiYgc2l6ZSh0aGlzKSA8PSA4MLoBYgoPbmFtZV9jaGFyYWN0ZXJzEihuYW1lIG11c3Qgbm90IGNvbnRhaW4gY29udHJvbCBjaGFyYWN0ZXJzGiUhdGhpcy5tYXRjaGVzKCdbXHgwMC1ceDFmXHg3Zi1ceDlmXScpSACIAQEScwoLZGVzY3JpcHRpb24YAyABKAlCWbpIVroBUwoSZGVzY3JpcHRpb25fbGVuZ3RoEipkZXNjcmlwdGlvbiBtdXN0IGJlIGF0IG1vc3QgNTAwIGNoYXJhY3RlcnMaEXNpemUodGhpcykgPD0gNTAwSAGIAQESgAEKCHRyaWdnZXJzGAQgAygLMhsuc2VydmljZS52MS5Xb3JrZmxvd1RyaWdnZXJCUbpITroBSwoOdHJpZ2dlcnNfY291bnQSJ2Egd29ya2Zsb3cgY2FuIGhhdmUgYXQgbW9zdCAxMCB0cmlnZ2VycxoQc2l6ZSh0aGlzKSA8PSAxMBIvCgZhY3Rpb24YBSABKAsyGi5zZXJ2aWNlLnYxLldvcmtmbG93QWN0aW9uSAKIAQESLwoGcmVwb3J0GAYgASgLMhouc2VydmljZS52MS5Xb3JrZmxvd0FjdGlvbkgDiAEBEioKCGV4ZWN1dG9yGAcgASgLMhMuc2VydmljZS52MS5TdWJqZWN0SASIAQESFQoIZGlzYWJsZWQYCCABKAhIBYgBARJuCghhZ2VudF9pZBgJIAEoCUJXukhUclIyUF4kfF5bMC05YS1mQS1GXXs4fS1bMC05YS1mQS1GXXs0fS1bMC05YS1mQS1GXXs0fS1bMC05YS1mQS1GXXs0fS1bMC05YS1mQS1GXXsxMn0kSAaIAQESPQoSZXh0X2FnZW50X3NldHRpbmdzGAogASgLMhwuc2VydmljZS52MS5FeHRBZ2VudFNldHRpbmdzSAeIAQESiQIKC3VwZGF0ZV9tYXNrGOgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tC0QG6SM0BugFTChF1cGRhdGVfbWFza19jb3VudBImYSBmaWVsZCBtYXNrIGNhbiBoYXZlIGF0IG1vc3QgNjQgcGF0aHMaFnNpemUodGhpcy5wYXRocykgPD0gNjS6AXQKEnVwZGF0ZV9tYXNrX2xlbmd0aBI1YSBwYXRoIG9mIGEgZmllbGQgbWFzayBtdXN0IGJlIGF0IG1vc3QgMjU2IGNoYXJhY3RlcnMaJ3RoaXMucGF0aHMuYWxsKHBhdGgsIHNpemUocGF0aCkgPD0gMjU2KUgIiAEBQgcKBV9uYW1lQg4KDF9kZXNjcmlwdGlvbkIJCgdfYWN0aW9uQgkKB19yZXBvcnRCCwoJX2V4ZWN1dG9yQgsKCV9kaXNhYmxlZEILCglfYWdlbnRfaWRCFQoTX2V4dF9hZ2VudF9zZXR0aW5nc0IOCgxfdXBkYXRlX21hc2siQAoWVXBkYXRlV29ya2Zsb3dSZXNwb25zZRImCgh3b3JrZmxvdxgBIAEoCzIULnNlcnZpY2UudjEuV29ya2Zsb3cipwMKFFN0YXJ0V29ya2Zsb3dSZXF1ZXN0Eh0KC3dvcmtmbG93X2lkGAEgASgJQgi6SAVyA7ABARJBChBjb250ZXh0X292ZXJyaWRlGAIgASgLMiIuc2VydmljZS52MS5Xb3JrZmxvd1RyaWdnZXJDb250ZXh0SACIAQES5AEKCnBhcmFtZXRlcnMYAyADKAsyMC5zZXJ2aWNlLnYxLlN0YXJ0V29ya2Zsb3dSZXF1ZXN0LlBhcmFtZXRlcnNFbnRyeUKdAbpImQGaAZUBEAoiH3IdGIABMhheW2EtekEtWl9dW2EtekEtWjAtOV9dKiQqcLoBaAoacGFyYW1ldGVyX3ZhbHVlX2NoYXJhY3RlcnMSMnBhcmFtZXRlciB2YWx1ZSBtdXN0IG5vdCBjb250YWluIHRoZSBOVUwgY2hhcmFjdGVyGhYhdGhpcy5jb250YWlucygnXHgwMCcpcgMYgEAaMQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEwoRX2NvbnRleHRfb3ZlcnJpZGUiUgoVU3RhcnRXb3JrZmxvd1Jlc3BvbnNlEjkKEndvcmtmbG93X2V4ZWN1dGlvbhgBIAEoCzIdLnNlcnZpY2UudjEuV29ya2Zsb3dFeGVjdXRpb24i4gUKFExpc3RXb3JrZmxvd3NSZXF1ZXN0EjEKCnBhZ2luYXRpb24YASABKAsyHS5zZXJ2aWNlLnYxLlBhZ2luYXRpb25SZXF1ZXN0EjcKBmZpbHRlchgCIAEoCzInLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93c1JlcXVlc3QuRmlsdGVyEjMKBHNvcnQYAyABKAsyJS5zZXJ2aWNlLnYxLkxpc3RXb3JrZmxvd3NSZXF1ZXN0LlNvcnQSJwoFY291bnQYBCABKAsyGC5zZXJ2aWNlLnYxLkNvdW50UmVxdWVzdBqhAgoGRmlsdGVyEiUKDHdvcmtmbG93X2lkcxgBIAMoCUIPukgMkgEJEBkiBXIDsAEBEhoKBnNlYXJjaBgCIAEoCUIKukgHcgUQABiAAhIkCgtjcmVhdG9yX2lkcxgDIAMoCUIPukgMkgEJEBkiBXIDsAEBEkoKDXN0YXR1c19waGFzZXMYBCADKA4yIi5zZXJ2aWNlLnYxLldvcmtmbG93RXhlY3V0aW9uUGhhc2VCD7pIDJIBCRAKIgWCAQIQARI+ChpoYXNfZmFpbGVkX2V4ZWN1dGlvbl9zaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoIZGlzYWJsZWQYBiABKAhIAIgBAUILCglfZGlzYWJsZWQaewoEU29ydBJDCgVmaWVsZBgBIAEoDjIqLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93c1JlcXVlc3QuU29ydEZpZWxkQgi6SAWCAQIQARIuCgVvcmRlchgCIAEoDjIVLnNlcnZpY2UudjEuU29ydE9yZGVyQgi6SAWCAQIQASJfCglTb3J0RmllbGQSGgoWU09SVF9GSUVMRF9VTlNQRUNJRklFRBAAEhMKD1NPUlRfRklFTERfTkFNRRABEiEKHVNPUlRfRklFTERfUkVDRU5UTFlfQ09NUExFVEVEEAIingEKFUxpc3RXb3JrZmxvd3NSZXNwb25zZRIyCgpwYWdpbmF0aW9uGAEgASgLMh4uc2VydmljZS52MS5QYWdpbmF0aW9uUmVzcG9uc2USJwoJd29ya2Zsb3dzGAIgAygLMhQuc2VydmljZS52MS5Xb3JrZmxvdxIoCgVjb3VudBgDIAEoCzIZLnNlcnZpY2UudjEuQ291bnRSZXNwb25zZSJFChVEZWxldGVXb3JrZmxvd1JlcXVlc3QSHQoLd29ya2Zsb3dfaWQYASABKAlCCLpIBXIDsAEBEg0KBWZvcmNlGAIgASgIIhgKFkRlbGV0ZVdvcmtmbG93UmVzcG9uc2UitwMKHUxpc3RXb3JrZmxvd0V4ZWN1dGlvbnNSZXF1ZXN0EjEKCnBhZ2luYXRpb24YASABKAsyHS5zZXJ2aWNlLnYxLlBhZ2luYXRpb25SZXF1ZXN0EkAKBmZpbHRlchgCIAEoCzIwLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93RXhlY3V0aW9uc1JlcXVlc3QuRmlsdGVyEh4KBHNvcnQYAyABKAsyEC5zZXJ2aWNlLnYxLlNvcnQagAIKBkZpbHRlchIvChZ3b3JrZmxvd19leGVjdXRpb25faWRzGAEgAygJQg+6SAySAQkQGSIFcgOwAQESJQoMd29ya2Zsb3dfaWRzGAIgAygJQg+6SAySAQkQGSIFcgOwAQESSgoNc3RhdHVzX3BoYXNlcxgDIAMoDjIiLnNlcnZpY2UudjEuV29ya2Zsb3dFeGVjdXRpb25QaGFzZUIPukgMkgEJEAoiBYIBAhABEh8KEmhhc19mYWlsZWRfYWN0aW9ucxgEIAEoCEgAiAEBEhoKBnNlYXJjaBgFIAEoCUIKukgHcgUQABiAAkIVChNfaGFzX2ZhaWxlZF9hY3Rpb25zIpABCh5MaXN0V29ya2Zsb3dFeGVjdXRpb25zUmVzcG9uc2USMgoKcGFnaW5hdGlvbhgBIAEoCzIeLnNlcnZpY2UudjEuUGFnaW5hdGlvblJlc3BvbnNlEjoKE3dvcmtmbG93X2V4ZWN1dGlvbnMYAiADKAsyHS5zZXJ2aWNlLnYxLldvcmtmbG93RXhlY3V0aW9uIkYKG0dldFdvcmtmbG93RXhlY3V0aW9uUmVxdWVzdBInChV3b3JrZmxvd19leGVjdXRpb25faWQYASABKAlCCLpIBXIDsAEBIlkKHEdldFdvcmtmbG93RXhlY3V0aW9uUmVzcG9uc2USOQoSd29ya2Zsb3dfZXhlY3V0aW9uGAEgASgLMh0uc2VydmljZS52MS5Xb3JrZmxvd0V4ZWN1dGlvbiJJCh5DYW5jZWxXb3JrZmxvd0V4ZWN1dGlvblJlcXVlc3QSJwoVd29ya2Zsb3dfZXhlY3V0aW9uX2lkGAEgASgJQgi6SAVyA7ABASIhCh9DYW5jZWxXb3JrZmxvd0V4ZWN1dGlvblJlc3BvbnNlIkQKGVJldHJ5RmFpbGVkQWN0aW9uc1JlcXVlc3QSJwoVd29ya2Zsb3dfZXhlY3V0aW9uX2lkGAEgASgJQgi6SAVyA7ABASJXChpSZXRyeUZhaWxlZEFjdGlvbnNSZXNwb25zZRI5ChJ3b3JrZmxvd19leGVjdXRpb24YASABKAsyHS5zZXJ2aWNlLnYxLldvcmtmbG93RXhlY3V0aW9uIoYDCiNMaXN0V29ya2Zsb3dFeGVjdXRpb25BY3Rpb25zUmVxdWVzdBIxCgpwYWdpbmF0aW9uGAEgASgLMh0uc2VydmljZS52MS5QYWdpbmF0aW9uUmVxdWVzdBJGCgZmaWx0ZXIYAiABKAsyNi5zZXJ2aWNlLnYxLkxpc3RXb3JrZmxvd0V4ZWN1dGlvbkFjdGlvbnNSZXF1ZXN0LkZpbHRlchrjAQoGRmlsdGVyEjYKHXdvcmtmbG93X2V4ZWN1dGlvbl9hY3Rpb25faWRzGAEgAygJQg+6SAySAQkQGSIFcgOwAQESLwoWd29ya2Zsb3dfZXhlY3V0aW9uX2lkcxgCIAMoCUIPukgMkgEJEBkiBXIDsAEBEiUKDHdvcmtmbG93X2lkcxgDIAMoCUIPukgMkgEJEBkiBXIDsAEBEkkKBnBoYXNlcxgEIAMoDjIoLnNlcnZpY2UudjEuV29ya2Zsb3dFeGVjdXRpb25BY3Rpb25QaGFzZUIPukgMkgEJEAoiBYIBAhABIqMBCiRMaXN0V29ya2Zsb3dFeGVjdXRpb25BY3Rpb25zUmVzcG9uc2USMgoKcGFnaW5hdGlvbhgBIAEoCzIeLnNlcnZpY2UudjEuUGFnaW5hdGlvblJlc3BvbnNlEkcKGndvcmtmbG93X2V4ZWN1dGlvbl9hY3Rpb25zGAIgAygLMiMuc2VydmljZS52MS5Xb3JrZmxvd0V4ZWN1dGlvbkFjdGlvbiJTCiFHZXRXb3JrZmxvd0V4ZWN1dGlvbkFjdGlvblJlcXVlc3QSLgocd29ya2Zsb3dfZXhlY3V0aW9uX2FjdGlvbl9pZBgBIAEoCUIIukgFcgOwAQEibAoiR2V0V29ya2Zsb3dFeGVjdXRpb25BY3Rpb25SZXNwb25zZRJGChl3b3JrZmxvd19leGVjdXRpb25fYWN0aW9uGAEgASgLMiMuc2VydmljZS52MS5Xb3JrZmxvd0V4ZWN1dGlvbkFjdGlvbiJWCiRDYW5jZWxXb3JrZmxvd0V4ZWN1dGlvbkFjdGlvblJlcXVlc3QSLgocd29ya2Zsb3dfZXhlY3V0aW9uX2FjdGlvbl9pZBgBIAEoCUIIukgFcgOwAQEiJwolQ2FuY2VsV29ya2Zsb3dFeGVjdXRpb25BY3Rpb25SZXNwb25zZSLbAQojTGlzdFdvcmtmbG93RXhlY3V0aW9uT3V0cHV0c1JlcXVlc3QSMQoKcGFnaW5hdGlvbhgBIAEoCzIdLnNlcnZpY2UudjEuUGFnaW5hdGlvblJlcXVlc3QSRgoGZmlsdGVyGAIgASgLMjYuc2VydmljZS52MS5MaXN0V29ya2Zsb3dFeGVjdXRpb25PdXRwdXRzUmVxdWVzdC5GaWx0ZXIaOQoGRmlsdGVyEi8KFndvcmtmbG93X2V4ZWN1dGlvbl9pZHMYASADKAlCD7pIDJIBCRAZIgVyA7ABASKHAwokTGlzdFdvcmtmbG93RXhlY3V0aW9uT3V0cHV0c1Jlc3BvbnNlEjIKCnBhZ2luYXRpb24YASABKAsyHi5zZXJ2aWNlLnYxLlBhZ2luYXRpb25SZXNwb25zZRJOCgdvdXRwdXRzGAIgAygLMj0uc2VydmljZS52MS5MaXN0V29ya2Zsb3dFeGVjdXRpb25PdXRwdXRzUmVzcG9uc2UuQWN0aW9uT3V0cHV0GtoBCgxBY3Rpb25PdXRwdXQSEQoJYWN0aW9uX2lkGAEgASgJElkKBnZhbHVlcxgCIAMoCzJJLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93RXhlY3V0aW9uT3V0cHV0c1Jlc3BvbnNlLkFjdGlvbk91dHB1dC5WYWx1ZXNFbnRyeRpcCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSPAoFdmFsdWUYAiABKAsyLS5zZXJ2aWNlLnYxLkFnZW50RXhlY3V0aW9uLlN0YXR1cy5PdXRwdXRWYWx1ZToCOAEiqwEKF1N0cmVhbUFjdGlvbkxvZ3NSZXF1ZXN0Ei4KHHdvcmtmbG93X2V4ZWN1dGlvbl9hY3Rpb25faWQYASABKAlCCLpIBXIDsAEBEiIKCnN0ZXBfaW5kZXgYAiABKAVCCbpIBhoEGDEoAEgAiAEBEh0KDGFmdGVyX29mZnNldBgDIAEoA0IHukgEIgIoABIOCgZmb2xsb3cYBCABKAhCDQoLX3N0ZXBfaW5kZXgiXQoYU3RyZWFtQWN0aW9uTG9nc1Jlc3BvbnNlEhIKCnN0ZXBfaW5kZXgYASABKAUSDgoGb2Zmc2V0GAIgASgDEgwKBGRhdGEYAyABKAwSDwoHYXR0ZW1wdBgEIAEoBSJACh9HZXRXb3JrZmxvd1dlYmhvb2tTZWNyZXRSZXF1ZXN0Eh0KC3dvcmtmbG93X2lkGAEgASgJQgi6SAVyA7ABASIyCiBHZXRXb3JrZmxvd1dlYmhvb2tTZWNyZXRSZXNwb25zZRIOCgZzZWNyZXQYASABKAkiQwoiUm90YXRlV29ya2Zsb3dXZWJob29rU2VjcmV0UmVxdWVzdBIdCgt3b3JrZmxvd19pZBgBIAEoCUIIukgFcgOwAQEiNQojUm90YXRlV29ya2Zsb3dXZWJob29rU2VjcmV0UmVzcG9uc2USDgoGc2VjcmV0GAEgASgJItcBCiJHZXRXb3JrZmxvd0V4ZWN1dGlvblN1bW1hcnlSZXF1ZXN0Ek0KBmZpbHRlchgBIAEoCzI1LnNlcnZpY2UudjEuR2V0V29ya2Zsb3dFeGVjdXRpb25TdW1tYXJ5UmVxdWVzdC5GaWx0ZXJCBrpIA8gBARpiCgZGaWx0ZXISMQoKZGF0ZV9yYW5nZRgBIAEoCzIVLnNlcnZpY2UudjEuRGF0ZVJhbmdlQga6SAPIAQESJQoMd29ya2Zsb3dfaWRzGAIgAygJQg+6SAySAQkQGSIFcgOwAQEikwEKI0dldFdvcmtmbG93RXhlY3V0aW9uU3VtbWFyeVJlc3BvbnNlEhgKEHN1Y2Nlc3NmdWxfY291bnQYASABKAMSFAoMZmFpbGVkX2NvdW50GAIgASgDEhMKC3RvdGFsX2NvdW50GAMgASgDEicKH3RvdGFsX3dvcmtmbG93c19pbl9vcmdhbml6YXRpb24YBCABKAMiigIKIExpc3RXb3JrZmxvd1RyaWdnZXJFdmVudHNSZXF1ZXN0EjEKCnBhZ2luYXRpb24YASABKAsyHS5zZXJ2aWNlLnYxLlBhZ2luYXRpb25SZXF1ZXN0EkMKBmZpbHRlchgCIAEoCzIzLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93VHJpZ2dlckV2ZW50c1JlcXVlc3QuRmlsdGVyGm4KBkZpbHRlchIlCgx3b3JrZmxvd19pZHMYASADKAlCD7pIDJIBCRAZIgVyA7ABARI9Cgh2ZXJkaWN0cxgCIAMoDjIaLnNlcnZpY2UudjEuVHJpZ2dlclZlcmRpY3RCD7pIDJIBCRAKIgWCAQIQASKRAQohTGlzdFdvcmtmbG93VHJpZ2dlckV2ZW50c1Jlc3BvbnNlEjIKCnBhZ2luYXRpb24YASABKAsyHi5zZXJ2aWNlLnYxLlBhZ2luYXRpb25SZXNwb25zZRI4Cg50cmlnZ2VyX2V2ZW50cxgCIAMoCzIgLnNlcnZpY2UudjEuV29ya2Zsb3dUcmlnZ2VyRXZlbnQiSgokUmVkZWxpdmVyV29ya2Zsb3dUcmlnZ2VyRXZlbnRSZXF1ZXN0EiIKEHRyaWdnZXJfZXZlbnRfaWQYASABKAlCCLpIBXIDsAEBImEKJVJlZGVsaXZlcldvcmtmbG93VHJpZ2dlckV2ZW50UmVzcG9uc2USOAoOdHJpZ2dlcl9ldmVudHMYASADKAsyIC5zZXJ2aWNlLnYxLldvcmtmbG93VHJpZ2dlckV2ZW50MpkSCg9Xb3JrZmxvd1NlcnZpY2USXAoOQ3JlYXRlV29ya2Zsb3cSIS5zZXJ2aWNlLnYxLkNyZWF0ZVdvcmtmbG93UmVxdWVzdBoiLnNlcnZpY2UudjEuQ3JlYXRlV29ya2Zsb3dSZXNwb25zZSIDkAIAElMKC0dldFdvcmtmbG93Eh4uc2VydmljZS52MS5HZXRXb3JrZmxvd1JlcXVlc3QaHy5zZXJ2aWNlLnYxLkdldFdvcmtmbG93UmVzcG9uc2UiA5ACARJcCg5VcGRhdGVXb3JrZmxvdxIhLnNlcnZpY2UudjEuVXBkYXRlV29ya2Zsb3dSZXF1ZXN0GiIuc2VydmljZS52MS5VcGRhdGVXb3JrZmxvd1Jlc3BvbnNlIgOQAgISWQoNU3RhcnRXb3JrZmxvdxIgLnNlcnZpY2UudjEuU3RhcnRXb3JrZmxvd1JlcXVlc3QaIS5zZXJ2aWNlLnYxLlN0YXJ0V29ya2Zsb3dSZXNwb25zZSIDkAIAElkKDUxpc3RXb3JrZmxvd3MSIC5zZXJ2aWNlLnYxLkxpc3RXb3JrZmxvd3NSZXF1ZXN0GiEuc2VydmljZS52MS5MaXN0V29ya2Zsb3dzUmVzcG9uc2UiA5ACARJcCg5EZWxldGVXb3JrZmxvdxIhLnNlcnZpY2UudjEuRGVsZXRlV29ya2Zsb3dSZXF1ZXN0GiIuc2VydmljZS52MS5EZWxldGVXb3JrZmxvd1Jlc3BvbnNlIgOQAgISdAoWTGlzdFdvcmtmbG93RXhlY3V0aW9ucxIpLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93RXhlY3V0aW9uc1JlcXVlc3QaKi5zZXJ2aWNlLnYxLkxpc3RXb3JrZmxvd0V4ZWN1dGlvbnNSZXNwb25zZSIDkAIBEm4KFEdldFdvcmtmbG93RXhlY3V0aW9uEicuc2VydmljZS52MS5HZXRXb3JrZmxvd0V4ZWN1dGlvblJlcXVlc3QaKC5zZXJ2aWNlLnYxLkdldFdvcmtmbG93RXhlY3V0aW9uUmVzcG9uc2UiA5ACARJ3ChdDYW5jZWxXb3JrZmxvd0V4ZWN1dGlvbhIqLnNlcnZpY2UudjEuQ2FuY2VsV29ya2Zsb3dFeGVjdXRpb25SZXF1ZXN0Gisuc2VydmljZS52MS5DYW5jZWxXb3JrZmxvd0V4ZWN1dGlvblJlc3BvbnNlIgOQAgISaAoSUmV0cnlGYWlsZWRBY3Rpb25zEiUuc2VydmljZS52MS5SZXRyeUZhaWxlZEFjdGlvbnNSZXF1ZXN0GiYuc2VydmljZS52MS5SZXRyeUZhaWxlZEFjdGlvbnNSZXNwb25zZSIDkAIAEoYBChxMaXN0V29ya2Zsb3dFeGVjdXRpb25BY3Rpb25zEi8uc2VydmljZS52MS5MaXN0V29ya2Zsb3dFeGVjdXRpb25BY3Rpb25zUmVxdWVzdBowLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93RXhlY3V0aW9uQWN0aW9uc1Jlc3BvbnNlIgOQAgESgAEKGkdldFdvcmtmbG93RXhlY3V0aW9uQWN0aW9uEi0uc2VydmljZS52MS5HZXRXb3JrZmxvd0V4ZWN1dGlvbkFjdGlvblJlcXVlc3QaLi5zZXJ2aWNlLnYxLkdldFdvcmtmbG93RXhlY3V0aW9uQWN0aW9uUmVzcG9uc2UiA5ACARKJAQodQ2FuY2VsV29ya2Zsb3dFeGVjdXRpb25BY3Rpb24SMC5zZXJ2aWNlLnYxLkNhbmNlbFdvcmtmbG93RXhlY3V0aW9uQWN0aW9uUmVxdWVzdBoxLnNlcnZpY2UudjEuQ2FuY2VsV29ya2Zsb3dFeGVjdXRpb25BY3Rpb25SZXNwb25zZSIDkAICEoYBChxMaXN0V29ya2Zsb3dFeGVjdXRpb25PdXRwdXRzEi8uc2VydmljZS52MS5MaXN0V29ya2Zsb3dFeGVjdXRpb25PdXRwdXRzUmVxdWVzdBowLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93RXhlY3V0aW9uT3V0cHV0c1Jlc3BvbnNlIgOQAgESZAoQU3RyZWFtQWN0aW9uTG9ncxIjLnNlcnZpY2UudjEuU3RyZWFtQWN0aW9uTG9nc1JlcXVlc3QaJC5zZXJ2aWNlLnYxLlN0cmVhbUFjdGlvbkxvZ3NSZXNwb25zZSIDkAIBMAESegoYR2V0V29ya2Zsb3dXZWJob29rU2VjcmV0Eisuc2VydmljZS52MS5HZXRXb3JrZmxvd1dlYmhvb2tTZWNyZXRSZXF1ZXN0Giwuc2VydmljZS52MS5HZXRXb3JrZmxvd1dlYmhvb2tTZWNyZXRSZXNwb25zZSIDkAICEoMBChtSb3RhdGVXb3JrZmxvd1dlYmhvb2tTZWNyZXQSLi5zZXJ2aWNlLnYxLlJvdGF0ZVdvcmtmbG93V2ViaG9va1NlY3JldFJlcXVlc3QaLy5zZXJ2aWNlLnYxLlJvdGF0ZVdvcmtmbG93V2ViaG9va1NlY3JldFJlc3BvbnNlIgOQAgASgwEKG0dldFdvcmtmbG93RXhlY3V0aW9uU3VtbWFyeRIuLnNlcnZpY2UudjEuR2V0V29ya2Zsb3dFeGVjdXRpb25TdW1tYXJ5UmVxdWVzdBovLnNlcnZpY2UudjEuR2V0V29ya2Zsb3dFeGVjdXRpb25TdW1tYXJ5UmVzcG9uc2UiA5ACARJ9ChlMaXN0V29ya2Zsb3dUcmlnZ2VyRXZlbnRzEiwuc2VydmljZS52MS5MaXN0V29ya2Zsb3dUcmlnZ2VyRXZlbnRzUmVxdWVzdBotLnNlcnZpY2UudjEuTGlzdFdvcmtmbG93VHJpZ2dlckV2ZW50c1Jlc3BvbnNlIgOQAgESiQEKHVJlZGVsaXZlcldvcmtmbG93VHJpZ2dlckV2ZW50EjAuc2VydmljZS52MS5SZWRlbGl2ZXJXb3JrZmxvd1RyaWdnZXJFdmVudFJlcXVlc3QaMS5zZXJ2aWNlLnYxLlJlZGVsaXZlcldvcmtmbG93VHJpZ2dlckV2ZW50UmVzcG9uc2UiA5ACAEJEChRjaGFydHJvb20uc2VydmljZS52MVABWipjaGFydHJvb20uZXhhbXBsZS9nZW4vc2VydmljZS92MTtzZXJ2aWNldjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_service_v1_agent, file_service_v1_count, file_service_v1_identity, file_service_v1_pagination, file_service_v1_workflow]);
+
+/**
+ * Describes the message service.v1.CreateWorkflowRequest.
+ * Use `create(CreateWorkflowRequestSchema)` to create a new message.
+ */
+export const CreateWorkflowRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 0);
+
+/**
+ * Describes the message service.v1.CreateWorkflowResponse.
+ * Use `create(CreateWorkflowResponseSchema)` to create a new message.
+ */
+export const CreateWorkflowResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 1);
+
+/**
+ * Describes the message service.v1.GetWorkflowRequest.
+ * Use `create(GetWorkflowRequestSchema)` to create a new message.
+ */
+export const GetWorkflowRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 2);
+
+/**
+ * Describes the message service.v1.GetWorkflowResponse.
+ * Use `create(GetWorkflowResponseSchema)` to create a new message.
+ */
+export const GetWorkflowResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 3);
 
 /**
  * Describes the message service.v1.UpdateWorkflowRequest.
  * Use `create(UpdateWorkflowRequestSchema)` to create a new message.
  */
 export const UpdateWorkflowRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_workflow_service, 0);
+  messageDesc(file_service_v1_workflow_service, 4);
 
 /**
  * Describes the message service.v1.UpdateWorkflowResponse.
  * Use `create(UpdateWorkflowResponseSchema)` to create a new message.
  */
 export const UpdateWorkflowResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_workflow_service, 1);
+  messageDesc(file_service_v1_workflow_service, 5);
 
 /**
  * Describes the message service.v1.StartWorkflowRequest.
  * Use `create(StartWorkflowRequestSchema)` to create a new message.
  */
 export const StartWorkflowRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_workflow_service, 2);
+  messageDesc(file_service_v1_workflow_service, 6);
 
 /**
  * Describes the message service.v1.StartWorkflowResponse.
  * Use `create(StartWorkflowResponseSchema)` to create a new message.
  */
 export const StartWorkflowResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_workflow_service, 3);
+  messageDesc(file_service_v1_workflow_service, 7);
 
 /**
- * Changes and starts workflows: what runs, when, and over which repositories.
- * Every operation also answers unauthenticated without a valid token and
- * invalid_argument for a request that breaks a rule of its message.
+ * Describes the message service.v1.ListWorkflowsRequest.
+ * Use `create(ListWorkflowsRequestSchema)` to create a new message.
+ */
+export const ListWorkflowsRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 8);
+
+/**
+ * Describes the message service.v1.ListWorkflowsRequest.Filter.
+ * Use `create(ListWorkflowsRequest_FilterSchema)` to create a new message.
+ */
+export const ListWorkflowsRequest_FilterSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 8, 0);
+
+/**
+ * Describes the message service.v1.ListWorkflowsRequest.Sort.
+ * Use `create(ListWorkflowsRequest_SortSchema)` to create a new message.
+ */
+export const ListWorkflowsRequest_SortSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 8, 1);
+
+/**
+ * Describes the enum service.v1.ListWorkflowsRequest.SortField.
+ */
+export const ListWorkflowsRequest_SortFieldSchema = /*@__PURE__*/
+  enumDesc(file_service_v1_workflow_service, 8, 0);
+
+/**
+ * What workflows can be ordered by.
+ *
+ * @generated from enum service.v1.ListWorkflowsRequest.SortField
+ */
+export const ListWorkflowsRequest_SortField = /*@__PURE__*/
+  tsEnum(ListWorkflowsRequest_SortFieldSchema);
+
+/**
+ * Describes the message service.v1.ListWorkflowsResponse.
+ * Use `create(ListWorkflowsResponseSchema)` to create a new message.
+ */
+export const ListWorkflowsResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 9);
+
+/**
+ * Describes the message service.v1.DeleteWorkflowRequest.
+ * Use `create(DeleteWorkflowRequestSchema)` to create a new message.
+ */
+export const DeleteWorkflowRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 10);
+
+/**
+ * Describes the message service.v1.DeleteWorkflowResponse.
+ * Use `create(DeleteWorkflowResponseSchema)` to create a new message.
+ */
+export const DeleteWorkflowResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 11);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionsRequest.
+ * Use `create(ListWorkflowExecutionsRequestSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionsRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 12);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionsRequest.Filter.
+ * Use `create(ListWorkflowExecutionsRequest_FilterSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionsRequest_FilterSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 12, 0);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionsResponse.
+ * Use `create(ListWorkflowExecutionsResponseSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionsResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 13);
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionRequest.
+ * Use `create(GetWorkflowExecutionRequestSchema)` to create a new message.
+ */
+export const GetWorkflowExecutionRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 14);
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionResponse.
+ * Use `create(GetWorkflowExecutionResponseSchema)` to create a new message.
+ */
+export const GetWorkflowExecutionResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 15);
+
+/**
+ * Describes the message service.v1.CancelWorkflowExecutionRequest.
+ * Use `create(CancelWorkflowExecutionRequestSchema)` to create a new message.
+ */
+export const CancelWorkflowExecutionRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 16);
+
+/**
+ * Describes the message service.v1.CancelWorkflowExecutionResponse.
+ * Use `create(CancelWorkflowExecutionResponseSchema)` to create a new message.
+ */
+export const CancelWorkflowExecutionResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 17);
+
+/**
+ * Describes the message service.v1.RetryFailedActionsRequest.
+ * Use `create(RetryFailedActionsRequestSchema)` to create a new message.
+ */
+export const RetryFailedActionsRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 18);
+
+/**
+ * Describes the message service.v1.RetryFailedActionsResponse.
+ * Use `create(RetryFailedActionsResponseSchema)` to create a new message.
+ */
+export const RetryFailedActionsResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 19);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionActionsRequest.
+ * Use `create(ListWorkflowExecutionActionsRequestSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionActionsRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 20);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionActionsRequest.Filter.
+ * Use `create(ListWorkflowExecutionActionsRequest_FilterSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionActionsRequest_FilterSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 20, 0);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionActionsResponse.
+ * Use `create(ListWorkflowExecutionActionsResponseSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionActionsResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 21);
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionActionRequest.
+ * Use `create(GetWorkflowExecutionActionRequestSchema)` to create a new message.
+ */
+export const GetWorkflowExecutionActionRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 22);
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionActionResponse.
+ * Use `create(GetWorkflowExecutionActionResponseSchema)` to create a new message.
+ */
+export const GetWorkflowExecutionActionResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 23);
+
+/**
+ * Describes the message service.v1.CancelWorkflowExecutionActionRequest.
+ * Use `create(CancelWorkflowExecutionActionRequestSchema)` to create a new message.
+ */
+export const CancelWorkflowExecutionActionRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 24);
+
+/**
+ * Describes the message service.v1.CancelWorkflowExecutionActionResponse.
+ * Use `create(CancelWorkflowExecutionActionResponseSchema)` to create a new message.
+ */
+export const CancelWorkflowExecutionActionResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 25);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionOutputsRequest.
+ * Use `create(ListWorkflowExecutionOutputsRequestSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionOutputsRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 26);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionOutputsRequest.Filter.
+ * Use `create(ListWorkflowExecutionOutputsRequest_FilterSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionOutputsRequest_FilterSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 26, 0);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionOutputsResponse.
+ * Use `create(ListWorkflowExecutionOutputsResponseSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionOutputsResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 27);
+
+/**
+ * Describes the message service.v1.ListWorkflowExecutionOutputsResponse.ActionOutput.
+ * Use `create(ListWorkflowExecutionOutputsResponse_ActionOutputSchema)` to create a new message.
+ */
+export const ListWorkflowExecutionOutputsResponse_ActionOutputSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 27, 0);
+
+/**
+ * Describes the message service.v1.StreamActionLogsRequest.
+ * Use `create(StreamActionLogsRequestSchema)` to create a new message.
+ */
+export const StreamActionLogsRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 28);
+
+/**
+ * Describes the message service.v1.StreamActionLogsResponse.
+ * Use `create(StreamActionLogsResponseSchema)` to create a new message.
+ */
+export const StreamActionLogsResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 29);
+
+/**
+ * Describes the message service.v1.GetWorkflowWebhookSecretRequest.
+ * Use `create(GetWorkflowWebhookSecretRequestSchema)` to create a new message.
+ */
+export const GetWorkflowWebhookSecretRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 30);
+
+/**
+ * Describes the message service.v1.GetWorkflowWebhookSecretResponse.
+ * Use `create(GetWorkflowWebhookSecretResponseSchema)` to create a new message.
+ */
+export const GetWorkflowWebhookSecretResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 31);
+
+/**
+ * Describes the message service.v1.RotateWorkflowWebhookSecretRequest.
+ * Use `create(RotateWorkflowWebhookSecretRequestSchema)` to create a new message.
+ */
+export const RotateWorkflowWebhookSecretRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 32);
+
+/**
+ * Describes the message service.v1.RotateWorkflowWebhookSecretResponse.
+ * Use `create(RotateWorkflowWebhookSecretResponseSchema)` to create a new message.
+ */
+export const RotateWorkflowWebhookSecretResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 33);
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionSummaryRequest.
+ * Use `create(GetWorkflowExecutionSummaryRequestSchema)` to create a new message.
+ */
+export const GetWorkflowExecutionSummaryRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 34);
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionSummaryRequest.Filter.
+ * Use `create(GetWorkflowExecutionSummaryRequest_FilterSchema)` to create a new message.
+ */
+export const GetWorkflowExecutionSummaryRequest_FilterSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 34, 0);
+
+/**
+ * Describes the message service.v1.GetWorkflowExecutionSummaryResponse.
+ * Use `create(GetWorkflowExecutionSummaryResponseSchema)` to create a new message.
+ */
+export const GetWorkflowExecutionSummaryResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 35);
+
+/**
+ * Describes the message service.v1.ListWorkflowTriggerEventsRequest.
+ * Use `create(ListWorkflowTriggerEventsRequestSchema)` to create a new message.
+ */
+export const ListWorkflowTriggerEventsRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 36);
+
+/**
+ * Describes the message service.v1.ListWorkflowTriggerEventsRequest.Filter.
+ * Use `create(ListWorkflowTriggerEventsRequest_FilterSchema)` to create a new message.
+ */
+export const ListWorkflowTriggerEventsRequest_FilterSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 36, 0);
+
+/**
+ * Describes the message service.v1.ListWorkflowTriggerEventsResponse.
+ * Use `create(ListWorkflowTriggerEventsResponseSchema)` to create a new message.
+ */
+export const ListWorkflowTriggerEventsResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 37);
+
+/**
+ * Describes the message service.v1.RedeliverWorkflowTriggerEventRequest.
+ * Use `create(RedeliverWorkflowTriggerEventRequestSchema)` to create a new message.
+ */
+export const RedeliverWorkflowTriggerEventRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 38);
+
+/**
+ * Describes the message service.v1.RedeliverWorkflowTriggerEventResponse.
+ * Use `create(RedeliverWorkflowTriggerEventResponseSchema)` to create a new message.
+ */
+export const RedeliverWorkflowTriggerEventResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_workflow_service, 39);
+
+/**
+ * Keeps and starts workflows: what runs, when, and over which repositories; and
+ * tells of their executions. Every operation also answers unauthenticated
+ * without a valid token, permission_denied to a blocked account or to a
+ * read-only token that asks for a change, invalid_argument for a request that
+ * breaks a rule of its message, and not_found for a resource that is absent or
+ * of another organization.
  *
  * @generated from service service.v1.WorkflowService
  */

@@ -2,6 +2,7 @@ import { renameSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
+import * as third from "./migrations/0003-workflow.ts";
 
 export interface Migration {
   readonly name: string;
@@ -10,7 +11,7 @@ export interface Migration {
 }
 
 /** In the order in which they were released. A released migration is never edited. */
-export const MIGRATIONS: readonly Migration[] = [first, second];
+export const MIGRATIONS: readonly Migration[] = [first, second, third];
 
 /** Tables that hold rows in a file that nobody has used yet. */
 const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);

@@ -1,0 +1,88 @@
+import { EVERY_RUNNER, MADE, MAKERS, MEMBERS, NOBODY, type Permission } from "./grants.ts";
+
+const STARTED = "executions that the caller started, and those of workflows that it made";
+const LEASED = "work that the runner holds the lease of";
+
+/** Rows of the table of permissions: workflows, and the work of runners. */
+export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
+  "WorkflowService/CreateWorkflow": { permission: "create_workflow", grants: MEMBERS },
+  "WorkflowService/GetWorkflow": { permission: "get_workflow", grants: MEMBERS },
+  "WorkflowService/ListWorkflows": { permission: "list_workflows", grants: MEMBERS },
+  "WorkflowService/UpdateWorkflow": { permission: "update_workflow", grants: MAKERS, own: MADE },
+  "WorkflowService/DeleteWorkflow": { permission: "delete_workflow", grants: MAKERS, own: MADE },
+  "WorkflowService/StartWorkflow": {
+    permission: "start_workflow",
+    grants: MAKERS,
+    own: MADE,
+    besides: "what the request's context names can be used by the caller",
+  },
+  "WorkflowService/ListWorkflowExecutions": { permission: "list_workflow_executions", grants: MEMBERS },
+  "WorkflowService/GetWorkflowExecution": { permission: "get_workflow_execution", grants: MEMBERS },
+  "WorkflowService/CancelWorkflowExecution": {
+    permission: "cancel_workflow_execution",
+    grants: MAKERS,
+    own: STARTED,
+  },
+  "WorkflowService/RetryFailedActions": { permission: "start_workflow", grants: MAKERS, own: MADE },
+  "WorkflowService/ListWorkflowExecutionActions": {
+    permission: "list_workflow_execution_actions",
+    grants: MEMBERS,
+  },
+  "WorkflowService/GetWorkflowExecutionAction": {
+    permission: "get_workflow_execution_action",
+    grants: MEMBERS,
+  },
+  "WorkflowService/CancelWorkflowExecutionAction": {
+    permission: "cancel_workflow_execution",
+    grants: MAKERS,
+    own: STARTED,
+  },
+  "WorkflowService/ListWorkflowExecutionOutputs": {
+    permission: "list_workflow_execution_outputs",
+    grants: MEMBERS,
+  },
+  "WorkflowService/StreamActionLogs": { permission: "stream_action_logs", grants: MEMBERS },
+  "WorkflowService/GetWorkflowWebhookSecret": {
+    permission: "get_workflow_webhook_secret",
+    grants: MAKERS,
+    own: MADE,
+  },
+  "WorkflowService/RotateWorkflowWebhookSecret": {
+    permission: "rotate_workflow_webhook_secret",
+    grants: MAKERS,
+    own: MADE,
+  },
+  "WorkflowService/GetWorkflowExecutionSummary": {
+    permission: "get_workflow_execution_summary",
+    grants: MEMBERS,
+  },
+  "WorkflowService/ListWorkflowTriggerEvents": {
+    permission: "list_workflow_trigger_events",
+    grants: MEMBERS,
+  },
+  "WorkflowService/RedeliverWorkflowTriggerEvent": {
+    permission: "start_workflow",
+    grants: MAKERS,
+    own: MADE,
+  },
+
+  "WorkService/Register": {
+    permission: "register_runner",
+    grants: { ...NOBODY, exchange: "own" },
+    own: "the runner that the token was made for",
+  },
+  "WorkService/Heartbeat": { permission: "work", grants: EVERY_RUNNER, own: "the runner itself" },
+  "WorkService/LeaseWork": {
+    permission: "work",
+    grants: EVERY_RUNNER,
+    own: "work that the runner can serve",
+  },
+  "WorkService/RenewLease": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "WorkService/ReportProgress": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "WorkService/FinishWork": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "WorkService/GetHostCredential": {
+    permission: "work",
+    grants: EVERY_RUNNER,
+    own: "credentials of the executor of work that the runner holds the lease of",
+  },
+};

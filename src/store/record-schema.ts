@@ -1,0 +1,57 @@
+/** Rows of the record of changes, and of answers kept for repetitions; schema.ts says how to read them. */
+
+export interface AuditLogTable {
+  id: string;
+  /** Null for what concerns the installation as a whole. */
+  organization_id: string | null;
+  sequence: number;
+  at: number;
+  actor_id: string;
+  /** Principal by number; 0 for the operator and the system itself. */
+  actor_principal: number;
+  operation: string;
+  subject_type: string;
+  subject_id: string;
+  reason: string;
+  /** JSON object of changed path to [before, after]; secrets never get here. */
+  diff: string;
+  /** Hash of the row before; null for the first of a chain and for rows of the first release. */
+  previous_hash: Uint8Array | null;
+  /** Keyed hash over the row and `previous_hash`; null for rows of the first release. */
+  hash: Uint8Array | null;
+  key_id: string | null;
+}
+
+export interface EventTable {
+  organization_id: string;
+  sequence: number;
+  at: number;
+  kind: string;
+  resource_type: string;
+  resource_id: string;
+}
+
+/** An answer kept for a caller that repeats its request. */
+export interface IdempotencyTable {
+  caller_id: string;
+  operation: string;
+  key: string;
+  request_hash: Uint8Array;
+  response: Uint8Array;
+  created_at: number;
+  organization_id: string | null;
+  /** 1 when the answer carried a secret, which was left out. */
+  redacted: number;
+}
+
+/** The one row of the installation's own audit chain. */
+export interface InstallationTable {
+  id: number;
+  sequence: number;
+  chain_hash: Uint8Array | null;
+}
+
+/** Organizations whose old events are being removed, inside the transaction that does it. */
+export interface PruningTable {
+  organization_id: string;
+}

@@ -1,0 +1,191 @@
+/** Rows of workflows, of the work that runners do, and of prebuilds; schema.ts has the rest and says how to read them. */
+
+export interface WorkflowTable {
+  id: string;
+  organization_id: string;
+  creator_id: string;
+  executor_id: string;
+  /** Principal by number. */
+  executor_principal: number;
+  disabled: number;
+  deleting: number;
+  /** Folded name. */
+  sort_name: string;
+  /** Folded name, description and id, one a line. */
+  search_text: string;
+  /** When an execution last came to its end; null while none has. It changes on its own. */
+  completed_at: number | null;
+  body: string;
+}
+
+/** What deliveries to a workflow's webhook are signed with, sealed. */
+export interface WorkflowSecretTable {
+  workflow_id: string;
+  key_id: string;
+  sealed: Uint8Array;
+  /** The secret before it, which verifies too until `previous_until`. */
+  previous_key_id: string | null;
+  previous_sealed: Uint8Array | null;
+  previous_until: number | null;
+}
+
+/** The time triggers of workflows that are enabled. */
+export interface WorkflowScheduleTable {
+  workflow_id: string;
+  /** Place of the trigger in the workflow's list. */
+  trigger_index: number;
+  organization_id: string;
+  cron_expression: string;
+  /** OverlapPolicy by number. */
+  overlap_policy: number;
+  /** The next instant. */
+  next_at: number;
+}
+
+export interface WorkflowExecutionTable {
+  id: string;
+  organization_id: string;
+  workflow_id: string;
+  /** Place of the trigger in the workflow's list when it fired; null for a start with a context of its own. */
+  trigger_index: number | null;
+  trigger_kind: "manual" | "time" | "pull_request";
+  creator_id: string;
+  executor_id: string;
+  executor_principal: number;
+  /** WorkflowExecutionPhase by number. */
+  phase: number;
+  desired_phase: number;
+  /** 0 until its actions have been made from its context. */
+  expanded: number;
+  /** 1 once it failed as a whole, or an action of it did. */
+  failed: number;
+  /** How many actions are in each state: they change on their own, and are put into the status when it is read. */
+  pending_count: number;
+  running_count: number;
+  failed_count: number;
+  done_count: number;
+  stopped_count: number;
+  started_at: number;
+  finished_at: number | null;
+  /** Folded id and name of the workflow when it started, one a line. */
+  search_text: string;
+  /** JSON object: the environment variables that commands read parameters from. */
+  variables: string;
+  retried_execution_id: string | null;
+  /** WorkflowExecution, its five counts 0. */
+  body: string;
+}
+
+export interface WorkflowActionTable {
+  id: string;
+  organization_id: string;
+  workflow_id: string;
+  execution_id: string;
+  is_report: number;
+  /** WorkflowExecutionActionPhase by number. */
+  phase: number;
+  desired_phase: number;
+  /** 1 once it has been given to the queue of work. */
+  queued: number;
+  failed: number;
+  environment_id: string | null;
+  started_at: number | null;
+  /** JSON of ActionOutput; null while nothing was reported. */
+  outputs: string | null;
+  body: string;
+}
+
+/** What steps printed, in pieces as they came. */
+export interface StepLogTable {
+  action_id: string;
+  attempt: number;
+  step_index: number;
+  /** Place of the piece in all that the step printed, in bytes. */
+  start: number;
+  data: Uint8Array;
+}
+
+export interface WorkflowTriggerEventTable {
+  id: string;
+  organization_id: string;
+  workflow_id: string;
+  at: number;
+  /** WorkflowTriggerEvent.Source by number. */
+  source: number;
+  /** TriggerVerdict by number. */
+  verdict: number;
+  /** One of a kind within its workflow: what must not start twice. Null where that may. */
+  dedupe_key: string | null;
+  execution_id: string | null;
+  /** JSON of what a redelivery needs; `{}` without. */
+  payload: string;
+  body: string;
+}
+
+/** Deliveries of the last 24 hours by the id that their sender gave them. */
+export interface WebhookDeliveryTable {
+  workflow_id: string;
+  delivery_id: string;
+  at: number;
+}
+
+/** What runners have to do, one row a subject; the row goes when the work is finished. */
+export interface WorkTable {
+  /** Also the id of its leases. */
+  id: string;
+  organization_id: string;
+  /** WorkKind by number. */
+  kind: number;
+  /** The environment, action or prebuild. */
+  subject_id: string;
+  /** What takes turns: an execution, or the creator of environments. */
+  group_id: string;
+  /** The account that the work is done for; null for a service account's. */
+  account_id: string | null;
+  /** The only runner that can do it; null for any that serves the class. */
+  runner_id: string | null;
+  /** The class that its environment needs; null for none. */
+  environment_class_id: string | null;
+  /** Work is given out by turn ascending: each group's items have turns of their own, so that groups alternate. */
+  turn: number;
+  /** It is not given out before. */
+  not_before: number;
+  /** How many times it was given out. */
+  attempt: number;
+  /** Number of the newest lease; a report under an older one is refused. */
+  fence: number;
+  /** The runner that holds the lease; null while nobody does. */
+  leased_by: string | null;
+  expires_at: number | null;
+  /** 1 when its holder is to stop. */
+  stop: number;
+}
+
+/** The turn of the work that an organization gave out last. */
+export interface WorkTurnTable {
+  organization_id: string;
+  turn: number;
+}
+
+/** Projects that get prebuilds. */
+export interface PrebuildScheduleTable {
+  project_id: string;
+  organization_id: string;
+  next_at: number;
+}
+
+/** Workspaces that were prepared, or are being. */
+export interface PrebuildTable {
+  id: string;
+  organization_id: string;
+  project_id: string;
+  environment_class_id: string;
+  runner_id: string;
+  state: "waiting" | "running" | "ready" | "failed" | "removing";
+  /** The instant that it was due at. */
+  instant: number;
+  executor_id: string;
+  executor_principal: number;
+  /** JSON of what the audit trail shows of it. */
+  body: string;
+}
