@@ -38,8 +38,15 @@ const texts: Text[] = methods.flatMap((method) =>
     .map((reached) => ({ ...reached, method })),
 );
 
-/** Whether the rules make a text an id, read from them anew: a UUID, or nothing or a UUID. */
-function isId({ field }: Reached): boolean {
+/** Texts that may be ids of another form, and are treated as ids where they are UUIDs. */
+const FREE = [
+  "UpdateOrganizationPoliciesRequest.agentPolicy.allowedAgentIds",
+  "UpdateOrganizationPoliciesRequest.agentPolicy.scmToolsAllowedGroupId",
+];
+
+/** Whether a text is an id; the rules are read anew: a UUID, or nothing or a UUID. */
+function isId({ field, path }: Reached): boolean {
+  if (FREE.includes(path)) return true;
   const rules = rulesOf(field);
   const own = rules?.type.case === "repeated" ? rules.type.value.items : rules;
   if (own?.type.case !== "string") return false;
@@ -85,6 +92,7 @@ describe("ids at the edge", () => {
         "UpdateWorkflowRequest.agentId",
         "UpdateWorkflowRequest.triggers.context.projects.projectIds",
         "UpdateOrganizationPoliciesRequest.securityPolicyId",
+        ...FREE,
       ]),
     );
     expect(others.length).toBeGreaterThan(100);
@@ -100,6 +108,13 @@ describe("ids at the edge", () => {
   test("no other text changes, though it may look like an id", async () => {
     for (const text of others) {
       expect(await passOn(text, requestWith(text.way, UPPER))).toEqual(requestWith(text.way, UPPER));
+    }
+  });
+
+  test.each(FREE)("%s keeps an id of another form as it is", async (path) => {
+    const id = ids.find((each) => each.path === path) as Text;
+    for (const value of ["Agent-A", `${UPPER}0`, `X${UPPER}`, UPPER.replaceAll("-", "")]) {
+      expect(await passOn(id, requestWith(id.way, value))).toEqual(requestWith(id.way, value));
     }
   });
 
