@@ -1,0 +1,317 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { describe, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import { replay } from "../../test/harness/seed.ts";
+import { verifySignature, webhookSecret } from "./webhook-signature.ts";
+
+const NOW = Date.parse("2026-03-02T08:15:00Z");
+const BODY = Buffer.from('{"parameters":{"name":"Grüße"}}\n');
+const SECRET = webhookSecret(new Uint8Array(32).fill(0x11));
+const PREVIOUS = webhookSecret(new Uint8Array(32).fill(0x22));
+const OTHER = webhookSecret(new Uint8Array(32).fill(0x33));
+
+const cryptography = {
+  hmacSha256: (key: Uint8Array, bytes: Uint8Array) => createHmac("sha256", key).update(bytes).digest(),
+  equalBytes: (left: Uint8Array, right: Uint8Array) =>
+    left.length === right.length && timingSafeEqual(left, right),
+};
+
+type Headers = Record<string, string | undefined>;
+
+function verdict(headers: Headers, { body = BODY as Uint8Array, secrets = [SECRET], now = NOW } = {}) {
+  return verifySignature({ headers, body }, secrets, now, cryptography);
+}
+
+const refused = (reason: string) => ({ verified: false, reason });
+
+/** As GitHub signs: the text of the secret is the key. */
+function hub(secret = SECRET, body: Uint8Array = BODY): Headers {
+  return { "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}` };
+}
+
+/** As Standard Webhooks signs: the bytes behind the prefix are the key. */
+function standard({
+  secret = SECRET,
+  id = "msg_2f",
+  timestamp = String(NOW / 1_000),
+  body = BODY as Uint8Array,
+} = {}): { id: string; timestamp: string; signature: string; headers: Headers } {
+  const signature = `v1,${createHmac("sha256", Buffer.from(secret.slice("whsec_".length), "base64"))
+    .update(`${id}.${timestamp}.`)
+    .update(body)
+    .digest("base64")}`;
+  const headers = { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature };
+  return { id, timestamp, signature, headers };
+}
+
+test("a secret is whsec_ and the base64 of 32 bytes, no more and no less", () => {
+  expect(SECRET).toBe("whsec_ERERERERERERERERERERERERERERERERERERERERERE=");
+  for (const bytes of [0, 31, 33])
+    expect(() => webhookSecret(new Uint8Array(bytes))).toThrow("32 random bytes");
+});
+
+test("a stored secret of another form is a fault of the server, not of the sender", () => {
+  for (const secret of ["", "whsec_", SECRET.slice(0, -1), ` ${SECRET}`, SECRET.replace("whsec_", "")]) {
+    expect(() => verdict(hub(), { secrets: [SECRET, secret] })).toThrow("not of our form");
+  }
+});
+
+test("a delivery without a signature is unsigned, and a SHA-1 signature is none", () => {
+  expect(verdict({})).toEqual(refused("unsigned"));
+  expect(verdict({ "x-hub-signature": "sha1=00", "x-github-delivery": "d1" })).toEqual(refused("unsigned"));
+  expect(verdict({ "webhook-id": "m", "webhook-timestamp": "1" })).toEqual(refused("unsigned"));
+});
+
+describe("X-Hub-Signature-256", () => {
+  test("verifies a signature that openssl made", () => {
+    // printf 'Hello, World!' | openssl dgst -sha256 -hmac "$SECRET"
+    const known = "sha256=66f055bfff3bd515b7796d8481f2c1627a0aa1cd50d8e470b79eaab6645a6517";
+    const body = Buffer.from("Hello, World!");
+    expect(hub(SECRET, body)["x-hub-signature-256"]).toBe(known);
+    expect(verdict({ "x-hub-signature-256": known }, { body })).toEqual({
+      verified: true,
+      scheme: "x-hub-signature-256",
+    });
+  });
+
+  test("in capitals is the same signature", () => {
+    const hex = hub()["x-hub-signature-256"]?.slice("sha256=".length).toUpperCase();
+    expect(verdict({ "x-hub-signature-256": `sha256=${hex}` })).toMatchObject({ verified: true });
+  });
+
+  test("by the secret before, while it is still given, and by none that is not", () => {
+    expect(verdict(hub(PREVIOUS), { secrets: [SECRET, PREVIOUS] })).toMatchObject({ verified: true });
+    expect(verdict(hub(PREVIOUS))).toEqual(refused("mismatch"));
+    expect(verdict(hub(), { secrets: [] })).toEqual(refused("mismatch"));
+  });
+
+  test("keyed with the bytes of the secret in place of its text does not hold", () => {
+    const hex = createHmac("sha256", Buffer.alloc(32, 0x11)).update(BODY).digest("hex");
+    expect(verdict({ "x-hub-signature-256": `sha256=${hex}` })).toEqual(refused("mismatch"));
+  });
+
+  test("of an empty body", () => {
+    expect(verdict(hub(SECRET, Buffer.alloc(0)), { body: Buffer.alloc(0) })).toMatchObject({
+      verified: true,
+    });
+  });
+
+  const hex = hub()["x-hub-signature-256"]?.slice("sha256=".length) ?? "";
+  test.each([
+    "",
+    hex,
+    `sha1=${hex}`,
+    `SHA256=${hex}`,
+    `sha256=${hex.slice(1)}`,
+    `sha256=${hex}0`,
+    `sha256=${hex.slice(2)}zz`,
+    ` sha256=${hex}`,
+    `sha256= ${hex}`,
+    `sha256=${hex}\n`,
+    `sha256=${hex}, sha256=${hex}`,
+  ])("as %j is malformed", (header) => {
+    expect(verdict({ "x-hub-signature-256": header })).toEqual(refused("malformed"));
+  });
+});
+
+describe("X-Gitlab-Token", () => {
+  test("is the text of the secret, or of the one before", () => {
+    expect(verdict({ "x-gitlab-token": SECRET })).toEqual({ verified: true, scheme: "x-gitlab-token" });
+    expect(verdict({ "x-gitlab-token": PREVIOUS }, { secrets: [SECRET, PREVIOUS] })).toMatchObject({
+      verified: true,
+    });
+  });
+
+  test.each([
+    ["empty", ""],
+    ["another secret", OTHER],
+    ["without its prefix", SECRET.slice("whsec_".length)],
+    ["cut", SECRET.slice(0, -1)],
+    ["longer", `${SECRET} `],
+    ["in other letters", SECRET.toLowerCase()],
+  ])("%s does not match", (_, token) => {
+    expect(verdict({ "x-gitlab-token": token })).toEqual(refused("mismatch"));
+  });
+});
+
+describe("Standard Webhooks", () => {
+  test("verifies a signature that openssl made", () => {
+    // printf 'msg_2f.1772439300.{}' | openssl dgst -sha256 -mac HMAC -macopt hexkey:1111... -binary | base64
+    const signature = "v1,cNPYM/dvyZHkD7UTSnLjsVAQvAdHUeL4aLfseX/5TFA=";
+    const headers = {
+      "webhook-id": "msg_2f",
+      "webhook-timestamp": "1772439300",
+      "webhook-signature": signature,
+    };
+    expect(verdict(headers, { body: Buffer.from("{}") })).toEqual({
+      verified: true,
+      scheme: "standard-webhooks",
+      deliveryId: "msg_2f",
+    });
+  });
+
+  test("takes one good signature among others, and secrets in their overlap", () => {
+    const { headers, signature } = standard({ secret: PREVIOUS });
+    const wrong = standard({ secret: OTHER }).signature;
+    const list = `v1a,AAAA ${wrong} v1,short nonsense ${signature}`;
+    const mixed = { ...headers, "webhook-signature": list };
+    expect(verdict(mixed, { secrets: [SECRET, PREVIOUS] })).toMatchObject({ verified: true });
+    expect(verdict(mixed)).toEqual(refused("mismatch"));
+  });
+
+  test("keyed with the text of the secret in place of its bytes does not hold", () => {
+    const { headers, id, timestamp } = standard();
+    const mac = createHmac("sha256", SECRET).update(`${id}.${timestamp}.`).update(BODY).digest("base64");
+    expect(verdict({ ...headers, "webhook-signature": `v1,${mac}` })).toEqual(refused("mismatch"));
+  });
+
+  test("holds for its id, its timestamp and its body alone", () => {
+    const { headers } = standard();
+    expect(verdict({ ...headers, "webhook-id": "msg_2g" })).toEqual(refused("mismatch"));
+    expect(verdict({ ...headers, "webhook-timestamp": String(NOW / 1_000 - 1) })).toEqual(
+      refused("mismatch"),
+    );
+    expect(verdict(headers, { body: Buffer.concat([BODY, Buffer.from(" ")]) })).toEqual(refused("mismatch"));
+  });
+
+  test.each([
+    [-301, refused("outside_window")],
+    [-300, { verified: true }],
+    [0, { verified: true }],
+    [300, { verified: true }],
+    [301, refused("outside_window")],
+  ])("with a timestamp %i seconds from now", (seconds, expected) => {
+    const { headers } = standard({ timestamp: String(NOW / 1_000 + seconds) });
+    expect(verdict(headers)).toMatchObject(expected);
+  });
+
+  test("counts the window in milliseconds", () => {
+    const { headers } = standard({ timestamp: String(NOW / 1_000 - 300) });
+    expect(verdict(headers, { now: NOW + 1 })).toEqual(refused("outside_window"));
+  });
+
+  test.each([
+    "",
+    "soon",
+    "-1772439300",
+    "1772439300.0",
+    "1.7e9",
+    "0x69a54884",
+    " 1772439300",
+    "1".repeat(13),
+  ])("with the timestamp %j is malformed", (timestamp) => {
+    expect(verdict(standard({ timestamp }).headers)).toEqual(refused("malformed"));
+  });
+
+  test.each(["", "a.b", "msg 2f", "mäg", "m".repeat(257)])("with the id %j is malformed", (id) => {
+    expect(verdict(standard({ id }).headers)).toEqual(refused("malformed"));
+  });
+
+  test("takes an id of 256 characters", () => {
+    expect(verdict(standard({ id: "m".repeat(256) }).headers)).toMatchObject({ verified: true });
+  });
+
+  test.each(["webhook-id", "webhook-timestamp"])("without %s is malformed", (name) => {
+    expect(verdict({ ...standard().headers, [name]: undefined })).toEqual(refused("malformed"));
+  });
+
+  const { signature } = standard();
+  test.each([
+    "",
+    " ",
+    "v1",
+    "v1,",
+    signature.slice("v1,".length),
+    signature.slice(0, -1),
+    `${signature}=`,
+    signature.replace("v1,", "V1,"),
+    signature.replace("v1,", "v1a,"),
+    signature.replace("v1,", "v1:"),
+    `${signature},${signature}`,
+  ])("with the signature %j is malformed", (header) => {
+    expect(verdict({ ...standard().headers, "webhook-signature": header })).toEqual(refused("malformed"));
+  });
+});
+
+describe("several schemes at once", () => {
+  const token = { "x-gitlab-token": SECRET, "idempotency-key": "key-1" };
+
+  test("hold together, and the one that signs the id names the delivery", () => {
+    expect(verdict({ ...token, ...standard().headers, ...hub() })).toEqual({
+      verified: true,
+      scheme: "standard-webhooks",
+      deliveryId: "msg_2f",
+    });
+  });
+
+  test.each([
+    ["a wrong token", { ...hub(), ...standard().headers, "x-gitlab-token": OTHER }, "mismatch"],
+    ["a wrong hub signature", { ...token, ...standard().headers, ...hub(OTHER) }, "mismatch"],
+    ["an empty hub signature", { ...token, "x-hub-signature-256": "" }, "malformed"],
+    ["a wrong standard signature", { ...token, ...standard({ secret: OTHER }).headers }, "mismatch"],
+    ["an old standard signature", { ...token, ...standard({ timestamp: "1" }).headers }, "outside_window"],
+  ])("%s refuses the others with it", (_, headers, reason) => {
+    expect(verdict(headers)).toEqual(refused(reason));
+  });
+});
+
+describe("the delivery's id", () => {
+  test.each([
+    ["GitHub's", { ...hub(), "x-github-delivery": "72d3162e-cc78" }, "72d3162e-cc78"],
+    [
+      "GitLab's key of repetition",
+      { "x-gitlab-token": SECRET, "idempotency-key": "k", "x-gitlab-webhook-uuid": "u" },
+      "k",
+    ],
+    ["GitLab's id of the attempt", { "x-gitlab-token": SECRET, "x-gitlab-webhook-uuid": "u" }, "u"],
+    ["none that several events share", { "x-gitlab-token": SECRET, "x-gitlab-event-uuid": "e" }, undefined],
+    ["none of another scheme", { ...hub(), "idempotency-key": "k", "webhook-id": "m" }, undefined],
+    ["none that is empty", { ...hub(), "x-github-delivery": "" }, undefined],
+    ["none with a space", { ...hub(), "x-github-delivery": "a b" }, undefined],
+    ["none of 257 characters", { ...hub(), "x-github-delivery": "d".repeat(257) }, undefined],
+    ["one of 256 characters", { ...hub(), "x-github-delivery": "d".repeat(256) }, "d".repeat(256)],
+  ])("is %s", (_, headers, deliveryId) => {
+    const expected = deliveryId === undefined ? {} : { deliveryId };
+    const { scheme, ...rest } = verdict(headers) as { verified: true; scheme: string };
+    expect(scheme).toBeDefined();
+    expect(rest).toEqual({ verified: true, ...expected });
+  });
+});
+
+test("no change of one bit, in body or signature, is believed", () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ minLength: 1, maxLength: 64 }),
+      fc.nat(),
+      fc.integer({ min: 0, max: 7 }),
+      (body, at, bit) => {
+        const changed = Uint8Array.from(body);
+        const index = at % body.length;
+        changed[index] = (changed[index] ?? 0) ^ (1 << bit);
+        for (const headers of [hub(SECRET, body), standard({ body }).headers]) {
+          expect(verdict(headers, { body })).toMatchObject({ verified: true });
+          expect(verdict(headers, { body: changed })).toEqual(refused("mismatch"));
+        }
+      },
+    ),
+    replay,
+  );
+});
+
+test("no text in the headers makes the verification fail, and none is believed", () => {
+  const header = fc.string({ unit: "binary", maxLength: 80 });
+  fc.assert(
+    fc.property(header, header, header, header, header, (id, timestamp, signature, hubSignature, token) => {
+      const texts = {
+        "webhook-id": id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": signature,
+        "x-hub-signature-256": hubSignature,
+        "x-gitlab-token": token,
+      };
+      expect(verdict(texts).verified).toBe(false);
+      expect(verdict({ "x-gitlab-token": token }).verified).toBe(false);
+    }),
+    replay,
+  );
+});

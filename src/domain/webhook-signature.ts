@@ -1,0 +1,149 @@
+/** How a delivery proves that its sender knows the workflow's webhook secret. */
+export type WebhookScheme = "standard-webhooks" | "x-hub-signature-256" | "x-gitlab-token";
+
+/** HMAC-SHA256 (32 bytes) and a comparison in constant time, which a room that may reach node:crypto hands in. */
+export interface SignatureCryptography {
+  hmacSha256(key: Uint8Array, bytes: Uint8Array): Uint8Array;
+  /** False for bytes of unlike length; how long it takes tells nothing else. */
+  equalBytes(left: Uint8Array, right: Uint8Array): boolean;
+}
+
+/** A delivery as it arrived. */
+export interface SignedDelivery {
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The raw body. */
+  readonly body: Uint8Array;
+}
+
+/**
+ * Why a delivery is not believed. `unsigned`: it carries no signature of a
+ * known scheme. `malformed`: a header is not of its scheme's form.
+ * `outside_window`: its timestamp is too old or too far ahead. `mismatch`: it
+ * was made with another secret or for another body.
+ */
+export type SignatureRefusal = "unsigned" | "malformed" | "outside_window" | "mismatch";
+
+export type SignatureVerdict =
+  | {
+      readonly verified: true;
+      readonly scheme: WebhookScheme;
+      /** What the sender calls this delivery, alike in each attempt; 1 to 256 characters. */
+      readonly deliveryId?: string;
+    }
+  | { readonly verified: false; readonly reason: SignatureRefusal };
+
+/** How far a timestamp may be from now, both ways (issue 4: five minutes). */
+const WINDOW_MS = 300_000;
+const SECRET_PREFIX = "whsec_";
+const SECRET_BYTES = 32;
+const SECRET_FORM = /^whsec_[A-Za-z0-9+/]{43}=$/;
+const HUB_SIGNATURE = /^sha256=([0-9a-fA-F]{64})$/;
+const STANDARD_SIGNATURE = /^v1,([A-Za-z0-9+/]{43}=)$/;
+const TIMESTAMP_SECONDS = /^[0-9]{1,12}$/;
+const DELIVERY_ID = /^[\x21-\x7e]{1,256}$/;
+
+/**
+ * A workflow's webhook secret from 32 random bytes: `whsec_` and their base64,
+ * the form that Standard Webhooks gives secrets. Its signatures are keyed with
+ * the bytes. The forms of source-control hosts take the whole text, prefix and
+ * all, as the secret or token, so there it is the text that counts.
+ */
+export function webhookSecret(random: Uint8Array): string {
+  if (random.length !== SECRET_BYTES) throw new Error(`a webhook secret has ${SECRET_BYTES} random bytes`);
+  return SECRET_PREFIX + Buffer.from(random).toString("base64");
+}
+
+/**
+ * Whether a delivery comes from somebody who knows one of `secrets` (texts of
+ * `webhookSecret`: the current one, and after a rotation for a day the one
+ * before). Every scheme that the delivery carries must hold; with none it is
+ * `unsigned`, and without secrets nothing holds.
+ *
+ * @param now milliseconds since 1970 UTC
+ */
+export function verifySignature(
+  delivery: SignedDelivery,
+  secrets: readonly string[],
+  now: number,
+  cryptography: SignatureCryptography,
+): SignatureVerdict {
+  if (!secrets.every((secret) => SECRET_FORM.test(secret))) {
+    throw new Error("a webhook secret is not of our form");
+  }
+  let scheme: WebhookScheme | undefined;
+  for (const [name, header, refusal] of SCHEMES) {
+    const value = delivery.headers[header];
+    if (value === undefined) continue;
+    const reason = refusal(value, { ...delivery, secrets, now, ...cryptography });
+    if (reason !== undefined) return { verified: false, reason };
+    scheme ??= name;
+  }
+  if (scheme === undefined) return { verified: false, reason: "unsigned" };
+  const deliveryId = deliveryIdOf(delivery, scheme);
+  return { verified: true, scheme, ...(deliveryId !== undefined && { deliveryId }) };
+}
+
+interface Verification extends SignedDelivery, SignatureCryptography {
+  readonly secrets: readonly string[];
+  readonly now: number;
+}
+
+type Refusal = (header: string, verification: Verification) => SignatureRefusal | undefined;
+
+/** With the header that shows each to be meant; the first that holds names the delivery. */
+const SCHEMES: readonly (readonly [WebhookScheme, string, Refusal])[] = [
+  ["standard-webhooks", "webhook-signature", refuseStandardWebhooks],
+  ["x-hub-signature-256", "x-hub-signature-256", refuseHubSignature],
+  ["x-gitlab-token", "x-gitlab-token", refuseGitLabToken],
+];
+
+function refuseStandardWebhooks(header: string, verification: Verification): SignatureRefusal | undefined {
+  const { headers, body, secrets, now, hmacSha256, equalBytes } = verification;
+  const id = headers["webhook-id"] ?? "";
+  const timestamp = headers["webhook-timestamp"] ?? "";
+  // A full stop in the id could move the border between id, timestamp and body.
+  if (!DELIVERY_ID.test(id) || id.includes(".") || !TIMESTAMP_SECONDS.test(timestamp)) return "malformed";
+  // Signatures of other versions may stand in the list; they are for other receivers.
+  const signatures = header.split(" ").flatMap((entry) => {
+    const signature = STANDARD_SIGNATURE.exec(entry)?.[1];
+    return signature === undefined ? [] : [Buffer.from(signature, "base64")];
+  });
+  if (signatures.length === 0) return "malformed";
+  if (Math.abs(now - Number(timestamp) * 1_000) > WINDOW_MS) return "outside_window";
+  const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
+  const macs = secrets.map((secret) =>
+    hmacSha256(Buffer.from(secret.slice(SECRET_PREFIX.length), "base64"), content),
+  );
+  const matches = signatures.some((signature) => macs.some((mac) => equalBytes(mac, signature)));
+  return matches ? undefined : "mismatch";
+}
+
+function refuseHubSignature(header: string, verification: Verification): SignatureRefusal | undefined {
+  const { body, secrets, hmacSha256, equalBytes } = verification;
+  const hex = HUB_SIGNATURE.exec(header)?.[1];
+  if (hex === undefined) return "malformed";
+  const signature = Buffer.from(hex, "hex");
+  const matches = secrets.some((secret) => equalBytes(hmacSha256(Buffer.from(secret), body), signature));
+  return matches ? undefined : "mismatch";
+}
+
+function refuseGitLabToken(header: string, verification: Verification): SignatureRefusal | undefined {
+  const { secrets, equalBytes } = verification;
+  const token = Buffer.from(header);
+  return secrets.some((secret) => equalBytes(Buffer.from(secret), token)) ? undefined : "mismatch";
+}
+
+/**
+ * X-Gitlab-Event-UUID is no id of a delivery: GitLab gives it to every event of
+ * one request and of a chain of hooks. Its versions without Idempotency-Key
+ * name each attempt, and then nothing is taken for a copy that is none.
+ */
+function deliveryIdOf({ headers }: SignedDelivery, scheme: WebhookScheme): string | undefined {
+  const id = {
+    "standard-webhooks": headers["webhook-id"],
+    "x-hub-signature-256": headers["x-github-delivery"],
+    "x-gitlab-token": headers["idempotency-key"] ?? headers["x-gitlab-webhook-uuid"],
+  }[scheme];
+  return id !== undefined && DELIVERY_ID.test(id) ? id : undefined;
+}
