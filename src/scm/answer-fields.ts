@@ -1,0 +1,46 @@
+import { ScmFailure } from "./failure.ts";
+import { isRepositoryPath } from "./repository-path.ts";
+
+/** A JSON object of a host; its fields are read one by one, as nothing of it is sure. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The object that a value is; one without fields when it is none. */
+export function fields(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+/** @throws ScmFailure unreadable */
+export function listOf(host: string, value: unknown): Fields[] {
+  if (!Array.isArray(value)) throw new ScmFailure("unreadable", host, "answered no list where one belongs");
+  return value.map(fields);
+}
+
+/** @throws ScmFailure unreadable */
+export function numberIn(host: string, from: Fields, name: string): number {
+  const value = from[name];
+  if (Number.isSafeInteger(value)) return value as number;
+  throw new ScmFailure("unreadable", host, `answered without the number ${name}`);
+}
+
+/**
+ * A link that can be shown to people.
+ *
+ * @throws ScmFailure unreadable, also for a link that is none of the web's
+ */
+export function linkIn(host: string, from: Fields, name: string): string {
+  const value = from[name];
+  const url = typeof value === "string" && value.length <= 2_048 ? URL.parse(value) : null;
+  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.password) return url.href;
+  throw new ScmFailure("unreadable", host, `answered without the link ${name}`);
+}
+
+/**
+ * A repository as in `owner/name`, fit to stand in a URL.
+ *
+ * @throws ScmFailure unreadable
+ */
+export function repositoryIn(host: string, from: Fields, name: string): string {
+  const value = from[name];
+  if (typeof value === "string" && isRepositoryPath(value)) return value;
+  throw new ScmFailure("unreadable", host, `answered without the repository ${name}`);
+}

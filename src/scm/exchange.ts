@@ -1,0 +1,110 @@
+import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { checkedLookup, checkWrittenAddress } from "./checked-address.ts";
+import { ScmFailure } from "./failure.ts";
+import type { ScmLimits, ScmSettings } from "./settings.ts";
+
+/** A request to a host. */
+export interface HostRequest {
+  /** The host as people know it, for failures; its API can have another name. */
+  readonly host: string;
+  readonly method: "GET" | "POST";
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What came back, whatever its status. */
+export interface HostAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/**
+ * Sends one request over a connection of its own and reads the answer.
+ *
+ * @throws ScmFailure refused, unavailable or unreadable
+ * @throws the reason of `signal` when that ended it
+ */
+export async function exchange(
+  req: HostRequest,
+  settings: ScmSettings,
+  limits: ScmLimits,
+): Promise<HostAnswer> {
+  req.signal?.throwIfAborted();
+  const timeout = AbortSignal.timeout(limits.timeoutMs);
+  const signal = req.signal ? AbortSignal.any([req.signal, timeout]) : timeout;
+  try {
+    const res = await answered(req, settings, signal);
+    return { status: res.statusCode ?? 0, headers: res.headers, text: await read(res, req.host, limits) };
+  } catch (error) {
+    if (error instanceof ScmFailure) throw error;
+    req.signal?.throwIfAborted();
+    if (timeout.aborted) {
+      throw new ScmFailure("unavailable", req.host, `did not answer within ${limits.timeoutMs} ms`);
+    }
+    throw connectionFailure(req.host, error as NodeJS.ErrnoException);
+  }
+}
+
+/** Settles when the head of the answer is there. */
+function answered(req: HostRequest, settings: ScmSettings, signal: AbortSignal): Promise<IncomingMessage> {
+  const { host, url, method } = req;
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  checkWrittenAddress(hostname, host, settings);
+  const body = req.body === undefined ? undefined : JSON.stringify(req.body);
+  const headers = {
+    accept: "application/json",
+    // One of the hosts refuses requests without it.
+    "user-agent": "chartroom",
+    ...req.headers,
+    host: url.host,
+    ...(body !== undefined && {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+    }),
+  };
+  const request = url.protocol === "http:" ? requestHttp : requestHttps;
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      {
+        hostname,
+        port: url.port,
+        path: url.pathname + url.search,
+        method,
+        headers,
+        signal,
+        // A pooled connection could have been made under other settings.
+        agent: false,
+        lookup: checkedLookup(host, settings),
+      },
+      resolve,
+    );
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}
+
+async function read(res: IncomingMessage, host: string, { answerBytes }: ScmLimits): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of res as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    // Leaving the loop destroys the answer, and with it the connection.
+    if (size > answerBytes) {
+      throw new ScmFailure("unreadable", host, `answered more than ${answerBytes} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function connectionFailure(host: string, cause: NodeJS.ErrnoException): ScmFailure {
+  const code = cause.code ?? "no cause told";
+  return /^(HPE_|ERR_SSL_|EPROTO$)/.test(code)
+    ? new ScmFailure("unreadable", host, `does not speak the protocol of its port (${code})`, { cause })
+    : new ScmFailure("unavailable", host, `could not be reached (${code})`, { cause });
+}

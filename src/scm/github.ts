@@ -1,0 +1,75 @@
+import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./answer-fields.ts";
+import { ScmFailure } from "./failure.ts";
+import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./host-api.ts";
+import type { HostClient } from "./host-client.ts";
+
+/** Its search shows the first 1,000 and refuses a page after them. */
+const LAST_PAGE = 10;
+
+/** Headers that pin the answers to one version of the API. */
+export const GITHUB_HEADERS = {
+  accept: "application/vnd.github+json",
+  "x-github-api-version": "2022-11-28",
+};
+
+/** Root of the API: a host of its own for the public one, a path of the host elsewhere. */
+export function gitHubRoot(origin: string): string {
+  return origin === "https://github.com" ? "https://api.github.com" : `${origin}/api/v3`;
+}
+
+export function gitHub(client: HostClient): HostApi {
+  const { host } = client;
+  return {
+    async findPullRequests(repository, branch) {
+      const { body } = await client.get(`/repos/${twoParts(host, repository)}/pulls`, {
+        state: "open",
+        head: `${repository.split("/")[0]}:${branch}`,
+        per_page: String(PAGE_SIZE),
+      });
+      // A head that the host cannot read is no filter to it: each is looked at again.
+      return listOf(host, body)
+        .filter((each) => isOwn(each) && fields(each.head).ref === branch)
+        .map((each) => pullRequest(host, each));
+    },
+
+    async createPullRequest(repository, { title, description, branch, base, draft }) {
+      const request = { title, body: description, head: branch, base, draft };
+      const { body } = await client.post(`/repos/${twoParts(host, repository)}/pulls`, request);
+      return pullRequest(host, fields(body));
+    },
+
+    async searchRepositories(query, page) {
+      const { body, headers } = await client.get("/search/repositories", {
+        q: query,
+        per_page: String(PAGE_SIZE),
+        page: String(page),
+      });
+      const found = fields(body);
+      return {
+        repositories: listOf(host, found.items).map((each) => repositoryIn(host, each, "full_name")),
+        hasNext: page < LAST_PAGE && hasNextLink(headers.link),
+        totalCount: numberIn(host, found, "total_count"),
+        isComplete: found.incomplete_results !== true,
+      };
+    },
+  };
+}
+
+/** Whether the branch is one of the repository itself; a fork's can have the same name. */
+function isOwn({ head, base }: Fields): boolean {
+  const id = fields(fields(head).repo).id;
+  return id !== undefined && id === fields(fields(base).repo).id;
+}
+
+function pullRequest(host: string, from: Fields): PullRequestAtHost {
+  return {
+    url: linkIn(host, from, "html_url"),
+    number: numberIn(host, from, "number"),
+    base: String(fields(from.base).ref),
+  };
+}
+
+function twoParts(host: string, repository: string): string {
+  if (repository.split("/").length === 2) return repository;
+  throw new ScmFailure("not_found", host, `has repositories of the form owner/name, not ${repository}`);
+}

@@ -1,0 +1,73 @@
+import { answerFailure } from "./answer-failure.ts";
+import { fields } from "./answer-fields.ts";
+import type { HostAnswer } from "./exchange.ts";
+import { ScmFailure } from "./failure.ts";
+import { gitHubRoot } from "./github.ts";
+import { gitLabRoot } from "./gitlab.ts";
+
+/** The API that a host speaks; `plain` when it is none of the known ones. */
+export type HostKind = "github" | "gitlab" | "plain";
+
+/** The kind that a host's name tells; undefined when it tells none, or both. */
+export function kindByName(host: string): HostKind | undefined {
+  const isGitHub = host.includes("github");
+  const isGitLab = host.includes("gitlab");
+  if (isGitHub === isGitLab) return undefined;
+  return isGitHub ? "github" : "gitlab";
+}
+
+/**
+ * The kind that a host's answers tell. Asked without a token, as it is not known
+ * yet to whom it would be shown; both hosts can be told by how they refuse.
+ *
+ * @param get answers whatever the status
+ * @throws ScmFailure when the host cannot be asked now
+ */
+export async function kindByAnswers(
+  host: string,
+  origin: string,
+  get: (url: string) => Promise<HostAnswer>,
+): Promise<HostKind> {
+  const probes = [
+    { kind: "gitlab", url: `${gitLabRoot(origin)}/version`, isIt: isGitLab },
+    { kind: "github", url: `${gitHubRoot(origin)}/meta`, isIt: isGitHub },
+  ] as const;
+  for (const { kind, url, isIt } of probes) {
+    const answer = await get(url).catch(nothingReadable);
+    if (answer === undefined) continue;
+    if (isIt(answer)) return kind;
+    const failure = answerFailure(host, answer, [], Date.now());
+    if (failure.retriable) throw failure;
+  }
+  return "plain";
+}
+
+/** A host that answers what is no HTTP, or too much of it, speaks neither API. */
+function nothingReadable(error: unknown): undefined {
+  if (error instanceof ScmFailure && error.kind === "unreadable") return;
+  throw error;
+}
+
+function isGitLab({ status, headers, text }: HostAnswer): boolean {
+  const { version, revision, message } = jsonFields(text);
+  return (
+    headers["x-gitlab-meta"] !== undefined ||
+    (status === 200 && typeof version === "string" && typeof revision === "string") ||
+    (status === 401 && message === "401 Unauthorized")
+  );
+}
+
+function isGitHub({ status, headers, text }: HostAnswer): boolean {
+  return (
+    headers["x-github-request-id"] !== undefined ||
+    (status === 200 && jsonFields(text).verifiable_password_authentication !== undefined)
+  );
+}
+
+function jsonFields(text: string) {
+  try {
+    return fields(JSON.parse(text));
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,21 @@
+import { remoteForms } from "../domain/remote.ts";
+
+const REMOTE_OF_HOST = /^(?:https?|ssh|git):\/\/[^/?#]+\/+([^?#]*)/i;
+/** Letters of the names of both hosts; a segment of dots would climb out of the API's path. */
+const REPOSITORY = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)+$/;
+
+/**
+ * The repository behind a remote, as its host's API names it: `owner/name`, or
+ * `group/subgroup/name`. Undefined for a remote that names none, such as a
+ * folder or a path with one segment.
+ */
+export function repositoryPath(remote: string): string | undefined {
+  const path = REMOTE_OF_HOST.exec(remoteForms(remote).at(-1) ?? "")?.[1] ?? "";
+  const repository = path.replace(/\/+$/, "").replace(/\.git$/, "");
+  return isRepositoryPath(repository) ? repository : undefined;
+}
+
+/** Whether a text can stand in a URL as a repository's path. */
+export function isRepositoryPath(text: string): boolean {
+  return text.length <= 1_024 && REPOSITORY.test(text);
+}

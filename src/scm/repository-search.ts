@@ -1,0 +1,38 @@
+import { type HostApi, PAGE_SIZE } from "./host-api.ts";
+
+/** What a search found. */
+export interface FoundRepositories {
+  /** URLs to clone from, in the host's order, each once. */
+  readonly cloneUrls: readonly string[];
+  /** How many the host counts in all, which can be more than it shows; undefined when it does not say. */
+  readonly totalCount: number | undefined;
+  /** False when the host gave up before it had looked everywhere. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * The first repositories that a search finds, at most `limit` of them.
+ *
+ * @param origin of the host; the URLs are made from it, so that they lead nowhere else
+ * @throws ScmFailure
+ */
+export async function searchRepositoriesAt(
+  api: HostApi,
+  origin: string,
+  query: string,
+  limit: number,
+): Promise<FoundRepositories> {
+  // A page can repeat the last one's end when something moved in between.
+  const found = new Set<string>();
+  const lastPage = 2 * Math.ceil(limit / PAGE_SIZE);
+  let totalCount: number | undefined;
+  let isComplete = true;
+  for (let page = 1; page <= lastPage; page += 1) {
+    const { repositories, hasNext, ...told } = await api.searchRepositories(query, page);
+    for (const each of repositories) found.add(`${origin}/${each}.git`);
+    totalCount = told.totalCount ?? totalCount;
+    isComplete &&= told.isComplete;
+    if (!hasNext || found.size >= limit) break;
+  }
+  return { cloneUrls: [...found].slice(0, limit), totalCount, isComplete };
+}

@@ -1,0 +1,113 @@
+import { exchange } from "./exchange.ts";
+import { ScmFailure } from "./failure.ts";
+import { GITHUB_HEADERS, gitHub, gitHubRoot } from "./github.ts";
+import { gitLab, gitLabRoot } from "./gitlab.ts";
+import type { HostApi, Proposal } from "./host-api.ts";
+import { hostClient } from "./host-client.ts";
+import { type HostKind, kindByAnswers, kindByName } from "./host-kind.ts";
+import { hostOrigin } from "./host-origin.ts";
+import { type OpenedPullRequest, openPullRequestAt } from "./pull-request.ts";
+import { repositoryPath } from "./repository-path.ts";
+import { type FoundRepositories, searchRepositoriesAt } from "./repository-search.ts";
+import { SCM_LIMITS, type ScmLimits, type ScmSettings } from "./settings.ts";
+
+/** Hosts whose kind is remembered; an installation knows a handful. */
+const MOST_KNOWN_HOSTS = 1_000;
+
+/** In whose name a host is asked. */
+export interface HostAccess {
+  /** Name or address, with a port when it is not the scheme's own; in any case of letters. */
+  readonly host: string;
+  /** Sent to this host's API and nowhere else. */
+  readonly token: string;
+  /** Ends the call, which then throws its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * What is asked of source-control hosts. Each request ends after 10 seconds and
+ * is answered with 5 MiB at most; each call throws ScmFailure.
+ */
+export interface SourceControl {
+  /** Which API a host speaks; throws `unavailable` when it cannot be asked now. */
+  hostKind(host: string, signal?: AbortSignal): Promise<HostKind>;
+  /**
+   * Opens a pull request from one branch of a repository to another, or answers
+   * the open one that the branch has already.
+   *
+   * @param request.remote the repository, as a remote of git in any form
+   */
+  openPullRequest(request: HostAccess & Proposal & { readonly remote: string }): Promise<OpenedPullRequest>;
+  /**
+   * Repositories that the host's search finds for the token.
+   *
+   * @param request.query in the host's own language
+   * @param request.limit from 1; GitHub shows 1,000 at most
+   */
+  searchRepositories(
+    request: HostAccess & { readonly query: string; readonly limit: number },
+  ): Promise<FoundRepositories>;
+}
+
+export function sourceControl(settings: ScmSettings, limits: ScmLimits = SCM_LIMITS): SourceControl {
+  const kinds = new Map<string, HostKind>();
+
+  async function hostKind(host: string, signal?: AbortSignal): Promise<HostKind> {
+    const known = kindByName(host) ?? kinds.get(host);
+    if (known) return known;
+    const get = (url: string) =>
+      exchange({ host, method: "GET", url: new URL(url), headers: {}, signal }, settings, limits);
+    let kind: HostKind;
+    try {
+      kind = await kindByAnswers(host, hostOrigin(host, settings), get);
+    } catch (error) {
+      // Nothing but ssh may run there; it is asked again next time, as it may also be starting.
+      if (isConnectionRefused(error)) return "plain";
+      throw error;
+    }
+    const [oldest] = kinds.keys();
+    if (kinds.size >= MOST_KNOWN_HOSTS && oldest !== undefined) kinds.delete(oldest);
+    kinds.set(host, kind);
+    return kind;
+  }
+
+  async function apiOf({ host, token, signal }: HostAccess): Promise<HostApi> {
+    const kind = await hostKind(host, signal);
+    const origin = hostOrigin(host, settings);
+    const access = { host, token, signal, settings, limits };
+    if (kind === "gitlab") return gitLab(hostClient({ ...access, apiRoot: gitLabRoot(origin) }));
+    if (kind === "github") {
+      return gitHub(hostClient({ ...access, apiRoot: gitHubRoot(origin), headers: GITHUB_HEADERS }));
+    }
+    throw new ScmFailure("unsupported", host, "speaks neither the API of GitHub nor that of GitLab");
+  }
+
+  return {
+    hostKind: (host, signal) => hostKind(host.toLowerCase(), signal),
+
+    async openPullRequest({ remote, ...request }) {
+      const host = request.host.toLowerCase();
+      const api = await apiOf({ ...request, host });
+      const repository = repositoryPath(remote);
+      if (repository === undefined) {
+        throw new ScmFailure(
+          "not_found",
+          host,
+          "has no repository of this remote: it names no owner and name",
+        );
+      }
+      return openPullRequestAt(api, repository, request);
+    },
+
+    async searchRepositories({ query, limit, ...access }) {
+      const host = access.host.toLowerCase();
+      const api = await apiOf({ ...access, host });
+      return searchRepositoriesAt(api, hostOrigin(host, settings), query, limit);
+    },
+  };
+}
+
+function isConnectionRefused(error: unknown): boolean {
+  const cause = error instanceof ScmFailure ? (error.cause as NodeJS.ErrnoException | undefined) : undefined;
+  return cause?.code === "ECONNREFUSED";
+}
