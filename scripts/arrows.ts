@@ -12,6 +12,10 @@ const ROOMS: Readonly<Record<string, { rooms: readonly string[]; packages: reado
     rooms: ["domain", "store"],
     packages: [/^kysely/, /^better-sqlite3$/, /^node:(fs|path|perf_hooks|timers.promises)$/],
   },
+  scm: {
+    rooms: ["domain"],
+    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^node:(dns|http|https|net)$/],
+  },
   // A schedule starts what a request starts, by the same services.
   jobs: { rooms: ["domain", "store", "services", "scm"], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
   services: {
