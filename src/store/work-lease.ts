@@ -1,0 +1,126 @@
+import type { Kysely } from "kysely";
+import { prepared } from "./prepared.ts";
+import type { Schema, WorkTable } from "./schema.ts";
+import type { WriteTransaction } from "./store.ts";
+
+/** A runner that asks for work, and what it can take. */
+export interface Claimant {
+  readonly organizationId: string;
+  /** The ids that work may be bound to: the runner's own, and for a local runner also that of the local configuration. */
+  readonly runnerIds: readonly string[];
+  /** WorkKinds by number; empty for every kind. */
+  readonly kinds: readonly number[];
+  /** The classes that it serves; work without a class fits always. */
+  readonly environmentClassIds: readonly string[];
+}
+
+/** The work whose turn it is among what a runner can take at `now`; for reads as for writes. */
+export async function findClaimable(
+  db: Kysely<Schema>,
+  { organizationId, runnerIds, kinds, environmentClassIds }: Claimant,
+  now: number,
+): Promise<WorkTable | undefined> {
+  let query = db
+    .selectFrom("work")
+    .selectAll()
+    .where("organization_id", "=", organizationId)
+    .where("leased_by", "is", null)
+    .where("not_before", "<=", now)
+    .where((eb) => eb.or([eb("runner_id", "is", null), eb("runner_id", "in", runnerIds)]))
+    .where((eb) =>
+      eb.or([eb("environment_class_id", "is", null), eb("environment_class_id", "in", environmentClassIds)]),
+    );
+  if (kinds.length > 0) query = query.where("kind", "in", kinds);
+  return query.orderBy("turn").orderBy("id").limit(1).executeTakeFirst();
+}
+
+const setLease = prepared<{ id: string; runnerId: string; expiresAt: number }, WorkTable>(
+  (db, { id, runnerId, expiresAt }) =>
+    db
+      .updateTable("work")
+      .set((eb) => ({
+        leased_by: runnerId,
+        expires_at: expiresAt,
+        attempt: eb("attempt", "+", 1),
+        fence: eb("fence", "+", 1),
+      }))
+      .where("id", "=", id)
+      .where("leased_by", "is", null)
+      .returningAll(),
+);
+
+const setTurn = prepared<{ organizationId: string; turn: number }, unknown>((db, { organizationId, turn }) =>
+  db
+    .insertInto("work_turn")
+    .values({ organization_id: organizationId, turn })
+    .onConflict((conflict) =>
+      conflict
+        .column("organization_id")
+        .doUpdateSet({ turn: (eb) => eb.ref("excluded.turn") })
+        // Work that was given back keeps its place, and its turn may be long past.
+        .whereRef("work_turn.turn", "<", "excluded.turn"),
+    ),
+);
+
+/** Leases work that nobody holds to a runner, under the next fence. */
+export async function claimWork(
+  tx: WriteTransaction,
+  work: Pick<WorkTable, "id" | "organization_id" | "turn">,
+  { runnerId, leaseMs }: { readonly runnerId: string; readonly leaseMs: number },
+): Promise<WorkTable> {
+  const [leased] = await setLease(tx.db, { id: work.id, runnerId, expiresAt: tx.now + leaseMs });
+  if (!leased) throw new Error(`the work ${work.id} is leased already`);
+  await setTurn(tx.db, { organizationId: work.organization_id, turn: work.turn });
+  return leased;
+}
+
+/** A lease with whether the account that its work is done for is cut off. */
+export interface Lease extends WorkTable {
+  readonly blocked_at: number | null;
+}
+
+const selectLease = prepared<{ id: string }, Lease>((db, { id }) =>
+  db
+    .selectFrom("work")
+    .leftJoin("account", "account.id", "work.account_id")
+    .selectAll("work")
+    .select("account.blocked_at")
+    .where("work.id", "=", id),
+);
+
+/** Work by the id of its lease, leased or not. Whoever asks must hold it: see services/lease.ts. */
+export async function findLease(db: Kysely<Schema>, id: string): Promise<Lease | undefined> {
+  const [row] = await selectLease(db, { id });
+  return row;
+}
+
+const clearLease = prepared<{ id: string; notBefore: number }, unknown>((db, { id, notBefore }) =>
+  db
+    .updateTable("work")
+    .set({ leased_by: null, expires_at: null, stop: 0, not_before: notBefore })
+    .where("id", "=", id),
+);
+
+/** Gives work back to the queue in its old place; its attempts and its fence are kept. */
+export async function releaseWork(
+  tx: WriteTransaction,
+  id: string,
+  { notBefore = 0 }: { readonly notBefore?: number } = {},
+): Promise<void> {
+  await clearLease(tx.db, { id, notBefore });
+}
+
+const selectExpired = prepared<{ now: number; limit: number }, WorkTable>((db, { now, limit }) =>
+  db
+    .selectFrom("work")
+    .selectAll()
+    .where("leased_by", "is not", null)
+    .where("expires_at", "<=", now)
+    .orderBy("expires_at")
+    .limit(limit),
+);
+
+/** Up to `limit` leases that ran out, of all organizations. For the system, so without a scope. */
+export async function findExpired(db: Kysely<Schema>, now: number, limit: number): Promise<WorkTable[]> {
+  return selectExpired(db, { now, limit });
+}
