@@ -8,7 +8,6 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
-import { fold } from "./fold.ts";
 
 /** How every account signs in so far: with a token that the command line made (contract, OrganizationMember). */
 const LOGIN_PROVIDER = "token";
@@ -28,6 +27,12 @@ export interface MemberFacts {
   readonly blockedAt: number | null;
 }
 
+export interface MemberOrder {
+  /** Names without regard to case. */
+  readonly field: "joining" | "name";
+  readonly direction: "asc" | "desc";
+}
+
 /** A member as the contract shows it. */
 export function memberMessage(member: MemberFacts): OrganizationMember {
   return create(OrganizationMemberSchema, {
@@ -41,40 +46,20 @@ export function memberMessage(member: MemberFacts): OrganizationMember {
   });
 }
 
-/** Whether a list with this filter shows the member. */
-export function isAskedFor(member: MemberFacts, filter: ListMembersRequest_Filter | undefined): boolean {
-  const statuses = filter?.statuses.length ? filter.statuses : DEFAULT_STATUSES;
-  return (
-    statuses.includes(statusOf(member)) &&
-    (!filter?.roles.length || filter.roles.includes(member.role)) &&
-    (!filter?.userIds.length || filter.userIds.includes(member.userId)) &&
-    matches(member, fold(filter?.search ?? ""))
-  );
+/** The statuses that a list shows. */
+export function statusesAskedFor(filter: ListMembersRequest_Filter | undefined): readonly UserStatus[] {
+  return filter?.statuses.length ? filter.statuses : DEFAULT_STATUSES;
 }
 
-/** Compares members in the order that a list asks for; equal names and times stand by user id. */
-export function memberOrder(
-  sort: ListMembersRequest_Sort | undefined,
-): (one: MemberFacts, other: MemberFacts) => number {
-  const direction = sort?.order === SortOrder.DESC ? -1 : 1;
-  const byName = sort?.field === ListMembersRequest_SortField.NAME;
-  return (one, other) => {
-    const first = byName ? compare(fold(one.name), fold(other.name)) : compare(one.joinedAt, other.joinedAt);
-    return direction * (first || compare(one.userId, other.userId));
+/** The order that a list asks for; equal names and times stand by user id. */
+export function memberOrder(sort: ListMembersRequest_Sort | undefined): MemberOrder {
+  return {
+    field: sort?.field === ListMembersRequest_SortField.NAME ? "name" : "joining",
+    direction: sort?.order === SortOrder.DESC ? "desc" : "asc",
   };
 }
 
 function statusOf({ leftAt, blockedAt }: MemberFacts): UserStatus {
   if (leftAt !== null) return UserStatus.LEFT;
   return blockedAt === null ? UserStatus.ACTIVE : UserStatus.SUSPENDED;
-}
-
-function matches({ name, email, userId }: MemberFacts, search: string): boolean {
-  return search === "" || [name, email, userId].some((text) => fold(text).includes(search));
-}
-
-/** By code units, which the same texts always come out of in the same order. */
-function compare<T extends string | number>(one: T, other: T): number {
-  if (one === other) return 0;
-  return one < other ? -1 : 1;
 }

@@ -1,4 +1,5 @@
 import type { Kysely } from "kysely";
+import { fold } from "../domain/fold.ts";
 import { prepared } from "./prepared.ts";
 import type { AccountTable, Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
@@ -66,7 +67,11 @@ export async function insertAccount(
 ): Promise<void> {
   await tx.db
     .insertInto("account")
-    .values({ id, name, email, created_at: tx.now, updated_at: tx.now, blocked_at: null })
+    .values({
+      ...{ id, name, email, created_at: tx.now, updated_at: tx.now, blocked_at: null },
+      name_folded: fold(name),
+      search_text: fold(`${name}\n${email}`),
+    })
     .execute();
   tx.record({
     organizationId: null,

@@ -88,6 +88,10 @@ export interface AccountTable {
   updated_at: number;
   /** Set while the account is cut off. */
   blocked_at: number | null;
+  /** By which members are put in order. */
+  name_folded: string;
+  /** Folded, one line each: name and email. */
+  search_text: string;
 }
 
 /** An account's membership in one organization: the `user` of the contract. */

@@ -4,7 +4,7 @@ CREATE TABLE account (
   email text not null unique,
   created_at integer not null,
   updated_at integer not null
-, blocked_at integer) strict;
+, blocked_at integer, name_folded text not null default '', search_text text not null default '') strict;
 
 CREATE TABLE audit_log (
   id text primary key,
@@ -167,6 +167,8 @@ CREATE TABLE member (
   created_at integer not null, left_at integer,
   unique (organization_id, account_id)
 ) strict;
+
+CREATE INDEX member_by_joining on member (organization_id, created_at, id);
 
 CREATE TABLE migration (
     position integer primary key,

@@ -1,17 +1,19 @@
 import { renameSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
+import { fold } from "../../domain/fold.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
+import * as fourth from "./migrations/0004-member-list.ts";
 
 export interface Migration {
   readonly name: string;
-  /** Statements separated by semicolons; they run in one transaction. */
+  /** Statements separated by semicolons; they run in one transaction, and may call `fold(text)`. */
   readonly statements: string;
 }
 
 /** In the order in which they were released. A released migration is never edited. */
-export const MIGRATIONS: readonly Migration[] = [first, second, third];
+export const MIGRATIONS: readonly Migration[] = [first, second, third, fourth];
 
 /** Tables that hold rows in a file that nobody has used yet. */
 const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
@@ -27,6 +29,7 @@ const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installat
  *   the file is then as the last complete migration left it
  */
 export function migrate(raw: Database.Database, migrations = MIGRATIONS): string[] {
+  raw.function("fold", { deterministic: true }, (text) => fold(String(text)));
   raw.exec(`create table if not exists migration (
     position integer primary key,
     name text not null unique
