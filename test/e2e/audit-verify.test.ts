@@ -39,13 +39,14 @@ describe("chartroom audit verify", () => {
     expect(lines[3]).toBe("every chain holds");
   });
 
-  test("names the chain and the row where a copy breaks, and ends with 1", async () => {
+  test("names each chain that breaks in a copy and the row where it does, and ends with 1", async () => {
     const folder = copied();
     const raw = new Database(join(folder, "chartroom.db"));
     raw.exec("drop trigger audit_log_is_not_updated");
     raw
       .prepare("update audit_log set actor_id = 'somebody' where organization_id = ? and sequence = 2")
       .run(organization);
+    raw.exec("update audit_log set reason = 'none' where organization_id is null and sequence = 1");
     raw.close();
     const { code, stdout } = await verify(folder);
     expect(code).toBe(1);
@@ -55,7 +56,9 @@ describe("chartroom audit verify", () => {
         "m",
       ),
     );
-    expect(stdout).toMatch(/1 of 3 chains are broken\n$/);
+    expect(stdout).toMatch(/^installation: 2 rows, 0 hold; breaks at row 1: /m);
+    expect(stdout).toMatch(/^organization [0-9a-f-]{36}: (\d+) rows, \1 hold; last hash [0-9a-f]{64}$/m);
+    expect(stdout).toMatch(/2 of 3 chains are broken\n$/);
   });
 
   test("follows a chain over a rotation of the keys, beyond which repetitions are known too", async () => {
