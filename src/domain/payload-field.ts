@@ -1,0 +1,119 @@
+import { isJsonObject } from "./webhook-body.ts";
+
+/** A payload that starts nothing; the message says why, and is safe to show. */
+export class UnreadPayload extends Error {
+  override readonly name = "UnreadPayload";
+}
+
+/** By SHA-1 or SHA-256, the two that git knows. */
+const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+
+/**
+ * One place in a payload of which nothing is taken on trust. Reading it as what
+ * it is not throws UnreadPayload with the place and never with the value.
+ */
+export class PayloadField {
+  readonly #value: unknown;
+  readonly #path: string;
+
+  constructor(value: unknown, path = "") {
+    this.#value = value;
+    this.#path = path;
+  }
+
+  /** The field at the end of a path of members; absent when one on the way is. */
+  at(...names: readonly string[]): PayloadField {
+    let field: PayloadField = this;
+    for (const name of names) field = field.#member(name);
+    return field;
+  }
+
+  #member(name: string): PayloadField {
+    const path = this.#path === "" ? name : `${this.#path}.${name}`;
+    if (this.#isAbsent) return new PayloadField(undefined, path);
+    if (!isJsonObject(this.#value)) throw this.#wrong("a JSON object");
+    return new PayloadField(Object.hasOwn(this.#value, name) ? this.#value[name] : undefined, path);
+  }
+
+  /** This field, or undefined when the payload has null or nothing here. */
+  optional(): PayloadField | undefined {
+    return this.#isAbsent ? undefined : this;
+  }
+
+  /** The members of an array; none when it is absent. */
+  list(): PayloadField[] {
+    if (this.#isAbsent) return [];
+    if (!Array.isArray(this.#value)) throw this.#wrong("an array");
+    return this.#value.map((member, index) => new PayloadField(member, `${this.#path}[${index}]`));
+  }
+
+  /** False when it is absent. */
+  flag(): boolean {
+    if (this.#isAbsent) return false;
+    if (typeof this.#value !== "boolean") throw this.#wrong("true or false");
+    return this.#value;
+  }
+
+  /** A whole number above 0, in decimal. */
+  id(): string {
+    if (!Number.isSafeInteger(this.#value) || Number(this.#value) < 1) {
+      throw this.#wrong("a whole number above 0");
+    }
+    return String(this.#value);
+  }
+
+  /**
+   * A text that names something: 1 to `maxCharacters`, none of them a control
+   * character. A longer one is refused, because cut it would name another thing.
+   */
+  name(maxCharacters: number): string {
+    const value = this.#text();
+    if (value === "" || !value.isWellFormed() || /\p{Cc}/u.test(value) || [...value].length > maxCharacters) {
+      throw this.#wrong(`1 to ${maxCharacters} printable characters`);
+    }
+    return value;
+  }
+
+  /** A text for people, cut after `maxCharacters`; control characters become spaces. */
+  title(maxCharacters: number): string {
+    const value = this.#text()
+      .toWellFormed()
+      .replace(/\p{Cc}/gu, " ");
+    return [...value].slice(0, maxCharacters).join("");
+  }
+
+  /** A URL of the web that carries no credential, and that every reader takes apart in one way. */
+  webUrl(maxCharacters: number): string {
+    const value = this.name(maxCharacters);
+    const url = URL.parse(value);
+    if (!url || !/^https?:\/\/[^/\s\\][^\s\\]*$/u.test(value) || url.username !== "" || url.password !== "") {
+      throw this.#wrong("an http or https URL without credentials");
+    }
+    return value;
+  }
+
+  /** The hash of a commit, in lower-case hexadecimal. */
+  commit(): string {
+    const value = this.#text();
+    if (!COMMIT.test(value)) throw this.#wrong("the hash of a commit");
+    return value;
+  }
+
+  #text(): string {
+    if (typeof this.#value !== "string") throw this.#wrong("a text");
+    return this.#value;
+  }
+
+  get #isAbsent(): boolean {
+    return this.#value === undefined || this.#value === null;
+  }
+
+  #wrong(expected: string): UnreadPayload {
+    return new UnreadPayload(`${this.#path === "" ? "the payload" : this.#path} must be ${expected}`);
+  }
+}
+
+/** A word of the sender for a message: quoted, escaped and cut. */
+export function quoted(word: string): string {
+  return JSON.stringify([...word.toWellFormed()].slice(0, 64).join(""));
+}

@@ -1,0 +1,77 @@
+import { create } from "@bufbuild/protobuf";
+import { type PullRequest, type PullRequest_State, PullRequestSchema } from "#gen/service/v1/agent_pb.js";
+import { type PayloadField, UnreadPayload } from "./payload-field.ts";
+
+/** Bounds of the contract's PullRequest and PullRequest.Repository. */
+const TITLE_MAX_CHARACTERS = 500;
+const NAME_MAX_CHARACTERS = 255;
+const URL_MAX_CHARACTERS = 2_048;
+const HOST_MAX_CHARACTERS = 253;
+
+/** A pull request, and every URL that its host gives for the repository that the changes are meant for. */
+export interface RepositoryPullRequest {
+  readonly pullRequest: PullRequest;
+  readonly repositoryUrls: readonly string[];
+}
+
+/** Where a host's payload has what. */
+export interface PullRequestFields {
+  /** Its number in the repository, by which the host's API finds it. */
+  readonly id: PayloadField;
+  readonly title: PayloadField;
+  readonly fromBranch: PayloadField;
+  readonly toBranch: PayloadField;
+  readonly url: PayloadField;
+  /** Undefined when the payload does not tell. */
+  readonly author: PayloadField | undefined;
+  readonly draft: boolean;
+  readonly state: PullRequest_State;
+  readonly headSha: PayloadField;
+  /** Owner and name: `owner/name`, or `group/subgroup/name`. */
+  readonly repositoryPath: PayloadField;
+  /** http or https. */
+  readonly cloneUrl: PayloadField;
+  /** In any form; absent ones are left out. */
+  readonly otherUrls: readonly PayloadField[];
+}
+
+/** @throws UnreadPayload when something is missing, not of its form or over a limit of the contract */
+export function pullRequestOf(fields: PullRequestFields): RepositoryPullRequest {
+  const cloneUrl = fields.cloneUrl.webUrl(URL_MAX_CHARACTERS);
+  const host = new URL(cloneUrl).hostname;
+  if (host.length > HOST_MAX_CHARACTERS) {
+    throw new UnreadPayload(
+      `the host name of the repository has more than ${HOST_MAX_CHARACTERS} characters`,
+    );
+  }
+  const path = fields.repositoryPath.name(2 * NAME_MAX_CHARACTERS + 1);
+  const slash = path.lastIndexOf("/");
+  const owner = path.slice(0, Math.max(slash, 0));
+  const name = path.slice(slash + 1);
+  if (
+    owner === "" ||
+    name === "" ||
+    owner.length > NAME_MAX_CHARACTERS ||
+    name.length > NAME_MAX_CHARACTERS
+  ) {
+    throw new UnreadPayload(
+      `the repository must have an owner and a name of at most ${NAME_MAX_CHARACTERS} characters`,
+    );
+  }
+  const others = fields.otherUrls.flatMap((url) => url.optional()?.name(URL_MAX_CHARACTERS) ?? []);
+  return {
+    pullRequest: create(PullRequestSchema, {
+      id: fields.id.id(),
+      title: fields.title.title(TITLE_MAX_CHARACTERS),
+      fromBranch: fields.fromBranch.name(NAME_MAX_CHARACTERS),
+      toBranch: fields.toBranch.name(NAME_MAX_CHARACTERS),
+      url: fields.url.webUrl(URL_MAX_CHARACTERS),
+      author: fields.author?.name(NAME_MAX_CHARACTERS) ?? "",
+      draft: fields.draft,
+      state: fields.state,
+      headSha: fields.headSha.commit(),
+      repository: { cloneUrl, host, owner, name },
+    }),
+    repositoryUrls: [...new Set([cloneUrl, ...others])],
+  };
+}

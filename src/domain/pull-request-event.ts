@@ -1,0 +1,72 @@
+import type { PullRequest } from "#gen/service/v1/agent_pb.js";
+import type { WorkflowTrigger_PullRequestEvent } from "#gen/service/v1/workflow_pb.js";
+import { gitHubEvents, gitHubPullRequest } from "./github-pull-request.ts";
+import { gitLabEvents, gitLabMergeRequest } from "./gitlab-merge-request.ts";
+import { PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
+import { readJson } from "./webhook-body.ts";
+
+/** What a source-control host tells of one pull request. */
+export interface PullRequestDelivery {
+  /** What happened, each kind once; at least one. */
+  readonly events: readonly WorkflowTrigger_PullRequestEvent[];
+  /** Complete: with id (its number in the repository), head_sha, and repository with clone_url. */
+  readonly pullRequest: PullRequest;
+  /** Every URL that the host gives for the repository that the changes are meant for. */
+  readonly repositoryUrls: readonly string[];
+}
+
+/** A delivery of pull-request events, or why the body is none: a text safe to show. */
+export type PullRequestReading =
+  | { readonly delivery: PullRequestDelivery }
+  | { readonly delivery?: undefined; readonly reason: string };
+
+/**
+ * Reads the payload of a GitHub or GitLab hook. The payload is another's word:
+ * whatever is not of its form is a reason, and nothing throws.
+ *
+ * @param headers by lower-case name
+ * @param body the raw body, of a verified delivery
+ */
+export function readPullRequestDelivery(
+  headers: Readonly<Record<string, string | undefined>>,
+  body: Uint8Array,
+): PullRequestReading {
+  try {
+    return { delivery: readDelivery(headers, body) };
+  } catch (error) {
+    if (error instanceof UnreadPayload) return { reason: error.message };
+    throw error;
+  }
+}
+
+function readDelivery(
+  headers: Readonly<Record<string, string | undefined>>,
+  body: Uint8Array,
+): PullRequestDelivery {
+  const gitHubEvent = headers["x-github-event"];
+  const gitLabEvent = headers["x-gitlab-event"];
+  if (gitHubEvent !== undefined) {
+    if (gitHubEvent === "ping") throw new UnreadPayload("a ping: the hook is set up");
+    if (gitHubEvent !== "pull_request" && gitHubEvent !== "pull_request_review") {
+      throw otherEvent(gitHubEvent);
+    }
+    const payload = payloadOf(body);
+    return { events: gitHubEvents(gitHubEvent, payload), ...gitHubPullRequest(payload) };
+  }
+  if (gitLabEvent !== undefined) {
+    if (gitLabEvent !== "Merge Request Hook") throw otherEvent(gitLabEvent);
+    const payload = payloadOf(body);
+    return { events: gitLabEvents(payload), ...gitLabMergeRequest(payload) };
+  }
+  throw new UnreadPayload("no event of a pull request: neither X-GitHub-Event nor X-Gitlab-Event is there");
+}
+
+function otherEvent(name: string): UnreadPayload {
+  return new UnreadPayload(`the event ${quoted(name)} is none of a pull request`);
+}
+
+function payloadOf(body: Uint8Array): PayloadField {
+  const document = readJson(body);
+  if ("problem" in document) throw new UnreadPayload(document.problem);
+  return new PayloadField(document.value);
+}
