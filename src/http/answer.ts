@@ -1,45 +1,48 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
+import type { ConnectError } from "@connectrpc/connect";
+import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { answer } from "../rpc/error.ts";
+import { JSON_OPTIONS } from "../rpc/json-options.ts";
 import type { HttpResponse } from "./listener.ts";
 
 /** An error that the listener answers itself, in the form of Connect's JSON errors. */
 export interface Refusal {
   readonly status: number;
-  /** Code of the protocol, such as `invalid_argument`. */
-  readonly code: string;
-  readonly message: string;
+  readonly error: ConnectError;
 }
 
 export const MALFORMED: Refusal = {
   status: 400,
-  code: "invalid_argument",
-  message: "malformed HTTP request",
-};
-export const HEADERS_TOO_LARGE: Refusal = {
-  status: 431,
-  code: "invalid_argument",
-  message: "the request headers are too large",
+  error: answer(ErrorReason.BODY_MALFORMED, "malformed HTTP request"),
 };
 export const HEADERS_TOO_SLOW: Refusal = {
   status: 408,
-  code: "deadline_exceeded",
-  message: "the request headers arrived too slowly",
+  error: answer(ErrorReason.DEADLINE_EXCEEDED, "the request headers arrived too slowly"),
 };
 export const BODY_TOO_SLOW: Refusal = {
   status: 408,
-  code: "deadline_exceeded",
-  message: "the request body arrived too slowly",
+  error: answer(ErrorReason.DEADLINE_EXCEEDED, "the request body arrived too slowly"),
 };
 export const UNKNOWN_EXPECTATION: Refusal = {
   status: 417,
-  code: "invalid_argument",
-  message: "the expectation of the request is not supported",
+  error: answer(ErrorReason.TRANSPORT_UNSUPPORTED, "the expectation of the request is not supported", {
+    allowed: "100-continue",
+  }),
 };
 export const NO_TUNNEL: Refusal = {
   status: 405,
-  code: "invalid_argument",
-  message: "the server opens no tunnels",
+  error: answer(ErrorReason.TRANSPORT_UNSUPPORTED, "the server opens no tunnels", { allowed: "POST" }),
 };
+
+export function headersTooLarge(limitBytes: number): Refusal {
+  const metadata = { limit_bytes: String(limitBytes) };
+  return {
+    status: 431,
+    error: answer(ErrorReason.BODY_TOO_LARGE, "the request headers are too large", metadata),
+  };
+}
 
 /** Answers a request of either protocol; its headers must not have been sent. */
 export function refuse(res: HttpResponse, refusal: Refusal): void {
@@ -47,7 +50,7 @@ export function refuse(res: HttpResponse, refusal: Refusal): void {
   for (const name of res.getHeaderNames()) if (name.startsWith("content-")) res.removeHeader(name);
   res.statusCode = refusal.status;
   res.setHeader("content-type", "application/json");
-  res.setHeader("content-length", Buffer.byteLength(body));
+  res.setHeader("content-length", body.length);
   res.end(body);
 }
 
@@ -57,10 +60,10 @@ export function refuseConnection(socket: Duplex, refusal: Refusal): void {
   const head = [
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
     "Content-Type: application/json",
-    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Content-Length: ${body.length}`,
     "Connection: close",
   ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  socket.end(Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]));
 }
 
 /**
@@ -87,6 +90,6 @@ export function mute(res: HttpResponse): void {
   Object.defineProperty(res, "statusCode", { get: () => statusCode, set: nothing });
 }
 
-function bodyOf({ code, message }: Refusal): string {
-  return JSON.stringify({ code, message });
+function bodyOf({ error }: Refusal): Uint8Array {
+  return errorToJsonBytes(error, JSON_OPTIONS);
 }

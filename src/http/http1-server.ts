@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import {
   BODY_TOO_SLOW,
-  HEADERS_TOO_LARGE,
   HEADERS_TOO_SLOW,
+  headersTooLarge,
   MALFORMED,
   mute,
   type Refusal,
@@ -14,6 +14,7 @@ import {
 } from "./answer.ts";
 import type { Connection } from "./connections.ts";
 import { destroyWithin } from "./farewell.ts";
+import type { ListenerLimits } from "./listener-limits.ts";
 import { observeHttp1Body, type RequestBody } from "./request-body.ts";
 import { hasTarget } from "./request-target.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
@@ -127,7 +128,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
       socket.destroy();
       return;
     }
-    refuseConnection(socket, refusalOf(error.code));
+    refuseConnection(socket, refusalOf(error.code, limits));
     destroyWithin(socket, limits.discardMs);
   });
   // A listening server starts its watch over slow headers; this one is handed its connections.
@@ -145,8 +146,8 @@ export function createHttp1Server(context: ServerContext): Http1Server {
   };
 }
 
-function refusalOf(code: string | undefined): Refusal {
-  if (code === "HPE_HEADER_OVERFLOW") return HEADERS_TOO_LARGE;
+function refusalOf(code: string | undefined, { maxHeaderBytes }: ListenerLimits): Refusal {
+  if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge(maxHeaderBytes);
   return code === "ERR_HTTP_REQUEST_TIMEOUT" ? HEADERS_TOO_SLOW : MALFORMED;
 }
 

@@ -5,7 +5,7 @@ import http2, {
 } from "node:http2";
 import {
   BODY_TOO_SLOW,
-  HEADERS_TOO_LARGE,
+  headersTooLarge,
   MALFORMED,
   mute,
   NO_TUNNEL,
@@ -85,7 +85,7 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
   const problemOf = (req: Http2ServerRequest): Refusal | undefined => {
     // Node holds clients to the limit only once they have confirmed that they know it.
     const bytes = req.rawHeaders.reduce((sum, text) => sum + text.length + HEADER_OVERHEAD / 2, 0);
-    if (bytes > limits.maxHeaderBytes) return HEADERS_TOO_LARGE;
+    if (bytes > limits.maxHeaderBytes) return headersTooLarge(limits.maxHeaderBytes);
     return hasTarget(req) ? undefined : MALFORMED;
   };
 

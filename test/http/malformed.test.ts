@@ -4,7 +4,14 @@ import { dataFrame, frame, GREETING, getFrame, PREFACE, postFrame, resetFrame } 
 import { answerOf, connectHttp2, open, post } from "./http2-client.ts";
 import { connectRaw } from "./raw-client.ts";
 
-const MALFORMED = '{"code":"invalid_argument","message":"malformed HTTP request"}';
+/** Code, words, reason and facts of the error in an answer. */
+function refusalIn(text: string): unknown[] {
+  const { code, message, details } = JSON.parse(text.split("\r\n\r\n")[1] ?? "");
+  const [{ debug }] = details;
+  return [code, message, debug.reason, debug.metadata];
+}
+
+const MALFORMED = ["invalid_argument", "malformed HTTP request", "ERROR_REASON_BODY_MALFORMED", {}];
 
 let echo: Echo;
 beforeAll(async () => {
@@ -43,17 +50,29 @@ describe("on HTTP/1", () => {
     expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
     expect(text).toMatch(/\r\ncontent-type: application\/json\r\n/i);
     expect(text).toMatch(/\r\nconnection: close\r\n/i);
-    expect(text.split("\r\n\r\n")[1]).toBe(MALFORMED);
+    expect(refusalIn(text)).toEqual(MALFORMED);
   });
 
   test("headers over 16 KiB are answered 431", async () => {
     const text = await answerTo(`GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(17_000)}\r\n\r\n`);
-    expect(text).toMatch(/^HTTP\/1\.1 431 .*"the request headers are too large"\}$/s);
+    expect(text).toMatch(/^HTTP\/1\.1 431 /);
+    expect(refusalIn(text)).toEqual([
+      "resource_exhausted",
+      "the request headers are too large",
+      "ERROR_REASON_BODY_TOO_LARGE",
+      { limit_bytes: "16384" },
+    ]);
   });
 
   test("an unknown expectation is answered 417", async () => {
     const text = await answerTo("POST / HTTP/1.1\r\nHost: a\r\nExpect: more\r\nContent-Length: 9\r\n\r\n");
-    expect(text).toMatch(/^HTTP\/1\.1 417 .*"invalid_argument"/s);
+    expect(text).toMatch(/^HTTP\/1\.1 417 /);
+    expect(refusalIn(text)).toEqual([
+      "unimplemented",
+      "the expectation of the request is not supported",
+      "ERROR_REASON_TRANSPORT_UNSUPPORTED",
+      { allowed: "100-continue" },
+    ]);
   });
 
   test("a probe of HTTP/1.0 needs no host", async () => {

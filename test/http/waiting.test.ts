@@ -6,7 +6,8 @@ import { frame, GREETING } from "./frames.ts";
 import { connectHttp2, post } from "./http2-client.ts";
 import { connectRaw, trickle } from "./raw-client.ts";
 
-const TOO_SLOW = /^HTTP\/1\.1 408 Request Timeout\r\n.*"the request headers arrived too slowly"\}$/s;
+const TOO_SLOW =
+  /^HTTP\/1\.1 408 Request Timeout\r\n.*"the request headers arrived too slowly".*"ERROR_REASON_DEADLINE_EXCEEDED"/s;
 const GET = "GET /count HTTP/1.1\r\nHost: a\r\n\r\n";
 /** Type and flags of the frame. */
 const GOAWAY = "\x07\x00";

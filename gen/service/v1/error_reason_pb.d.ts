@@ -93,15 +93,16 @@ export enum ErrorReason {
 
   /**
    * The body is no JSON or binary form of the request message, names an unknown
-   * field or enum value, or is no UTF-8. Code invalid_argument. No metadata.
+   * field or enum value, or is no UTF-8; or what was sent is no HTTP request.
+   * Code invalid_argument. No metadata.
    *
    * @generated from enum value: ERROR_REASON_BODY_MALFORMED = 6;
    */
   BODY_MALFORMED = 6,
 
   /**
-   * The content type or the HTTP method is not one that operations take. Code
-   * unimplemented. Metadata: `allowed`, what is.
+   * The content type, the HTTP method or the expectation is not one that
+   * operations take. Code unimplemented. Metadata: `allowed`, what is.
    *
    * @generated from enum value: ERROR_REASON_TRANSPORT_UNSUPPORTED = 7;
    */
@@ -156,16 +157,17 @@ export enum ErrorReason {
   INITIALIZER_MISSING = 13,
 
   /**
-   * The body is over the operation's cap; nothing past it was read. Code
-   * resource_exhausted. Metadata: `limit_bytes`.
+   * The body is over the operation's cap, or the HTTP headers are over the
+   * server's; nothing past it was read. Code resource_exhausted. Metadata:
+   * `limit_bytes`.
    *
    * @generated from enum value: ERROR_REASON_BODY_TOO_LARGE = 14;
    */
   BODY_TOO_LARGE = 14,
 
   /**
-   * The deadline of the request passed before its work began or ended. Code
-   * deadline_exceeded. No metadata.
+   * The deadline of the request passed before its work began or ended, or the
+   * request came too slowly. Code deadline_exceeded. No metadata.
    *
    * @generated from enum value: ERROR_REASON_DEADLINE_EXCEEDED = 15;
    */
