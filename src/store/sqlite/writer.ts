@@ -11,6 +11,12 @@ const GROUP_BUDGET_MS = 20;
 /** Writes waiting past this number are refused: the disk is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
 
+/**
+ * A write that has not settled after this long never will, and it holds the one
+ * transaction. Queries settle before any timer fires, however slow the disk is.
+ */
+const STUCK_MS = 2_000;
+
 export interface WriterOptions {
   readonly now: () => number;
   readonly newId: () => string;
@@ -100,6 +106,7 @@ export class Writer {
   async #commitGroup(): Promise<void> {
     const settled: (() => void)[] = [];
     const members: Job[] = [];
+    const stuck = setTimeout(endProcess, STUCK_MS);
     try {
       this.#connection.raw.exec("begin immediate");
       const started = performance.now();
@@ -117,6 +124,8 @@ export class Writer {
       const told = members.length > 0 ? members : this.#queue.splice(0, 1);
       for (const job of told) job.reject(failed);
       return;
+    } finally {
+      clearTimeout(stuck);
     }
     for (const settle of settled) settle();
     for (const listener of this.#listeners) listener();
@@ -142,6 +151,17 @@ export class Writer {
       return () => job.reject(error);
     }
   }
+}
+
+/**
+ * Nothing can take the connection back from a write that goes on. Thrown where
+ * nobody catches it, so that a restart follows: nothing of the group is
+ * committed, and a server that answers no write any more would be worse.
+ */
+function endProcess(): never {
+  throw new Error(
+    `a write has not settled for ${STUCK_MS} ms: it awaits something other than its own queries`,
+  );
 }
 
 /** Number of the event loop's present turn; the queries of a write settle within one. */
