@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import type Database from "better-sqlite3";
@@ -204,6 +204,12 @@ describe("the copy before a migration", () => {
     ]);
     expect(factsIn(copyOf(file))).toEqual(["first"]);
     expect(schemaIn(copyOf(file))).toBe(schema);
+  });
+
+  test("can be read by its owner only, as the file itself", () => {
+    const file = fileWithData();
+    within(file, (raw) => migrate(raw, [...MIGRATIONS, SECOND]));
+    expect([file, copyOf(file)].map((each) => statSync(each).mode & 0o777)).toEqual([0o600, 0o600]);
   });
 
   test("also holds what is not yet in the file itself but in its log", () => {

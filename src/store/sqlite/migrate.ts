@@ -1,4 +1,4 @@
-import { renameSync, rmSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
 import * as first from "./migrations/0001-first.ts";
@@ -90,6 +90,8 @@ function copyBefore(raw: Database.Database, name: string): void {
   const copy = `${raw.name}.before-${name}`;
   const draft = `${copy}.draft`;
   rmSync(draft, { force: true });
+  // Empty, so that the engine takes it and its mode as they are.
+  writeFileSync(draft, "", { mode: 0o600, flag: "wx" });
   const reading = new Database(raw.name, { readonly: true });
   try {
     reading.prepare("vacuum into ?").run(draft);
