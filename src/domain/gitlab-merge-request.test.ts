@@ -55,6 +55,7 @@ describe("a merge request of GitLab", () => {
     expect(author({ reviewers: [nell] })).toBe("nell-quill");
     expect(author({ "object_attributes.author_id": undefined, assignees: [nell] })).toBe("");
     // Older versions give no id.
+    expect(author({ "object_attributes.author_id": undefined, user: { username: "ada-moor" } })).toBe("");
     expect(author({ user: { name: "Ada Moor", username: "ada-moor" } })).toBe("");
   });
 
@@ -126,6 +127,7 @@ describe("what happened at GitLab", () => {
   test.each([
     ["a new title", { ...NO_COMMITS, changes: { title: { previous: "a", current: "b" } } }],
     ["the start of a draft", { ...NO_COMMITS, changes: { draft: { previous: false, current: true } } }],
+    ["a draft that stays one", { ...NO_COMMITS, changes: { draft: { previous: true, current: true } } }],
     ["a reviewer less", reviewers([{ id: 107 }, { id: 208 }], [{ id: 107 }])],
     [
       "the commit that was there",

@@ -32,7 +32,7 @@ export class PayloadField {
     const path = this.#path === "" ? name : `${this.#path}.${name}`;
     if (this.#isAbsent) return new PayloadField(undefined, path);
     if (!isJsonObject(this.#value)) throw this.#wrong("a JSON object");
-    return new PayloadField(Object.hasOwn(this.#value, name) ? this.#value[name] : undefined, path);
+    return new PayloadField(this.#value[name], path);
   }
 
   /** This field, or undefined when the payload has null or nothing here. */

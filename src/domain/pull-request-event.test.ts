@@ -96,7 +96,7 @@ const FORMS: readonly (readonly [place: string, taken: readonly unknown[], refus
   [
     "repository.full_name",
     ["o/r", `${"o".repeat(255)}/${"r".repeat(255)}`, "o/p/r"],
-    ["r", "/r", "o/", `${"o".repeat(256)}/r`, `o/${"r".repeat(256)}`, "o/r\n", null, 7],
+    ["repository", "/r", "o/", `${"o".repeat(256)}/r`, `o/${"r".repeat(256)}`, "o/r\n", null, 7],
   ],
   ["repository.ssh_url", ["u".repeat(2_048), null], ["u".repeat(2_049), 7, "a\nb", ""]],
   ["pull_request.user.login", ["l".repeat(255)], ["", "l".repeat(256), 7, null]],
