@@ -6,13 +6,19 @@ export interface ScmSettings {
   readonly plainHttpHosts: ReadonlySet<string>;
 }
 
-/** What one request may cost. */
+/** What requests may cost. */
 export interface ScmLimits {
-  /** From the search for the address to the last byte of the answer. */
+  /** Of one request, from the search for the address to the last byte of the answer. */
   readonly timeoutMs: number;
-  /** Of the answer's body. */
+  /** Of one answer's body. */
   readonly answerBytes: number;
+  /** Hosts whose kind is remembered; of more, the one that was found out first is forgotten. */
+  readonly knownHosts: number;
 }
 
-/** A page of 100 repositories is below 1 MiB at either host. */
-export const SCM_LIMITS: ScmLimits = { timeoutMs: 10_000, answerBytes: 5 * 1_024 * 1_024 };
+/** A page of 100 repositories is below 1 MiB at either host; an installation knows a handful of hosts. */
+export const SCM_LIMITS: ScmLimits = {
+  timeoutMs: 10_000,
+  answerBytes: 5 * 1_024 * 1_024,
+  knownHosts: 1_000,
+};

@@ -11,9 +11,6 @@ import { repositoryPath } from "./repository-path.ts";
 import { type FoundRepositories, searchRepositoriesAt } from "./repository-search.ts";
 import { SCM_LIMITS, type ScmLimits, type ScmSettings } from "./settings.ts";
 
-/** Hosts whose kind is remembered; an installation knows a handful. */
-const MOST_KNOWN_HOSTS = 1_000;
-
 /** In whose name a host is asked. */
 export interface HostAccess {
   /** Name or address, with a port when it is not the scheme's own; in any case of letters. */
@@ -66,7 +63,7 @@ export function sourceControl(settings: ScmSettings, limits: ScmLimits = SCM_LIM
       throw error;
     }
     const [oldest] = kinds.keys();
-    if (kinds.size >= MOST_KNOWN_HOSTS && oldest !== undefined) kinds.delete(oldest);
+    if (kinds.size >= limits.knownHosts && oldest !== undefined) kinds.delete(oldest);
     kinds.set(host, kind);
     return kind;
   }

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "@jest/globals";
+import { checkedLookup, checkWrittenAddress } from "./checked-address.ts";
+
+const allowing = (allowPrivateAddresses: boolean) => ({
+  allowPrivateAddresses,
+  plainHttpHosts: new Set<string>(),
+});
+
+/** What the look-up calls back with. */
+const lookUp = (hostname: string, options: object, allowPrivateAddresses: boolean): Promise<unknown[]> =>
+  new Promise((resolve) => {
+    checkedLookup("git.example.org", allowing(allowPrivateAddresses))(hostname, options, (...told) =>
+      resolve(told),
+    );
+  });
+
+describe("the look-up of a host's address", () => {
+  test("answers one address or all, as asked", async () => {
+    expect(await lookUp("localhost", { family: 4 }, true)).toEqual([null, "127.0.0.1", 4]);
+    const all = [{ address: "127.0.0.1", family: 4 }];
+    expect(await lookUp("localhost", { family: 4, all: true }, true)).toEqual([null, all]);
+  });
+
+  test.each([{}, { all: true }, { family: 4 }])(
+    "with %j refuses a name whose address is not public",
+    async (options) => {
+      const [error, address] = await lookUp("localhost", options, false);
+      expect(error).toMatchObject({ kind: "refused", host: "git.example.org" });
+      expect(address).toBe("");
+    },
+  );
+
+  test("tells when there is no such name", async () => {
+    expect(await lookUp("nobody.invalid", { all: true }, false)).toMatchObject([
+      { syscall: "getaddrinfo" },
+      "",
+    ]);
+  });
+});
+
+test("a written address is held against the same table, and a name is left to the look-up", () => {
+  for (const address of ["127.0.0.1", "::1", "10.0.0.1", "::ffff:10.0.0.1"]) {
+    expect(() => checkWrittenAddress(address, "h", allowing(false))).toThrow("not public");
+    expect(() => checkWrittenAddress(address, "h", allowing(true))).not.toThrow();
+  }
+  for (const name of ["8.8.8.8", "2606:4700::1", "localhost"]) {
+    expect(() => checkWrittenAddress(name, "h", allowing(false))).not.toThrow();
+  }
+});

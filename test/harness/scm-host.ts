@@ -1,0 +1,159 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { answerGit, isGitRequest } from "./git-over-http.ts";
+import { answerGitHub } from "./scm-github.ts";
+import { answerGitLab } from "./scm-gitlab.ts";
+import { type AddedPullRequest, type HostedPullRequest, ScmState } from "./scm-state.ts";
+
+export type { HostedPullRequest } from "./scm-state.ts";
+
+/** A request as it arrived. */
+export interface SeenRequest {
+  readonly method: string;
+  /** With the query, as sent. */
+  readonly target: string;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+/** What happens to a request in place of its answer. */
+export type Fault =
+  /** This answer; a body that is text goes out as HTML, any other as JSON. */
+  | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown }
+  /** A JSON text of so many bytes. */
+  | { readonly bytes: number }
+  /** No answer, until the client gives up. */
+  | "hang"
+  /** A success that stops before its body does. */
+  | "stall"
+  /** The connection is cut. */
+  | "reset";
+
+export interface FaultOptions {
+  /** The requests that it happens to; by default the next ones for the API. Those of git have no body here. */
+  readonly when?: (req: SeenRequest) => boolean;
+  /** How many of them; 1 by default. */
+  readonly times?: number;
+}
+
+/**
+ * A source-control host in this process: the calls of one host's API that the
+ * service makes, over real HTTP, and its repositories' git beside them.
+ */
+export interface ScmHost {
+  readonly kind: ScmHostOptions["kind"];
+  /** Host and port, as host tokens and selectors name it. */
+  readonly host: string;
+  /** Without a slash at the end. */
+  readonly url: string;
+  /** The one token that it takes, as a bearer, as PRIVATE-TOKEN and as git's password. */
+  readonly token: string;
+  /** Everything that arrived for the API, in order. */
+  readonly requests: readonly SeenRequest[];
+  /**
+   * Adds a repository and answers the URL to clone it from.
+   *
+   * @param path as in `owner/name`
+   * @param folder a bare repository on disk: it is served over git's smart HTTP,
+   *   and pull requests then need branches that are in it
+   */
+  addRepository(path: string, folder?: string): string;
+  /** What it was renamed to still answers under the old path by redirects, as at GitHub. */
+  renameRepository(from: string, to: string): void;
+  /** All that were opened, in order. */
+  pullRequests(): readonly HostedPullRequest[];
+  /** One that somebody else opened. */
+  addPullRequest(pullRequest: AddedPullRequest): HostedPullRequest;
+  closePullRequest(repository: string, number: number): void;
+  fail(fault: Fault, options?: FaultOptions): void;
+  stop(): Promise<void>;
+}
+
+export interface ScmHostOptions {
+  /** The API that it speaks; a `plain` one knows only git. */
+  readonly kind: "github" | "gitlab" | "plain";
+  readonly token?: string;
+}
+
+/** Starts a host on a free port of 127.0.0.1. */
+export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
+  const { kind, token = "host-token-of-tests" } = options;
+  const requests: SeenRequest[] = [];
+  const faults: { fault: Fault; when: (req: SeenRequest) => boolean; left: number }[] = [];
+  const server = createServer((req, res) => {
+    answer(req, res).catch((error) => res.destroy(error));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `http://${host}`;
+  const state = new ScmState(url, token);
+
+  async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const isGit = isGitRequest(req.url ?? "");
+    const { method = "", url: target = "", headers } = req;
+    // What git sends goes to git as it comes.
+    const seen = { method, target, headers, body: isGit ? "" : await text(req) };
+    if (!isGit) requests.push(seen);
+    const fault = faults.find(({ when, left }) => left > 0 && when(seen));
+    if (fault) {
+      fault.left -= 1;
+      commit(fault.fault, res);
+      return;
+    }
+    if (isGit) answerGit(state, token, req, res);
+    else if (kind === "github") await answerGitHub(state, seen, res);
+    else if (kind === "gitlab") await answerGitLab(state, seen, res);
+    else sendHtml(res, 404, "<h1>nothing here</h1>");
+  }
+
+  return {
+    kind,
+    host,
+    url,
+    token,
+    requests,
+    addRepository: (path, folder) => state.addRepository(path, folder).cloneUrl,
+    renameRepository: (from, to) => state.renameRepository(from, to),
+    pullRequests: () => state.pullRequests,
+    addPullRequest: (pullRequest) => state.addPullRequest(pullRequest),
+    closePullRequest: (repository, number) => state.closePullRequest(repository, number),
+    fail(fault, { when = isForApi, times = 1 }: FaultOptions = {}) {
+      faults.push({ fault, when, left: times });
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const isForApi = ({ target }: SeenRequest) => !isGitRequest(target);
+
+async function text(req: IncomingMessage): Promise<string> {
+  let body = "";
+  for await (const chunk of req.setEncoding("utf8")) body += chunk;
+  return body;
+}
+
+function commit(fault: Fault, res: ServerResponse): void {
+  if (fault === "hang") return;
+  if (fault === "stall") {
+    res.writeHead(200, { "content-type": "application/json" }).write("[");
+  } else if (fault === "reset") {
+    res.destroy();
+  } else if ("bytes" in fault) {
+    res.writeHead(200, { "content-type": "application/json" }).end(`"${"x".repeat(fault.bytes - 2)}"`);
+  } else {
+    const isText = typeof fault.body === "string";
+    res.writeHead(fault.status, {
+      "content-type": isText ? "text/html" : "application/json; charset=utf-8",
+      ...fault.headers,
+    });
+    res.end(isText ? fault.body : JSON.stringify(fault.body ?? {}));
+  }
+}
+
+function sendHtml(res: ServerResponse, status: number, html: string): void {
+  res.writeHead(status, { "content-type": "text/html" }).end(html);
+}

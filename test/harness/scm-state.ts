@@ -1,0 +1,131 @@
+import { execFile } from "node:child_process";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+
+export interface HostedRepository {
+  readonly id: number;
+  path: string;
+  readonly cloneUrl: string;
+  readonly folder: string | undefined;
+}
+
+export interface HostedPullRequest {
+  readonly repository: string;
+  /** From 1, per repository. */
+  readonly number: number;
+  readonly url: string;
+  readonly title: string;
+  readonly description: string;
+  readonly branch: string;
+  readonly base: string;
+  readonly draft: boolean;
+  /** Whether the branch is one of a fork. */
+  readonly isFromFork: boolean;
+  readonly state: "open" | "closed";
+}
+
+export type AddedPullRequest = Pick<HostedPullRequest, "repository" | "branch" | "base"> &
+  Partial<Pick<HostedPullRequest, "title" | "description" | "draft" | "isFromFork">>;
+
+/** Repositories and pull requests of a host, whatever API shows them. */
+export class ScmState {
+  readonly pullRequests: HostedPullRequest[] = [];
+  readonly repositories: HostedRepository[] = [];
+  readonly url: string;
+  readonly #token: string;
+  readonly #moved = new Map<string, HostedRepository>();
+
+  constructor(url: string, token: string) {
+    this.url = url;
+    this.#token = token;
+  }
+
+  addRepository(path: string, folder?: string): HostedRepository {
+    const id = this.repositories.length + 1;
+    const repository = { id, path, cloneUrl: `${this.url}/${path}.git`, folder };
+    this.repositories.push(repository);
+    return repository;
+  }
+
+  renameRepository(from: string, to: string): void {
+    const repository = this.repository(from);
+    if (!repository) throw new Error(`there is no repository ${from}`);
+    repository.path = to;
+    this.#moved.set(from, repository);
+  }
+
+  repository(path: string): HostedRepository | undefined {
+    return this.repositories.find((each) => each.path === path);
+  }
+
+  /** The repository that once had this path. */
+  movedFrom(path: string): HostedRepository | undefined {
+    return this.#moved.get(path);
+  }
+
+  addPullRequest({ repository, ...told }: AddedPullRequest, link = "pull"): HostedPullRequest {
+    const number = this.pullRequests.filter((each) => each.repository === repository).length + 1;
+    const pullRequest: HostedPullRequest = {
+      title: "opened by somebody else",
+      description: "",
+      draft: false,
+      isFromFork: false,
+      ...told,
+      repository,
+      number,
+      url: `${this.url}/${repository}/${link}/${number}`,
+      state: "open",
+    };
+    this.pullRequests.push(pullRequest);
+    return pullRequest;
+  }
+
+  closePullRequest(repository: string, number: number): void {
+    const at = this.pullRequests.findIndex(
+      (each) => each.repository === repository && each.number === number,
+    );
+    const found = this.pullRequests[at];
+    if (!found) throw new Error(`there is no pull request ${number} in ${repository}`);
+    this.pullRequests[at] = { ...found, state: "closed" };
+  }
+
+  openOf(repository: string, branch: string): HostedPullRequest[] {
+    return this.pullRequests.filter(
+      (each) => each.repository === repository && each.branch === branch && each.state === "open",
+    );
+  }
+
+  /** Whether a request shows the token, in either header. */
+  isKnown(headers: IncomingHttpHeaders): boolean {
+    return headers.authorization === `Bearer ${this.#token}` || headers["private-token"] === this.#token;
+  }
+}
+
+/** Whether a branch is in a repository; of one without a folder every branch is. */
+export function hasBranch({ folder }: HostedRepository, branch: string): Promise<boolean> {
+  if (folder === undefined) return Promise.resolve(true);
+  const args = ["--git-dir", folder, "rev-parse", "--verify", "--quiet", `refs/heads/${branch}`];
+  return new Promise((resolve) => execFile("git", args, (error) => resolve(error === null)));
+}
+
+export function sendJson(
+  res: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  res.writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers });
+  res.end(JSON.stringify(body));
+}
+
+/** One page of a list, and the link to the next one as both hosts send it. */
+export function pageOf<T>(all: readonly T[], url: URL): { items: T[]; headers: Record<string, string> } {
+  const size = Math.min(Number(url.searchParams.get("per_page") ?? 30), 100);
+  const page = Number(url.searchParams.get("page") ?? 1);
+  const next = new URL(url);
+  next.searchParams.set("page", String(page + 1));
+  const hasNext = page * size < all.length;
+  return {
+    items: all.slice((page - 1) * size, page * size),
+    headers: hasNext ? { link: `<${next}>; rel="next", <${url}>; rel="first"` } : {},
+  };
+}
