@@ -85,11 +85,13 @@ export interface WorkflowActionTable {
   /** WorkflowExecutionActionPhase by number. */
   phase: number;
   desired_phase: number;
-  /** 1 once it has been given to the queue of work. */
+  /** 1 while the queue of work or a runner has it: from when it is given there to its end. */
   queued: number;
   failed: number;
   environment_id: string | null;
   started_at: number | null;
+  /** While it runs: when its longest time is over; null without such a limit. */
+  stops_at: number | null;
   /** JSON of ActionOutput; null while nothing was reported. */
   outputs: string | null;
   body: string;

@@ -418,15 +418,20 @@ CREATE TABLE workflow_action (
   failed integer not null,
   environment_id text,
   started_at integer,
+  stops_at integer,
   outputs text,
   body text not null
 ) strict;
+
+CREATE INDEX workflow_action_by_deadline on workflow_action (stops_at) where stops_at is not null;
 
 CREATE INDEX workflow_action_by_execution on workflow_action (execution_id, id);
 
 CREATE INDEX workflow_action_by_id on workflow_action (organization_id, id);
 
 CREATE INDEX workflow_action_by_workflow on workflow_action (workflow_id, id);
+
+CREATE INDEX workflow_action_given on workflow_action (execution_id) where queued = 1;
 
 CREATE INDEX workflow_action_waiting on workflow_action (execution_id, id) where phase = 1 and queued = 0;
 
