@@ -2,6 +2,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { environmentSearchText, isStopped } from "../domain/environment.ts";
+import { followWant, queueEnvironmentWork, removeEnvironmentBelongings } from "./environment-work.ts";
 import { fromBody, toBody } from "./json.ts";
 import { countRemovedEnvironment } from "./popularity.ts";
 import { prepared } from "./prepared.ts";
@@ -83,6 +84,7 @@ const insertRow = prepared<EnvironmentTable, unknown>((db, row) =>
   }),
 );
 
+/** Adds an environment, and gives the queue what a runner has to do for it. */
 export async function insertEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -103,6 +105,7 @@ export async function insertEnvironment(
     stopped_at: isStopped(environment) ? tx.now : null,
     lockdown_at: metadata?.lockdownAt ? timestampMs(metadata.lockdownAt) : null,
   });
+  await queueEnvironmentWork(tx, scope, environment);
   tx.record({
     organizationId: scope.organizationId,
     type: "environment",
@@ -140,6 +143,7 @@ const setStop = prepared<{ id: string; organizationId: string; stoppedAt: number
       .where("organization_id", "=", organizationId),
 );
 
+/** Changes an environment; when something else is wanted of it, the queue follows. */
 export async function updateEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -152,6 +156,7 @@ export async function updateEnvironment(
     const stoppedAt = isStopped(after) ? tx.now : null;
     await setStop(tx.db, { id: after.id, organizationId: scope.organizationId, stoppedAt });
   }
+  await followWant(tx, scope, before, after);
   tx.record({
     organizationId: scope.organizationId,
     type: "environment",
@@ -162,7 +167,7 @@ export async function updateEnvironment(
   });
 }
 
-/** Removes the row for good. That its project was used stays known. */
+/** Removes the row for good, with its work and its tokens. That its project was used stays known. */
 export async function removeEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -175,6 +180,7 @@ export async function removeEnvironment(
     .returning(["project_id", "created_at", "counted"])
     .executeTakeFirst();
   if (!removed) return;
+  await removeEnvironmentBelongings(tx, scope, environment.id);
   if (removed.project_id !== null && removed.counted === 0) {
     await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
   }

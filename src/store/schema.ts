@@ -138,7 +138,7 @@ export interface RunnerTable {
   body: string;
   /** 1 when it said at its registration that it works on the server's or a member's own machine. */
   local: number;
-  /** When it last gave a sign of life; null until it registers. */
+  /** When it last gave a sign of life; null while it is not connected. */
   seen_at: number | null;
 }
 

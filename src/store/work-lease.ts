@@ -1,7 +1,8 @@
 import type { Kysely } from "kysely";
 import { prepared } from "./prepared.ts";
-import type { Schema, WorkTable } from "./schema.ts";
+import type { Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
+import type { WorkTable } from "./workflow-schema.ts";
 
 /** A runner that asks for work, and what it can take. */
 export interface Claimant {

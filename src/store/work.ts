@@ -1,8 +1,9 @@
 import type { Kysely } from "kysely";
 import type { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "./prepared.ts";
-import type { Schema, WorkTable } from "./schema.ts";
+import type { Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
+import type { WorkTable } from "./workflow-schema.ts";
 
 /** Something for a runner to do; ids are those of the columns of WorkTable. */
 export interface NewWork {
