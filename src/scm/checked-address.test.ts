@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { checkedLookup, checkWrittenAddress } from "./checked-address.ts";
+import { checkedLookup, checkWrittenAddress, mayReachAll } from "./checked-address.ts";
 
 const allowing = (allowPrivateAddresses: boolean) => ({
   allowPrivateAddresses,
@@ -45,5 +45,15 @@ test("a written address is held against the same table, and a name is left to th
   }
   for (const name of ["8.8.8.8", "2606:4700::1", "localhost"]) {
     expect(() => checkWrittenAddress(name, "h", allowing(false))).not.toThrow();
+  }
+});
+
+test("a name with one address that is not public among others is not reached", () => {
+  const open = { address: "8.8.8.8", family: 4 };
+  const closed = { address: "fd00::1", family: 6 };
+  expect(mayReachAll([open, open], allowing(false))).toBe(true);
+  for (const addresses of [[open, closed], [closed, open], [closed]]) {
+    expect(mayReachAll(addresses, allowing(false))).toBe(false);
+    expect(mayReachAll(addresses, allowing(true))).toBe(true);
   }
 });

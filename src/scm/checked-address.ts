@@ -1,4 +1,4 @@
-import { lookup } from "node:dns";
+import { type LookupAddress, lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import { isPublicAddress } from "../domain/address-range.ts";
 import { ScmFailure } from "./failure.ts";
@@ -15,7 +15,7 @@ export function checkedLookup(host: string, settings: ScmSettings): LookupFuncti
       const [first] = addresses ?? [];
       if (error || first === undefined) {
         callback(error ?? new ScmFailure("unavailable", host, "has no address"), "");
-      } else if (!addresses.every(({ address }) => mayReach(address, settings))) {
+      } else if (!mayReachAll(addresses, settings)) {
         callback(notPublic(host), "");
       } else if (options.all) {
         callback(null, addresses);
@@ -35,6 +35,11 @@ export function checkedLookup(host: string, settings: ScmSettings): LookupFuncti
  */
 export function checkWrittenAddress(hostname: string, host: string, settings: ScmSettings): void {
   if (isIP(hostname) !== 0 && !mayReach(hostname, settings)) throw notPublic(host);
+}
+
+/** Whether every address of a name may be reached: which of them a connection takes is not known before. */
+export function mayReachAll(addresses: readonly LookupAddress[], settings: ScmSettings): boolean {
+  return addresses.every(({ address }) => mayReach(address, settings));
 }
 
 function mayReach(address: string, { allowPrivateAddresses }: ScmSettings): boolean {

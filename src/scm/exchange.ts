@@ -34,7 +34,6 @@ export async function exchange(
   settings: ScmSettings,
   limits: ScmLimits,
 ): Promise<HostAnswer> {
-  req.signal?.throwIfAborted();
   const timeout = AbortSignal.timeout(limits.timeoutMs);
   const signal = req.signal ? AbortSignal.any([req.signal, timeout]) : timeout;
   try {

@@ -29,6 +29,11 @@ describe("which API a host speaks", () => {
     expect(await scm.hostKind(name)).toBe(kind);
   });
 
+  test("is not told by a name that tells both", async () => {
+    const scm = sourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
+    await expect(scm.hostKind("github-mirror.gitlab.invalid")).rejects.toMatchObject({ kind: "unavailable" });
+  });
+
   test.each(["github", "gitlab", "plain"] as const)("is found out of one of kind %s, once", async (kind) => {
     const { host, scm } = await startHost(kind);
     expect(await scm.hostKind(host.host)).toBe(kind);

@@ -14,6 +14,8 @@ const PROPOSAL = {
   draft: false,
 };
 
+const PASSWORD_LINKS = { html_url: "https://a:b@e.org", web_url: "https://a:b@e.org" };
+
 const open = (more: object = {}) =>
   scm.openPullRequest({
     host: host.host,
@@ -157,6 +159,7 @@ describe.each(["github", "gitlab"] as const)("a pull request at a host of kind %
       "no page",
       { status: 201, body: { number: 1, iid: 1, html_url: "javascript:1", web_url: "javascript:1" } },
     ],
+    ["a page that shows a password", { status: 201, body: { number: 1, iid: 1, ...PASSWORD_LINKS } }],
     ["no number", { status: 201, body: { iid: "1", html_url: "https://e.org", web_url: "https://e.org" } }],
   ])("that is answered with %s fails as unreadable", async (_, fault) => {
     host.fail(fault, { when: isCreation });
@@ -205,6 +208,22 @@ test("a repository that GitHub renamed is followed to where it is now", async ()
   expect(await open({ remote })).toMatchObject({ number: 1, created: true });
   expect(await open({ remote })).toMatchObject({ number: 1, created: false });
   expect(host.pullRequests()).toMatchObject([{ repository: "o/new" }]);
+  await host.stop();
+});
+
+test("a filter by branch that GitHub did not apply is applied here", async () => {
+  host = await startScmHost({ kind: "github" });
+  scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  const remote = host.addRepository("o/r");
+  const repo = { id: 1 };
+  const other = {
+    number: 7,
+    html_url: "https://e.org/7",
+    head: { ref: "other", repo },
+    base: { ref: "main", repo },
+  };
+  host.fail({ status: 200, body: [other] }, { when: ({ target }) => target.includes("/pulls?") });
+  expect(await open({ remote })).toMatchObject({ number: 1, created: true });
   await host.stop();
 });
 
