@@ -27,7 +27,10 @@ const ROOMS: Readonly<Record<string, { rooms: readonly string[]; packages: reado
     packages: [/^#gen\//, /^@bufbuild\//, /^@connectrpc\//],
   },
   http: { rooms: ["rpc", "services"], packages: [/^#gen\//, /^@connectrpc\//, /^node:/] },
-  runner: { rooms: ["domain"], packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@connectrpc\//, /^node:/] },
+  runner: {
+    rooms: ["domain", "scm"],
+    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@connectrpc\//, /^node:/],
+  },
 };
 
 /** Files of src/ itself that the rooms may use: the secrets and the log are handed to them by type. */
