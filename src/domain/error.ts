@@ -46,6 +46,11 @@ export function inUse(resource: string, usedBy: string, message: string): Domain
   return new DomainError(ErrorReason.IN_USE, message, { resource, used_by: usedBy });
 }
 
+/** Whom a workflow runs as cannot act; the message says why and what to do. */
+export function executorUnfit(executorId: string, message: string): DomainError {
+  return new DomainError(ErrorReason.EXECUTOR_UNFIT, message, { executor_id: executorId });
+}
+
 /** The organization would be left without an administrator whose account is not blocked. */
 export function lastAdministrator(organizationId: string): DomainError {
   return new DomainError(
@@ -98,5 +103,43 @@ export function pageTokenInvalid(): DomainError {
   return new DomainError(
     ErrorReason.PAGE_TOKEN_INVALID,
     "the page token was not issued for this query: repeat the query that issued it, or start without a token",
+  );
+}
+
+/** The lease ran out, its work was finished, or the work is another's; one answer for every cause. */
+export function leaseLost(): DomainError {
+  return new DomainError(
+    ErrorReason.LEASE_LOST,
+    "the lease is lost: drop the work, and report nothing more of it",
+  );
+}
+
+/** The workflow starts nothing while it is disabled. */
+export function workflowDisabled(): DomainError {
+  return new DomainError(
+    ErrorReason.WORKFLOW_DISABLED,
+    "the workflow is disabled: enable it with UpdateWorkflow and disabled false",
+  );
+}
+
+/** There is nothing that the execution could run over. */
+export function contextMissing(): DomainError {
+  return new DomainError(
+    ErrorReason.CONTEXT_MISSING,
+    "the workflow has no manual trigger: give a contextOverride, or add such a trigger",
+  );
+}
+
+/** The executor of a workflow cannot act; the message says why. */
+export function executorUnfit(executorId: string, message: string): DomainError {
+  return new DomainError(ErrorReason.EXECUTOR_UNFIT, message, { executor_id: executorId });
+}
+
+/** The executor has no credential for a source-control host. */
+export function credentialMissing(host: string): DomainError {
+  return new DomainError(
+    ErrorReason.CREDENTIAL_MISSING,
+    `the workflow's executor has no credential for ${host}: store one with CreateHostAuthenticationToken`,
+    { host },
   );
 }
