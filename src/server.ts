@@ -11,6 +11,7 @@ import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_
 import { SecurityService as SecurityContract } from "#gen/service/v1/security_service_pb.js";
 import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
+import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Config } from "./config.ts";
 import { pageTokens } from "./domain/page.ts";
 import { createEntry } from "./http/entry.ts";
@@ -47,6 +48,7 @@ import { RunnerService } from "./services/runner-service.ts";
 import { SecurityService } from "./services/security-service.ts";
 import { ServiceAccountService } from "./services/service-account-service.ts";
 import { UserService } from "./services/user-service.ts";
+import { WorkflowService } from "./services/workflow-service.ts";
 import type { Store } from "./store/store.ts";
 
 /** Accepted requests get this long to finish when the server is told to stop. */
@@ -72,8 +74,8 @@ export interface ServerDependencies {
 }
 
 export interface Server {
-  /** Begins to take requests; resolves with where. */
-  listen(): Promise<{ host: string; port: number }>;
+  /** Begins to take requests; resolves with the URL under which clients reach it. */
+  listen(): Promise<string>;
   /** Readiness turns red, accepted requests finish (10 s at most), streams end, jobs stop. The store stays open. */
   close(): Promise<void>;
 }
@@ -85,6 +87,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
   const readiness = { isReady: () => !draining.signal.aborted, draining: draining.signal };
   const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
   const check = createCheck();
+  let { baseUrl } = config;
   const accountSignals = createAccountSignals(createStanding({ store, now: deps.now }));
   const routes = createRoutes({
     implementations: implementations({
@@ -92,6 +95,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
       keys,
       pageTokens: pageTokens(keys.pageMac),
       check,
+      baseUrl: () => baseUrl,
       now: deps.now,
       allowOrganizationCreation: config.allowOrganizationCreation,
       countLimit: config.countLimit,
@@ -132,7 +136,8 @@ export function build(config: Config, deps: ServerDependencies): Server {
   let jobs: ReturnType<typeof startJobs> | undefined;
   return {
     async listen() {
-      const address = await listener.listen();
+      const { host, port } = await listener.listen();
+      baseUrl ||= `${config.tlsCert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
       jobs = startJobs(
         [
           {
@@ -171,7 +176,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
         ],
         log,
       );
-      return address;
+      return baseUrl;
     },
     async close() {
       draining.abort();
@@ -194,6 +199,7 @@ function implementations(deps: EventServiceDependencies): Implementations {
       [ServiceAccountContract, new ServiceAccountService(deps)] as const,
       [SecurityContract, new SecurityService(deps)] as const,
       [UserContract, new UserService(deps)] as const,
+      [WorkflowContract, new WorkflowService(deps)] as const,
     ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
   );
 }

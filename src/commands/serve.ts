@@ -37,10 +37,9 @@ export async function serve(config: Config, print: (text: string) => void): Prom
   };
   try {
     const server = build(config, { store, keys, log, now: Date.now });
-    const address = await server.listen().catch((error) => {
+    const url = await server.listen().catch((error) => {
       throw listenProblem(config, error);
     });
-    const url = config.baseUrl || localUrl(config, address);
     log.info({ url, dataDir: config.dataDir }, "listening");
     print(`Chartroom is ready at ${url}\n`);
     if (!(await hasOrganization(store.reader))) print(welcome(url, await firstToken(store, keys)));
@@ -105,11 +104,6 @@ Store a project with it:
     -d '{"initializer": {"specs": [{"git": {"remoteUri": "https://git.example.org/team/hello.git"}}]}}'
 
 `;
-}
-
-function localUrl(config: Config, { host, port }: { host: string; port: number }): string {
-  const name = host.includes(":") ? `[${host}]` : host;
-  return `${config.tlsCert ? "https" : "http"}://${name}:${port}`;
 }
 
 function listenProblem(config: Config, error: NodeJS.ErrnoException): Error {

@@ -4,6 +4,22 @@
  */
 const SCP_FORM = /^([^\s/@:[]+@)?([^\s/@:[]+|\[[0-9a-fA-F:.]+\]):(?!\/\/)(.+)$/;
 
+/** What git is let to clone from; whether it may from `file:` is a setting of the runner. */
+const CLONED_FROM = new Set(["https:", "http:", "ssh:", "file:"]);
+
+/**
+ * Whether a text names a repository in a form that runners clone: a URL of
+ * https, http, ssh or file, or the scp form. Nothing that git or ssh would read
+ * as an option, as a local path or as a transport of a helper (`ext::`).
+ */
+export function isClonable(remote: string): boolean {
+  if (/^-|^\w+::/.test(remote)) return false;
+  const url = URL.parse(sshForm(remote) ?? remote);
+  if (!url || !CLONED_FROM.has(url.protocol) || url.pathname.replaceAll("/", "") === "") return false;
+  if (!remote.includes("://") && sshForm(remote) === undefined) return false;
+  return url.protocol === "file:" ? url.hostname === "" : !/^-|^$/.test(url.hostname);
+}
+
 /**
  * The forms under which a stored remote is found by an exact match: as given,
  * and for the scp form also as the ssh:// URI of the same repository.

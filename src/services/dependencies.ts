@@ -15,6 +15,8 @@ export interface ServiceDependencies {
    * @throws DomainError CONSTRAINT_VIOLATED
    */
   readonly check: <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
+  /** URL under which clients reach the server, without a slash at its end; known once it listens. */
+  readonly baseUrl: () => string;
   /** Milliseconds since 1970 UTC; for reads, since a write has an instant of its own. */
   readonly now: () => number;
   /** Whether users may create organizations; otherwise only the operator does. */

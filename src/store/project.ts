@@ -44,6 +44,22 @@ export async function findProject(
   return row && projectOfRow(row);
 }
 
+/** Those of the named projects that the scope has, in no order, without their technical descriptions. */
+export async function findProjects(
+  db: Kysely<Schema>,
+  scope: Scope,
+  ids: readonly string[],
+): Promise<Project[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom("project")
+    .select(["body", "used_by"])
+    .where("organization_id", "=", scope.organizationId)
+    .where("id", "in", [...new Set(ids)])
+    .execute();
+  return rows.map(projectOfRow);
+}
+
 /** The project with its technical description, as an update starts from it. */
 export async function findWholeProject(
   db: Kysely<Schema>,

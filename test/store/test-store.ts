@@ -43,6 +43,7 @@ export function openTestStore() {
     keys,
     pageTokens: pageTokens(keys.pageMac),
     check: () => undefined,
+    baseUrl: () => "http://localhost:8080",
     now: () => clock.now,
     allowOrganizationCreation: false,
     countLimit: 1_000,

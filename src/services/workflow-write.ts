@@ -1,0 +1,100 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Workflow } from "#gen/service/v1/workflow_pb.js";
+import type { CreateWorkflowRequest, UpdateWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
+import type { Caller } from "../domain/caller.ts";
+import { notFound } from "../domain/error.ts";
+import {
+  changedWorkflow,
+  newExecutor,
+  newWorkflow,
+  refuseBorrowedExecutor,
+  withWebhookUrl,
+} from "../domain/workflow.ts";
+import { checkAction, checkTriggers } from "../domain/workflow-check.ts";
+import { refuseAgent, refuseAgentSettings, refuseContext } from "../domain/workflow-policy.ts";
+import { findPolicies } from "../store/organization-policies.ts";
+import type { WriteTransaction } from "../store/store.ts";
+import { findWorkflow, insertWorkflow, updateWorkflow } from "../store/workflow.ts";
+import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
+
+type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl">;
+
+/** Stores a new workflow once everything in it holds. */
+export function createWorkflow(
+  { store, baseUrl }: Dependencies,
+  req: CreateWorkflowRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const workflow = newWorkflow(req, { id: tx.newId(), creator: caller.subject, now: tx.now });
+    await checkWritten(tx, caller, req);
+    await insertWorkflow(tx, caller, workflow);
+    return { workflow: withWebhookUrl(workflow, baseUrl()) };
+  });
+}
+
+export async function answerWorkflow(
+  { store, baseUrl }: Dependencies,
+  workflowId: string,
+  ctx: HandlerContext,
+) {
+  const workflow = await findWorkflow(store.reader, callerOf(ctx), workflowId);
+  if (!workflow) throw notFound("workflow");
+  return { workflow: withWebhookUrl(workflow, baseUrl()) };
+}
+
+/** Replaces what the request names, all of it or nothing. */
+export function changeWorkflow(
+  { store, baseUrl }: Dependencies,
+  req: UpdateWorkflowRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const before = await ownedWorkflow(tx, ctx, caller, req.workflowId);
+    const after = changedWorkflow(before, req, tx.now);
+    if (!after) return { workflow: withWebhookUrl(before, baseUrl()) };
+    refuseBorrowedExecutor(before, after, caller);
+    await checkWritten(tx, caller, req, before);
+    await updateWorkflow(tx, caller, before, after);
+    return { workflow: withWebhookUrl(after, baseUrl()) };
+  });
+}
+
+/**
+ * A workflow that the caller may change.
+ *
+ * @throws DomainError NOT_FOUND, PERMISSION_DENIED
+ */
+export async function ownedWorkflow(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  workflowId: string,
+): Promise<Workflow> {
+  const workflow = await findWorkflow(tx.db, caller, workflowId);
+  if (!workflow) throw notFound("workflow");
+  refuseStranger(ctx, workflow.metadata?.creator);
+  return workflow;
+}
+
+/** Checks what a request writes; what it leaves as it was may have become unusable meanwhile. */
+async function checkWritten(
+  tx: WriteTransaction,
+  caller: Caller,
+  req: CreateWorkflowRequest | UpdateWorkflowRequest,
+  before?: Workflow,
+): Promise<void> {
+  checkTriggers(req.triggers, tx.now);
+  if (req.action) checkAction(req.action, "action");
+  if (req.report) checkAction(req.report, "report");
+  const contexts = req.triggers.flatMap(({ context }) => context ?? []);
+  const policies = await findPolicies(tx.db, caller);
+  for (const context of contexts) refuseContext(policies, context, caller.role);
+  refuseAgent(policies, req.agentId ?? "");
+  if (req.extAgentSettings) refuseAgentSettings(policies, req.extAgentSettings);
+  await checkContextReferences(tx.db, caller, contexts);
+  const executor = newExecutor(req, before);
+  if (executor) await checkExecutor(tx, caller, executor);
+}
