@@ -46,11 +46,6 @@ export function inUse(resource: string, usedBy: string, message: string): Domain
   return new DomainError(ErrorReason.IN_USE, message, { resource, used_by: usedBy });
 }
 
-/** Whom a workflow runs as cannot act; the message says why and what to do. */
-export function executorUnfit(executorId: string, message: string): DomainError {
-  return new DomainError(ErrorReason.EXECUTOR_UNFIT, message, { executor_id: executorId });
-}
-
 /** The organization would be left without an administrator whose account is not blocked. */
 export function lastAdministrator(organizationId: string): DomainError {
   return new DomainError(

@@ -19,6 +19,9 @@ test("a workflow is stored and read back", async () => {
   expect(workflow.webhookUrl).toBe(`${server.url}/workflows/${workflow.id}/webhooks`);
   const read = await post(server, "WorkflowService/GetWorkflow", { workflowId: workflow.id });
   expect(read.body).toEqual({ workflow });
-  const changed = await post(server, "WorkflowService/UpdateWorkflow", { workflowId: workflow.id, triggers: [] });
+  const changed = await post(server, "WorkflowService/UpdateWorkflow", {
+    workflowId: workflow.id,
+    triggers: [],
+  });
   expect(changed.body.workflow.spec.triggers).toEqual([]);
 });
