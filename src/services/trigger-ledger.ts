@@ -1,0 +1,87 @@
+import { create, toJson } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { PullRequest } from "#gen/service/v1/agent_pb.js";
+import {
+  type WorkflowTrigger_PullRequestEvent as PullRequestEvent,
+  type TriggerVerdict,
+  type WorkflowTriggerContext,
+  WorkflowTriggerContextSchema,
+  type WorkflowTriggerEvent,
+  type WorkflowTriggerEvent_Source,
+  WorkflowTriggerEventSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import type { Scope, WriteTransaction } from "../store/store.ts";
+import { insertTriggerEvent } from "../store/workflow-trigger-event.ts";
+
+/** Something that could start a workflow, and what came of it. */
+export interface TriggerOccurrence {
+  readonly workflowId: string;
+  readonly source: WorkflowTriggerEvent_Source;
+  readonly verdict: TriggerVerdict;
+  /** When it came due, in milliseconds since 1970 UTC; the instant of the write when it is left out. */
+  readonly atMs?: number;
+  /** Place of the trigger in the workflow's list; left out where it concerns no single one. */
+  readonly triggerIndex?: number | undefined;
+  /** Why, for people; it holds no secret. */
+  readonly reason?: string;
+  readonly executionId?: string;
+  readonly deliveryId?: string | undefined;
+  readonly pullRequest?: PullRequest | undefined;
+  readonly pullRequestEvent?: PullRequestEvent | undefined;
+  readonly redeliveredEventId?: string | undefined;
+  /** One of a kind within the workflow; left out where the same may be entered again. */
+  readonly dedupeKey?: string;
+  readonly payload?: TriggerPayload;
+}
+
+/** What a redelivery needs beside the entry itself; never the bytes that came, nor what proved them. */
+export interface TriggerPayload {
+  /** The values of parameters that the start was given. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** The context of StartWorkflow that stood in for the manual trigger's. */
+  readonly contextOverride?: WorkflowTriggerContext | undefined;
+  /** What a delivery told of the entry's pull request: every event, and each URL of its repository. */
+  readonly events?: readonly PullRequestEvent[];
+  readonly repositoryUrls?: readonly string[];
+  /** Why the parameters of a delivery could not be read. */
+  readonly problem?: string;
+}
+
+/**
+ * Enters something in the ledger of its workflow, in the transaction that did
+ * what the entry tells. A key that an entry holds already fails the write: ask
+ * findTriggerEventByKey first.
+ */
+export async function recordTriggerEvent(
+  tx: WriteTransaction,
+  scope: Scope,
+  occurrence: TriggerOccurrence,
+): Promise<WorkflowTriggerEvent> {
+  const { workflowId, source, verdict, triggerIndex, pullRequest, pullRequestEvent } = occurrence;
+  const event = create(WorkflowTriggerEventSchema, {
+    id: tx.newId(),
+    workflowId,
+    at: timestampFromMs(occurrence.atMs ?? tx.now),
+    source,
+    verdict,
+    reason: occurrence.reason ?? "",
+    workflowExecutionId: occurrence.executionId ?? "",
+    deliveryId: occurrence.deliveryId ?? "",
+    redeliveredEventId: occurrence.redeliveredEventId ?? "",
+    ...(triggerIndex !== undefined && { triggerIndex }),
+    ...(pullRequest && { pullRequest }),
+    ...(pullRequestEvent !== undefined && { pullRequestEvent }),
+  });
+  await insertTriggerEvent(tx, scope, event, {
+    dedupeKey: occurrence.dedupeKey ?? null,
+    payload: payloadText(occurrence.payload ?? {}),
+  });
+  return event;
+}
+
+function payloadText({ contextOverride, ...rest }: TriggerPayload): string {
+  return JSON.stringify({
+    ...rest,
+    ...(contextOverride && { contextOverride: toJson(WorkflowTriggerContextSchema, contextOverride) }),
+  });
+}
