@@ -29,6 +29,16 @@ export type Gate = (authorization: string | undefined) => Promise<Admission>;
  * each time: what the last commit revoked or blocked opens nothing.
  */
 export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Gate {
+  /** Tokens whose last use is being written: of requests at the same time one is enough. */
+  const noting = new Set<string>();
+  const noteUse = ({ id, last_used_at }: FoundToken, at: number): void => {
+    if (at - (last_used_at ?? 0) < LAST_USED_EVERY_MS || noting.has(id)) return;
+    noting.add(id);
+    store
+      .note("token", id, { last_used_at: at })
+      .catch(onNoteFailure)
+      .finally(() => noting.delete(id));
+  };
   return async (authorization) => {
     const value = BEARER.exec(authorization ?? "")?.[1];
     const token = value === undefined ? undefined : keys.readToken(value);
@@ -37,9 +47,7 @@ export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Ga
     const at = now();
     if (!found || found.kind !== token.kind) return UNKNOWN;
     const admission = admissionOf(found, at);
-    if (admission.kind === "known" && at - (found.last_used_at ?? 0) >= LAST_USED_EVERY_MS) {
-      store.note("token", found.id, { last_used_at: at }).catch(onNoteFailure);
-    }
+    if (admission.kind === "known") noteUse(found, at);
     return admission;
   };
 }

@@ -1,0 +1,67 @@
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { createGate, type Gate } from "../../src/rpc/gate.ts";
+import { issueToken } from "../../src/services/found-organization.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { SYSTEM } from "../../src/store/store.ts";
+import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../store/test-store.ts";
+
+let testStore: TestStore;
+let gate: Gate;
+let authorization: string;
+beforeEach(async () => {
+  testStore = openTestStore();
+  const { store, keys, clock } = testStore;
+  const { subject } = await testStore.found("harbour");
+  const token = await issueToken(store, keys, { userId: subject.id, description: "", validForMs: 0 });
+  authorization = `Bearer ${token}`;
+  gate = createGate({
+    store,
+    keys,
+    now: () => clock.now,
+    onNoteFailure: (error) => {
+      throw error;
+    },
+  });
+  // Each time that the last use of a token is written leaves a row.
+  within((raw) =>
+    raw.exec(`create trigger noted after update of last_used_at on token
+      begin insert into fact (name, value) values (hex(randomblob(16)), new.last_used_at); end`),
+  );
+});
+afterEach(() => testStore.close());
+
+function within<T>(use: (raw: Database.Database) => T): T {
+  const raw = new Database(join(testStore.dataDir, DATABASE_FILE));
+  try {
+    return use(raw);
+  } finally {
+    raw.close();
+  }
+}
+
+/** Lets so many requests in at the same time; when the last use was written so far. */
+async function writtenAfter(requests: number, now: number): Promise<number[]> {
+  testStore.clock.now = now;
+  const admissions = await Promise.all(Array.from({ length: requests }, () => gate(authorization)));
+  expect(new Set(admissions.map(({ kind }) => kind))).toEqual(new Set(["known"]));
+  // Behind the bookkeeping of the requests, for which they do not wait.
+  await testStore.store.write(SYSTEM, "test", async () => undefined);
+  return within((raw) => raw.prepare("select value from fact order by value").pluck().all().map(Number));
+}
+
+describe("the last use of a token", () => {
+  test("is written at the first use and then once a minute at most", async () => {
+    const later = START_MS + 500;
+    expect(await writtenAfter(1, later)).toEqual([later]);
+    expect(await writtenAfter(1, later + MINUTE_MS - 1)).toEqual([later]);
+    expect(await writtenAfter(1, later + MINUTE_MS)).toEqual([later, later + MINUTE_MS]);
+    expect(await writtenAfter(1, later + MINUTE_MS + 1)).toEqual([later, later + MINUTE_MS]);
+  });
+
+  test("is written once for 100 requests at the same time, and again when its time has come", async () => {
+    expect(await writtenAfter(100, START_MS)).toEqual([START_MS]);
+    expect(await writtenAfter(100, START_MS + MINUTE_MS)).toEqual([START_MS, START_MS + MINUTE_MS]);
+  });
+});
