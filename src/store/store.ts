@@ -58,6 +58,11 @@ export interface WriteTransaction {
   newId(): string;
   /** Called by every function of store/ that changes a resource. */
   record(change: Change): void;
+  /**
+   * Does a part of the write that may fail: when `part` throws, nothing of it
+   * is left, neither rows nor record, and whoever catches it may go on.
+   */
+  attempt<T>(part: () => Promise<T>): Promise<T>;
 }
 
 export interface WriteOptions {

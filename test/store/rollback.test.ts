@@ -4,7 +4,7 @@ import { EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment
 import type { Caller } from "../../src/domain/caller.ts";
 import { insertEnvironment, removeEnvironment } from "../../src/store/environment.ts";
 import { insertProjectUse } from "../../src/store/project-use.ts";
-import { SYSTEM } from "../../src/store/store.ts";
+import { SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import { type Services, servicesOf } from "./services.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
 
@@ -74,5 +74,44 @@ describe("a write that throws", () => {
     const { audit, events } = await testStore.history(caller);
     expect(audit.map(({ sequence }) => sequence)).toEqual(audit.map((_, index) => index + 1));
     expect(events).toHaveLength(audit.length);
+  });
+});
+
+describe("a part of a write that throws", () => {
+  const failingPart = (tx: WriteTransaction, projectId: string) =>
+    tx.attempt(async () => {
+      await insertEnvironment(tx, caller, environmentOf(projectId));
+      throw new Error("in the part");
+    });
+
+  test("leaves nothing, and the write goes on with what it did before and does after", async () => {
+    const projectId = await own.project("ship");
+    const [before, after] = [environmentOf(projectId), environmentOf(projectId)];
+    const recorded = (await testStore.history(caller)).audit.length;
+    await testStore.store.write(SYSTEM, "test", async (tx) => {
+      await insertEnvironment(tx, caller, before);
+      await expect(failingPart(tx, projectId)).rejects.toThrow("in the part");
+      await insertEnvironment(tx, caller, after);
+    });
+    const { audit, events } = await testStore.history(caller);
+    expect(audit.slice(recorded).map((row) => row.subject_id)).toEqual([before.id, after.id]);
+    expect(events).toHaveLength(audit.length);
+    const { environments } = await own.environments.listEnvironments({});
+    expect(environments.map(({ id }) => id)).toEqual([before.id, after.id]);
+  });
+
+  test("takes with it the parts that it holds, though they ended well", async () => {
+    const projectId = await own.project("ship");
+    const kept = environmentOf(projectId);
+    await testStore.store.write(SYSTEM, "test", async (tx) => {
+      const outer = tx.attempt(async () => {
+        await tx.attempt(() => insertEnvironment(tx, caller, environmentOf(projectId)));
+        await failingPart(tx, projectId);
+      });
+      await expect(outer).rejects.toThrow("in the part");
+      await tx.attempt(() => insertEnvironment(tx, caller, kept));
+    });
+    const { environments } = await own.environments.listEnvironments({});
+    expect(environments.map(({ id }) => id)).toEqual([kept.id]);
   });
 });

@@ -63,6 +63,7 @@ export class Writer {
         now: this.#options.now(),
         newId: this.#options.newId,
         record: (change) => void changes.push(change),
+        attempt: (part) => this.#attemptPart(part, changes),
       };
       const result = await fn(tx);
       for (const change of changes) await insertRecord(tx, this.#options.audit, actor, operation, change);
@@ -129,6 +130,22 @@ export class Writer {
     }
     for (const settle of settled) settle();
     for (const listener of this.#listeners) listener();
+  }
+
+  async #attemptPart<T>(part: () => Promise<T>, changes: Change[]): Promise<T> {
+    const { raw } = this.#connection;
+    const recorded = changes.length;
+    raw.exec("savepoint part");
+    try {
+      const value = await part();
+      raw.exec("release part");
+      return value;
+    } catch (error) {
+      raw.exec("rollback to part");
+      raw.exec("release part");
+      changes.length = recorded;
+      throw error;
+    }
   }
 
   async #attempt(job: Job): Promise<() => void> {
