@@ -121,6 +121,19 @@ export function isCancelled({ spec }: WorkflowExecution): boolean {
   return spec?.desiredPhase === Phase.STOPPED;
 }
 
+/** How many actions it has, whatever became of them. */
+export function actionCount({ status }: WorkflowExecution): number {
+  if (!status) return 0;
+  const { pendingActionCount, runningActionCount, failedActionCount } = status;
+  return (
+    pendingActionCount +
+    runningActionCount +
+    failedActionCount +
+    status.doneActionCount +
+    status.stoppedActionCount
+  );
+}
+
 /** What `search` looks through: one folded line each for id and the workflow's name at the start. */
 export function executionSearchText(id: string, workflowName: string): string {
   return fold([id, workflowName].join("\n"));

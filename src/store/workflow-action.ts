@@ -5,10 +5,6 @@ import {
   WorkflowExecutionActionPhase,
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import {
-  type ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput,
-  ListWorkflowExecutionOutputsResponse_ActionOutputSchema as ActionOutputSchema,
-} from "#gen/service/v1/workflow_service_pb.js";
 import { deadlineOf, hasFailed, phaseOf, type Tally, tallyOf } from "../domain/workflow-action.ts";
 import { isFinalAction } from "../domain/workflow-moves.ts";
 import { fromBody, toBody } from "./json.ts";
@@ -221,6 +217,25 @@ export async function updateAction(
   });
 }
 
+const setBody = prepared<{ id: string; organizationId: string; body: string }, unknown>(
+  (db, { id, organizationId, body }) =>
+    db
+      .updateTable("workflow_action")
+      .set({ body })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** Keeps that steps of an action began. The record tells of steps when they end. */
+export async function setBegunSteps(
+  tx: WriteTransaction,
+  scope: Scope,
+  action: WorkflowExecutionAction,
+): Promise<void> {
+  const body = toBody(WorkflowExecutionActionSchema, action);
+  await setBody(tx.db, { id: action.id, organizationId: scope.organizationId, body });
+}
+
 const setQueued = prepared<{ id: string; queued: number }, unknown>((db, { id, queued }) =>
   db.updateTable("workflow_action").set({ queued }).where("id", "=", id),
 );
@@ -228,43 +243,6 @@ const setQueued = prepared<{ id: string; queued: number }, unknown>((db, { id, q
 /** Notes that the queue of work has an action; its end takes that back. */
 export async function setGiven(tx: WriteTransaction, id: string): Promise<void> {
   await setQueued(tx.db, { id, queued: 1 });
-}
-
-const setOutputsText = prepared<{ id: string; outputs: string | null }, unknown>((db, { id, outputs }) =>
-  db.updateTable("workflow_action").set({ outputs }).where("id", "=", id),
-);
-
-/** Keeps what an action reported; undefined forgets it. */
-export async function setOutputs(
-  tx: WriteTransaction,
-  actionId: string,
-  outputs: ActionOutput | undefined,
-): Promise<void> {
-  await setOutputsText(tx.db, {
-    id: actionId,
-    outputs: outputs ? toBody(ActionOutputSchema, outputs) : null,
-  });
-}
-
-const selectOutputs = prepared<{ executionId: string; organizationId: string }, { outputs: string | null }>(
-  (db, { executionId, organizationId }) =>
-    db
-      .selectFrom("workflow_action")
-      .select("outputs")
-      .where("execution_id", "=", executionId)
-      .where("organization_id", "=", organizationId)
-      .where("outputs", "is not", null)
-      .orderBy("id"),
-);
-
-/** What the actions of an execution reported, in their order. */
-export async function findOutputsOfExecution(
-  db: Kysely<Schema>,
-  scope: Scope,
-  executionId: string,
-): Promise<ActionOutput[]> {
-  const rows = await selectOutputs(db, { executionId, organizationId: scope.organizationId });
-  return rows.map(({ outputs }) => fromBody(ActionOutputSchema, outputs ?? "{}"));
 }
 
 const UNCHANGED: TallyChange = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 } satisfies Record<

@@ -1,0 +1,65 @@
+import type { Kysely } from "kysely";
+import {
+  type ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput,
+  ListWorkflowExecutionOutputsResponse_ActionOutputSchema as ActionOutputSchema,
+} from "#gen/service/v1/workflow_service_pb.js";
+import { fromBody, toBody } from "./json.ts";
+import { prepared } from "./prepared.ts";
+import type { Schema } from "./schema.ts";
+import type { Scope, WriteTransaction } from "./store.ts";
+
+const setOutputsText = prepared<{ id: string; outputs: string | null }, unknown>((db, { id, outputs }) =>
+  db.updateTable("workflow_action").set({ outputs }).where("id", "=", id),
+);
+
+/** Keeps what an action reported; undefined forgets it. */
+export async function setOutputs(
+  tx: WriteTransaction,
+  actionId: string,
+  outputs: ActionOutput | undefined,
+): Promise<void> {
+  await setOutputsText(tx.db, {
+    id: actionId,
+    outputs: outputs ? toBody(ActionOutputSchema, outputs) : null,
+  });
+}
+
+const selectOwnOutputs = prepared<{ id: string; organizationId: string }, { outputs: string | null }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("workflow_action")
+      .select("outputs")
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** What one action reported; undefined while it reported nothing. */
+export async function findOutputs(
+  db: Kysely<Schema>,
+  scope: Scope,
+  actionId: string,
+): Promise<ActionOutput | undefined> {
+  const [row] = await selectOwnOutputs(db, { id: actionId, organizationId: scope.organizationId });
+  return row?.outputs ? fromBody(ActionOutputSchema, row.outputs) : undefined;
+}
+
+const selectOutputs = prepared<{ executionId: string; organizationId: string }, { outputs: string | null }>(
+  (db, { executionId, organizationId }) =>
+    db
+      .selectFrom("workflow_action")
+      .select("outputs")
+      .where("execution_id", "=", executionId)
+      .where("organization_id", "=", organizationId)
+      .where("outputs", "is not", null)
+      .orderBy("id"),
+);
+
+/** What the actions of an execution reported, in their order. */
+export async function findOutputsOfExecution(
+  db: Kysely<Schema>,
+  scope: Scope,
+  executionId: string,
+): Promise<ActionOutput[]> {
+  const rows = await selectOutputs(db, { executionId, organizationId: scope.organizationId });
+  return rows.map(({ outputs }) => fromBody(ActionOutputSchema, outputs ?? "{}"));
+}
