@@ -13,7 +13,7 @@ const CLONED_FROM = new Set(["https:", "http:", "ssh:", "file:"]);
  * as an option, as a local path or as a transport of a helper (`ext::`).
  */
 export function isClonable(remote: string): boolean {
-  if (/^-|^\w+::/.test(remote)) return false;
+  if (/^-|^[\w+.-]*::/.test(remote)) return false;
   const url = URL.parse(sshForm(remote) ?? remote);
   if (!url || !CLONED_FROM.has(url.protocol) || url.pathname.replaceAll("/", "") === "") return false;
   if (!remote.includes("://") && sshForm(remote) === undefined) return false;

@@ -8,6 +8,32 @@ import { CONTRACT } from "./routes.ts";
 
 const maskOf = (json: object) => (nameCleared(Request, json) as { updateMask?: unknown }).updateMask;
 
+const workflow = (json: object) => nameCleared(UpdateWorkflowRequestSchema, json);
+
+describe("a message of the request that is written out empty", () => {
+  test("is cleared where the contract allows no empty one", () => {
+    expect(workflow({ report: {} })).toEqual({ updateMask: "report" });
+    expect(workflow({ name: "x", report: {}, updateMask: "report,description" })).toEqual({
+      name: "x",
+      updateMask: "report,description",
+    });
+    expect(workflow({ report: {}, triggers: [], update_mask: "name" })).toEqual({
+      triggers: [],
+      update_mask: "name,report,triggers",
+    });
+  });
+
+  test.each<[string, object]>([
+    ["may be empty", { executor: {}, extAgentSettings: {} }],
+    ["holds something, if only an empty message", { report: { limits: {} } }],
+    ["is null", { report: null }],
+    ["is a list", { report: [] }],
+    ["is inside another", { action: { limits: {} } }],
+  ])("is left where it %s", (_, json) => {
+    expect(workflow(json)).toBe(json);
+  });
+});
+
 describe("what a request clears by writing it out empty", () => {
   test("is named for every request that has a mask, and for no other", () => {
     const masked = CONTRACT.flatMap(({ methods }) => methods.map(({ input }) => input)).filter(hasUpdateMask);

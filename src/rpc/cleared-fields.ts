@@ -1,5 +1,6 @@
-import type { DescMessage } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { createValidator } from "@bufbuild/protovalidate";
 
 type JsonObject = Record<string, unknown>;
 
@@ -14,8 +15,10 @@ export function hasUpdateMask(request: DescMessage): boolean {
 
 /**
  * The JSON of a request with the lists and maps that it has empty added to its
- * mask, at any depth of messages inside messages. What is no such request is
- * left for the parser to refuse.
+ * mask, at any depth of messages inside messages. A message of the request
+ * itself that is written out as `{}`, where the contract allows no empty one,
+ * can only be meant to be cleared: it is added too, and left out of the JSON.
+ * What is no such request is left for the parser to refuse.
  */
 export function nameCleared(request: DescMessage, json: unknown): unknown {
   const field = maskField(request);
@@ -24,8 +27,14 @@ export function nameCleared(request: DescMessage, json: unknown): unknown {
   const mask = json[key] ?? "";
   if (typeof mask !== "string") return json;
   const named = mask === "" ? [] : mask.split(",");
-  const cleared = emptyFields(request, json, "").filter((path) => !named.includes(path));
-  return cleared.length === 0 ? json : { ...json, [key]: [...named, ...cleared].join(",") };
+  const removed = request.fields.filter((each) => isRemoved(each, json));
+  const cleared = [...removed.map(({ jsonName }) => jsonName), ...emptyFields(request, json, "")];
+  const added = cleared.filter((path) => !named.includes(path));
+  if (removed.length === 0 && added.length === 0) return json;
+  const rest = Object.entries(json).filter(
+    ([name]) => !removed.some((each) => each.jsonName === name || each.name === name),
+  );
+  return { ...Object.fromEntries(rest), [key]: [...named, ...added].join(",") };
 }
 
 function maskField(request: DescMessage) {
@@ -37,8 +46,7 @@ function maskField(request: DescMessage) {
 /** Paths, in JSON names, of the lists and maps that stand in `json` with nothing in them. */
 function emptyFields(message: DescMessage, json: JsonObject, prefix: string): string[] {
   return message.fields.flatMap((field) => {
-    // Both spellings of a field are JSON names.
-    const value = Object.hasOwn(json, field.jsonName) ? json[field.jsonName] : own(json, field.name);
+    const value = jsonValue(field, json);
     const path = prefix + field.jsonName;
     switch (field.fieldKind) {
       case "list":
@@ -46,8 +54,7 @@ function emptyFields(message: DescMessage, json: JsonObject, prefix: string): st
       case "map":
         return isObject(value) && Object.keys(value).length === 0 ? [path] : [];
       case "message":
-        // Well-known types have a JSON form of their own.
-        if (field.message.typeName.startsWith("google.protobuf.") || !isObject(value)) return [];
+        if (hasOwnForm(field.message) || !isObject(value)) return [];
         return emptyFields(field.message, value, `${path}.`);
       default:
         return [];
@@ -55,8 +62,33 @@ function emptyFields(message: DescMessage, json: JsonObject, prefix: string): st
   });
 }
 
-/** The value under a name that the request itself has, not one that every object inherits. */
-function own(json: JsonObject, name: string): unknown {
+/** Whether a field holds a message that is written out empty and cannot be. */
+function isRemoved(field: DescField, json: JsonObject): boolean {
+  if (field.fieldKind !== "message" || hasOwnForm(field.message)) return false;
+  const value = jsonValue(field, json);
+  return isObject(value) && Object.keys(value).length === 0 && !mayBeEmpty(field.message);
+}
+
+const validator = createValidator();
+const emptiness = new Map<DescMessage, boolean>();
+
+/** Whether a message without a single field keeps the rules of the contract. */
+function mayBeEmpty(message: DescMessage): boolean {
+  const known = emptiness.get(message);
+  if (known !== undefined) return known;
+  const found = validator.validate(message, create(message)).kind !== "invalid";
+  emptiness.set(message, found);
+  return found;
+}
+
+/** Well-known types have a JSON form of their own. */
+function hasOwnForm({ typeName }: DescMessage): boolean {
+  return typeName.startsWith("google.protobuf.");
+}
+
+/** What the request itself has for a field, in either spelling, and not what every object inherits. */
+function jsonValue(field: DescField, json: JsonObject): unknown {
+  const name = Object.hasOwn(json, field.jsonName) ? field.jsonName : field.name;
   return Object.hasOwn(json, name) ? json[name] : undefined;
 }
 

@@ -114,12 +114,14 @@ function operation(implementation: Implementation, method: DescMethod): MethodIm
  * How the body of an operation in JSON is read before the parser sees it. The
  * parser refuses unknown fields and unknown names of enums together: where a
  * setting allows the former, they are taken out. Empty lists and maps, which a
- * message cannot tell from absent ones, are named in its mask where it has one.
+ * message cannot tell from absent ones, are named in its mask where it has one,
+ * and so are messages that cannot be empty.
  */
 function jsonOptions({ input }: DescMethod, allowUnknownFields: boolean) {
   const edits = [
-    ...(allowUnknownFields ? [skipUnknownFields] : []),
+    // First, since a message of nothing but unknown fields is empty once they are out, and was not meant so.
     ...(hasUpdateMask(input) ? [nameCleared] : []),
+    ...(allowUnknownFields ? [skipUnknownFields] : []),
   ];
   const decode =
     edits.length > 0

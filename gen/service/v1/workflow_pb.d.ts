@@ -472,8 +472,9 @@ export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
   action?: WorkflowAction | undefined;
 
   /**
-   * What an execution does once at its end, over the outputs of all actions.
-   * Unset means nothing.
+   * What an execution does once at its end, over the outputs of all actions,
+   * in an empty folder. Its steps are tasks, agents and reports: there is no
+   * repository for a pullRequest step, which is refused. Unset means nothing.
    *
    * @generated from field: service.v1.WorkflowAction report = 5;
    */
@@ -496,8 +497,8 @@ export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
   disabled: boolean;
 
   /**
-   * The agent that runs agent steps. Empty means the default in-environment
-   * agent, looked up anew for each run.
+   * The agent that runs agent steps; it is looked up anew for each run, and
+   * need not exist before. Empty means the default in-environment agent.
    *
    * @generated from field: string agent_id = 8;
    */
@@ -643,8 +644,10 @@ export declare const WorkflowTriggerContext_RepositoriesSchema: GenMessage<Workf
 export declare type WorkflowTriggerContext_Repositories_RepositoryURLs = Message<"service.v1.WorkflowTriggerContext.Repositories.RepositoryURLs"> & {
   /**
    * The repositories' clone URLs, 1 to 500; actions are made in this order.
-   * The scp form (git@host:owner/name.git) is allowed. 1 to 2,048
-   * characters each.
+   * Each is a URL of https, http or ssh, of file where the runner allows it,
+   * or the scp form (git@host:owner/name.git); 1 to 2,048 characters without
+   * white space and control characters. A user name may be part of it, a
+   * password may not: everybody who reads the workflow would read it.
    *
    * @generated from field: repeated string repo_urls = 1;
    */
@@ -673,8 +676,8 @@ export declare type WorkflowTriggerContext_Repositories_RepositorySelector = Mes
   repoSearchString: string;
 
   /**
-   * The host name to search at, such as "git.example.com". 1 to 253
-   * characters.
+   * The host name to search at, such as "git.example.com", with a port
+   * where it needs one. 1 to 253 characters.
    *
    * @generated from field: string scm_host = 2;
    */
@@ -1154,10 +1157,16 @@ export declare type WorkflowStep_Report_OutputSpec = Message<"service.v1.Workflo
   key: string;
 
   /**
-   * A CEL expression over the value that must be true for the value to be
-   * accepted. It is compiled when it is written; one that does not compile
-   * is refused. Unset or empty accepts every value that fits the schema. At
-   * most 4,096 characters.
+   * A CEL expression that must be true for the value to be accepted, such as
+   * `this >= 0 && this <= 100`. The value is called `this`: a string, an int
+   * (integer), a double (float) or a bool, by its schema. It is compiled when
+   * it is written, and refused when it does not compile or its result is
+   * anything but true or false. Refused are also macros (all, exists,
+   * exists_one, filter, map, has), fields, maps, messages, null, dyn() and
+   * type(), since there is but one value; a pattern of matches() that is no
+   * literal text; nesting deeper than 100 levels. An expression that fails
+   * while it is evaluated is not true. Unset or empty accepts every value
+   * that fits the schema. At most 4,096 characters.
    *
    * @generated from field: optional string acceptance_criteria = 5;
    */
@@ -1242,7 +1251,10 @@ export declare const WorkflowStep_Report_OutputSpecSchema: GenMessage<WorkflowSt
 export declare type WorkflowStep_Report_StringSchema = Message<"service.v1.WorkflowStep.Report.StringSchema"> & {
   /**
    * A regular expression in RE2 syntax that some part of the text must
-   * match. Empty allows every text. At most 1,024 characters.
+   * match; `^` and `$` tie it to the whole. It is compiled when it is
+   * written, and refused when it does not compile or when its program has
+   * more than 1,100 instructions, as large repeats make it. Empty allows
+   * every text. At most 1,024 characters.
    *
    * @generated from field: string pattern = 1;
    */

@@ -51,7 +51,8 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
   action?: WorkflowAction | undefined;
 
   /**
-   * What is done once at the end over the outputs. Unset: nothing.
+   * What is done once at the end over the outputs, without pull requests. Unset:
+   * nothing.
    *
    * @generated from field: service.v1.WorkflowAction report = 5;
    */
@@ -59,15 +60,15 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
 
   /**
    * Whom executions run as: the caller or a service account of the
-   * organization. Unset: the caller.
+   * organization. Unset or empty: the caller.
    *
    * @generated from field: optional service.v1.Subject executor = 6;
    */
   executor?: Subject | undefined;
 
   /**
-   * The agent that runs agent steps. Empty: the default in-environment agent,
-   * looked up anew for each run.
+   * The agent that runs agent steps; it is looked up anew for each run, and need
+   * not exist before. Empty: the default in-environment agent.
    *
    * @generated from field: string agent_id = 7;
    */
@@ -193,7 +194,9 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
   action?: WorkflowAction | undefined;
 
   /**
-   * The new report action, replaced as a whole with its limits and steps.
+   * The new report action, replaced as a whole with its limits and steps,
+   * without pull requests. To remove the report, name it in update_mask, or in
+   * JSON write an explicit {}: an empty action could mean nothing else.
    *
    * @generated from field: optional service.v1.WorkflowAction report = 6;
    */
@@ -218,8 +221,8 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
   disabled?: boolean | undefined;
 
   /**
-   * The agent that runs agent steps. Empty means the default in-environment
-   * agent, looked up anew for each run.
+   * The agent that runs agent steps; it is looked up anew for each run, and need
+   * not exist before. Empty means the default in-environment agent.
    *
    * @generated from field: optional string agent_id = 9;
    */
@@ -239,8 +242,8 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
    * its default. Fields that the request sets are replaced whether they are
    * named or not. A path is the name of a field of this message, such as
    * ext_agent_settings, in JSON extAgentSettings; one that goes further, into a
-   * message that is replaced as a whole, adds nothing. In JSON an explicit []
-   * has the same effect by itself. workflow_id, update_mask, name or action
+   * message that is replaced as a whole, adds nothing. In JSON an explicit [],
+   * and {} for the report, have the same effect by themselves. workflow_id, update_mask, name or action
    * while they are unset, and a path that names no field, such as one into a
    * list, are invalid_argument.
    *
@@ -1499,17 +1502,23 @@ export declare const WorkflowService: GenService<{
    * were started with.
    *
    * The workflow's creator and administrators of the organization may call it.
-   * Errors: not_found when the workflow, or an agent, project or environment
-   * class that the request names, is absent or in another organization;
-   * permission_denied when the caller may not change the workflow;
-   * invalid_argument when a cron expression does not parse or never comes due,
-   * an acceptance criterion does not compile, a parameter expression is
-   * malformed or stands where it cannot be carried out, fromTrigger is used
-   * without a pull-request trigger, a pull-request trigger names a webhook or
-   * an integration, the executor is neither the caller nor a service account of
-   * the organization, or update_mask names no field or one that cannot be
-   * removed; failed_precondition when the workflow is pending
-   * deletion or a policy forbids the agent or its settings.
+   * Errors: not_found when the workflow, or a project, environment class or
+   * service account that the request names, is absent or in another
+   * organization; permission_denied when the caller may not change the
+   * workflow, or is no administrator and changes what the workflow does while
+   * it runs as another person; invalid_argument when a cron expression does not
+   * parse or never comes due, an acceptance criterion or the pattern of an
+   * output does not compile, a parameter expression is malformed or stands where
+   * it cannot be carried out, git allows no such branch name, a repository URL
+   * is none that runners clone, fromTrigger is used without a pull-request
+   * trigger, a pull-request trigger names a webhook or an integration, the
+   * report opens a pull request, the executor is neither the caller nor a
+   * service account of the organization (one that stays as it was is taken), or
+   * update_mask names no field or one that cannot be removed;
+   * failed_precondition when the workflow or a project that it names is pending
+   * deletion, an environment class is disabled, the service account is
+   * suspended, or a policy forbids the agent, its settings or a context without
+   * code.
    *
    * @generated from rpc service.v1.WorkflowService.UpdateWorkflow
    */
