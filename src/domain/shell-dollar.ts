@@ -1,0 +1,64 @@
+import { type BracesFrame, commandFrame, type ShellFrame } from "./shell-frame.ts";
+import { PlaceRefused, type ShellReader } from "./shell-reader.ts";
+
+/** `${name:-`, `${name#` and their kin, up to the word; or `${name}` whole. */
+const BRACES = /\$\{(?:[a-zA-Z_][a-zA-Z0-9_]*|[0-9]+|[@*#?$!-])(:?[-=?+]|%%?|##?|\})/y;
+
+/** `${#name}`, and forms that only some shells have but all end alike. */
+const SIMPLE_BRACES = /\$\{[^'"\\$`{}\n]*\}/y;
+
+/** Reads what a dollar sign begins, outside of single quotes. */
+export function readDollar(reader: ShellReader): void {
+  if (reader.expression?.start === reader.at + 1) {
+    throw new PlaceRefused("right after a $: write \\$ for a dollar sign before it");
+  }
+  if (reader.sees("\\\n", 1)) reader.unclear("a line that ends with $\\");
+  if (reader.sees("[", 1)) reader.unclear("$[");
+  if (reader.sees("((", 1)) reader.open({ kind: "arithmetic", depth: 0 }, 3);
+  else if (reader.sees("(", 1)) reader.open(commandFrame(true), 2);
+  else if (reader.sees("{", 1)) openBraces(reader);
+  else if (reader.sees("'", 1) || reader.sees('"', 1)) readDollarQuote(reader);
+  else reader.skip(/[@*#?$!0-9-]/.test(reader.text.charAt(reader.at + 1)) ? 2 : 1);
+}
+
+function readDollarQuote(reader: ShellReader): void {
+  const { top } = reader;
+  if (top.kind === "quotesInBraces" || (top.kind === "braces" && top.word !== "unquoted")) {
+    reader.unclear("$ and a quote inside a quoted ${");
+  }
+  if (reader.sees("'", 1) && quoting(top) === "unquoted") reader.open({ kind: "ansi" }, 2);
+  else reader.skip(1);
+}
+
+function openBraces(reader: ShellReader): void {
+  BRACES.lastIndex = reader.at;
+  const [opening, operator = ""] = BRACES.exec(reader.text) ?? [];
+  if (opening === undefined) {
+    readSimpleBraces(reader);
+  } else if (operator === "}") {
+    reader.skip(opening.length);
+  } else {
+    const isPattern = operator.startsWith("%") || operator.startsWith("#");
+    const word = isPattern ? patternQuoting(reader) : quoting(reader.top);
+    reader.open({ kind: "braces", word }, opening.length);
+  }
+}
+
+/** How the text in a frame is quoted. */
+function quoting(frame: ShellFrame): BracesFrame["word"] {
+  if (frame.kind === "braces") return frame.word;
+  return frame.kind === "command" ? "unquoted" : "doubleQuoted";
+}
+
+/** Quotes around ${name#pattern} do not reach into the pattern; in here-documents shells differ. */
+function patternQuoting(reader: ShellReader): BracesFrame["word"] {
+  const around = reader.stack.findLast((frame) => frame.kind !== "braces");
+  return around?.kind === "hereDocument" ? "untold" : "unquoted";
+}
+
+function readSimpleBraces(reader: ShellReader): void {
+  SIMPLE_BRACES.lastIndex = reader.at;
+  const [whole] = SIMPLE_BRACES.exec(reader.text) ?? [];
+  if (whole === undefined) reader.unclear("a ${ that is not of POSIX sh");
+  reader.skip(whole.length);
+}

@@ -1,0 +1,66 @@
+import type { CaseClause, CommandFrame } from "./shell-frame.ts";
+import type { ShellReader } from "./shell-reader.ts";
+
+/** Reserved words after which another one may come. */
+const BEFORE_RESERVED = new Set([
+  "!",
+  "{",
+  "}",
+  "do",
+  "done",
+  "elif",
+  "else",
+  "fi",
+  "if",
+  "then",
+  "until",
+  "while",
+]);
+
+/** Reserved words of some shells, which read on in a grammar of their own. */
+const NOT_OF_POSIX = new Set(["[[", "coproc", "function", "select"]);
+
+/**
+ * Ends the word that is being read, if any, and heeds it where it is a reserved
+ * word. Only `case` matters, for the `)` after its patterns closes nothing; the
+ * others say where the next command begins.
+ */
+export function endWord(reader: ShellReader, frame: CommandFrame): void {
+  if (frame.wordStart === undefined) return;
+  const word = frame.plain ? reader.text.slice(frame.wordStart, reader.at).replaceAll("\\\n", "") : "";
+  frame.wordStart = undefined;
+  frame.plain = true;
+  const innermost = frame.open.at(-1);
+  if (innermost?.kind === "case" && innermost.awaits !== "end") endCaseWord(reader, frame, innermost, word);
+  else if (frame.atName) {
+    frame.atName = false;
+    frame.atCommand = true;
+  } else if (frame.atCommand) endCommandWord(reader, frame, innermost, word);
+}
+
+function endCommandWord(
+  reader: ShellReader,
+  frame: CommandFrame,
+  innermost: CommandFrame["open"][number] | undefined,
+  word: string,
+): void {
+  if (NOT_OF_POSIX.has(word)) reader.unclear(`${word}, which is not of POSIX sh`);
+  frame.atCommand = BEFORE_RESERVED.has(word);
+  frame.atName = word === "for";
+  if (word === "case") frame.open.push({ kind: "case", awaits: "subject" });
+  if (word === "esac" && innermost?.kind === "case") endCase(frame);
+}
+
+function endCaseWord(reader: ShellReader, frame: CommandFrame, clause: CaseClause, word: string): void {
+  if (clause.awaits === "subject") clause.awaits = "in";
+  else if (clause.awaits === "in") {
+    if (word !== "in") reader.unclear("a case without in");
+    clause.awaits = "pattern";
+  } else if (clause.awaits === "pattern" && word === "esac") endCase(frame);
+  else clause.awaits = "parenthesis";
+}
+
+function endCase(frame: CommandFrame): void {
+  frame.open.pop();
+  frame.atCommand = true;
+}
