@@ -125,3 +125,30 @@ const selectExpired = prepared<{ now: number; limit: number }, WorkTable>((db, {
 export async function findExpired(db: Kysely<Schema>, now: number, limit: number): Promise<WorkTable[]> {
   return selectExpired(db, { now, limit });
 }
+
+const setRunner = prepared<{ id: string; runnerId: string }, unknown>((db, { id, runnerId }) =>
+  db.updateTable("work").set({ runner_id: runnerId }).where("id", "=", id),
+);
+
+/** Leaves work to one runner from now on, also after it was given back. */
+export async function bindWork(tx: WriteTransaction, id: string, runnerId: string): Promise<void> {
+  await setRunner(tx.db, { id, runnerId });
+}
+
+const setExpiry = prepared<{ id: string; expiresAt: number }, unknown>((db, { id, expiresAt }) =>
+  db.updateTable("work").set({ expires_at: expiresAt }).where("id", "=", id),
+);
+
+/** Moves the end of a lease; who calls it has made sure that the lease holds. */
+export async function renewLease(tx: WriteTransaction, id: string, expiresAt: number): Promise<void> {
+  await setExpiry(tx.db, { id, expiresAt });
+}
+
+const setNotBefore = prepared<{ id: string; notBefore: number }, unknown>((db, { id, notBefore }) =>
+  db.updateTable("work").set({ not_before: notBefore }).where("id", "=", id),
+);
+
+/** Leaves work in the queue that is not to be given out before an instant. */
+export async function postponeWork(tx: WriteTransaction, id: string, notBefore: number): Promise<void> {
+  await setNotBefore(tx.db, { id, notBefore });
+}
