@@ -40,11 +40,18 @@ for (const source of compile("proto").files) {
   }
 }
 
-/** What we add to the page: the record and its stream, the removal of a member, and what errors carry. */
+/**
+ * What we add to the page: the record and its stream, the removal of a member, the ledger of triggers,
+ * retries and logs of workflows, and what errors carry.
+ */
 const OWN_OPERATIONS = [
   "EventService/ListAuditLogs",
   "EventService/WatchEvents",
   "OrganizationService/RemoveMember",
+  "WorkflowService/ListWorkflowTriggerEvents",
+  "WorkflowService/RedeliverWorkflowTriggerEvent",
+  "WorkflowService/RetryFailedActions",
+  "WorkflowService/StreamActionLogs",
 ];
 const OWN_TYPES = [
   "AuditLogEntry",
@@ -56,13 +63,26 @@ const OWN_TYPES = [
   "ListAuditLogsRequest",
   "ListAuditLogsRequest.Filter",
   "ListAuditLogsResponse",
+  "ListWorkflowTriggerEventsRequest",
+  "ListWorkflowTriggerEventsRequest.Filter",
+  "ListWorkflowTriggerEventsResponse",
   "PolicyDecision",
+  "RedeliverWorkflowTriggerEventRequest",
+  "RedeliverWorkflowTriggerEventResponse",
   "RemoveMemberRequest",
   "RemoveMemberResponse",
   "ResourceType",
+  "RetryFailedActionsRequest",
+  "RetryFailedActionsResponse",
+  "StreamActionLogsRequest",
+  "StreamActionLogsResponse",
+  "TriggerVerdict",
   "WatchEventsRequest",
   "WatchEventsResponse",
   "WatchEventsResponse.HistoryPruned",
+  "WorkflowTrigger.OverlapPolicy",
+  "WorkflowTriggerEvent",
+  "WorkflowTriggerEvent.Source",
 ];
 
 /** What the specification quotes for them: a rule in CEL stands in for the standard one of the page. */
