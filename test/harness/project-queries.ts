@@ -126,6 +126,9 @@ const RUNNER_KINDS = [
   "RUNNER_KIND_LOCAL_CONFIGURATION",
 ];
 
+/** The contract takes no longer URI; the longest remote with a slash behind it would be one. */
+const URI_MAX_CHARACTERS = 2048;
+
 function idsOf({ projects }: ImportedOrganization): string[] {
   return projects.map(({ id }) => id);
 }
@@ -139,7 +142,8 @@ function uris(random: Random, around: KnownProject, { projects }: ImportedOrgani
   const nearly = found
     .slice(0, 2)
     .flatMap((uri) => [`${uri}/`, uri.toUpperCase(), uri.replace(/\.git$/, "")]);
-  return [...new Set([...found, ...nearly, "https://git.example.org/no/such.git"])];
+  const all = new Set([...found, ...nearly, "https://git.example.org/no/such.git"]);
+  return [...all].filter((uri) => uri.length <= URI_MAX_CHARACTERS);
 }
 
 function randomPairs(random: Random, { annotations }: KnownProject): Record<string, string> {
