@@ -10,13 +10,7 @@ import { begunExecution } from "../domain/workflow-execution.ts";
 import { isFinalAction } from "../domain/workflow-moves.ts";
 import type { StepMove } from "../domain/workflow-step.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
-import {
-  findAction,
-  findOutputs,
-  setBegunSteps,
-  setOutputs,
-  updateAction,
-} from "../store/workflow-action.ts";
+import { findAction, setBegunSteps, updateAction } from "../store/workflow-action.ts";
 import { findExecution, updateExecution } from "../store/workflow-execution.ts";
 import { findOutputs, setOutputs } from "../store/workflow-output.ts";
 import { advanceExecution } from "./execution-advance.ts";

@@ -83,10 +83,10 @@ export async function findExecution(
 export async function findUnexpanded(
   db: Kysely<Schema>,
   limit: number,
-): Promise<{ readonly organizationId: string; readonly id: string }[]> {
+): Promise<{ readonly organizationId: string; readonly id: string; readonly startedAt: number }[]> {
   return db
     .selectFrom("workflow_execution")
-    .select(["organization_id as organizationId", "id"])
+    .select(["organization_id as organizationId", "id", "started_at as startedAt"])
     .where((eb) => eb("expanded", "=", eb.lit(0)))
     .orderBy("id")
     .limit(limit)

@@ -43,23 +43,21 @@ export async function findOutputs(
   return row?.outputs ? fromBody(ActionOutputSchema, row.outputs) : undefined;
 }
 
-const selectOutputs = prepared<{ executionId: string; organizationId: string }, { outputs: string | null }>(
-  (db, { executionId, organizationId }) =>
-    db
-      .selectFrom("workflow_action")
-      .select("outputs")
-      .where("execution_id", "=", executionId)
-      .where("organization_id", "=", organizationId)
-      .where("outputs", "is not", null)
-      .orderBy("id"),
-);
-
-/** What the actions of an execution reported, in their order. */
-export async function findOutputsOfExecution(
+/** What the actions of an execution but its report reported, in their order. */
+export async function findOutputsOfActions(
   db: Kysely<Schema>,
   scope: Scope,
   executionId: string,
+  { withFailed }: { readonly withFailed: boolean },
 ): Promise<ActionOutput[]> {
-  const rows = await selectOutputs(db, { executionId, organizationId: scope.organizationId });
+  let query = db
+    .selectFrom("workflow_action")
+    .select("outputs")
+    .where("execution_id", "=", executionId)
+    .where("organization_id", "=", scope.organizationId)
+    .where("is_report", "=", 0)
+    .where("outputs", "is not", null);
+  if (!withFailed) query = query.where("failed", "=", 0);
+  const rows = await query.orderBy("id").execute();
   return rows.map(({ outputs }) => fromBody(ActionOutputSchema, outputs ?? "{}"));
 }
