@@ -1,6 +1,14 @@
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { ConfigError, keyFileOf, readConfig, SETTINGS, type SettingName } from "./config.ts";
+import {
+  ConfigError,
+  keyFileOf,
+  RUNNER_SETTINGS,
+  readConfig,
+  readRunnerConfig,
+  SETTINGS,
+  type SettingName,
+} from "./config.ts";
 
 const NAMES = Object.keys(SETTINGS) as SettingName[];
 
@@ -80,6 +88,30 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["1", 1],
     ["3650", 3_650],
   ],
+  localRunner: [
+    ["true", true],
+    ["false", false],
+  ],
+  localRunnerSlots: [
+    ["1", 1],
+    ["32", 32],
+  ],
+  allowPrivateRemotes: [
+    ["true", true],
+    ["false", false],
+  ],
+  allowFileRemotes: [
+    ["true", true],
+    ["false", false],
+  ],
+  plainHttpHosts: [
+    ["git.example.org", new Set(["git.example.org"])],
+    [" Git.example.org:8080,,127.0.0.1:3000 ", new Set(["git.example.org:8080", "127.0.0.1:3000"])],
+  ],
+  sshKeyFile: [
+    ["/etc/chartroom/id_ed25519", "/etc/chartroom/id_ed25519"],
+    ["id", "id"],
+  ],
   logLevel: [
     ["debug", "debug"],
     ["silent", "silent"],
@@ -111,6 +143,12 @@ describe("without flags and variables", () => {
       removalInterval: 10,
       allowOrganizationCreation: false,
       eventRetention: 30,
+      localRunner: false,
+      localRunnerSlots: 4,
+      allowPrivateRemotes: false,
+      allowFileRemotes: false,
+      plainHttpHosts: new Set(),
+      sshKeyFile: "",
       logLevel: "info",
     });
   });
@@ -146,7 +184,7 @@ describe.each(NAMES)("the setting %s", (name) => {
     const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     expect(flag).toBe(`--${words}`);
     expect(env).toBe(`CHARTROOM_${words.replaceAll("-", "_").toUpperCase()}`);
-    expect(argument === undefined).toBe(name.startsWith("allow"));
+    expect(argument === undefined).toBe(SETTINGS[name].default === "false");
   });
 });
 
@@ -162,6 +200,10 @@ describe("a value that cannot be used", () => {
       ["", "0", "-1", "1.5", "none", name === "countLimit" ? "1000001" : "86401"].map(
         (text) => [name, text] as [SettingName, string],
       ),
+    ),
+    ...["", "0", "33"].map((text) => ["localRunnerSlots", text] as [SettingName, string]),
+    ...["https://git.example.org", "git.example.org/", "user@git.example.org", "git .example.org", "*"].map(
+      (text) => ["plainHttpHosts", text] as [SettingName, string],
     ),
     ...["", "yes", "1", "TRUE", "false "].map(
       (text) => ["allowUnknownFields", text] as [SettingName, string],
@@ -269,6 +311,48 @@ test.each(["CHARTROOM_PROT", "CHARTROOM_DATADIR", "CHARTROOM_port", "CHARTROOM_"
 
 test("a flag without an argument is on when it is given", () => {
   expect(readConfig({ allowUnknownFields: true }, {}).allowUnknownFields).toBe(true);
+});
+
+describe("the settings of a runner", () => {
+  test("have their defaults without flags and variables", () => {
+    expect(readRunnerConfig({}, {})).toEqual({
+      server: "http://127.0.0.1:8080",
+      stateDir: "./runner",
+      exchangeTokenFile: "",
+      slots: 4,
+      allowPrivateRemotes: false,
+      allowFileRemotes: false,
+      plainHttpHosts: new Set(),
+      sshKeyFile: "",
+      logLevel: "info",
+    });
+  });
+
+  test.each(Object.entries(RUNNER_SETTINGS))(
+    "are named alike in the code, as a flag and as a variable: %s",
+    (name, { flag, env }) => {
+      const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      expect([flag, env]).toEqual([`--${words}`, `CHARTROOM_${words.replaceAll("-", "_").toUpperCase()}`]);
+    },
+  );
+
+  test("are refused together when they cannot be used", () => {
+    const flags = { server: "", stateDir: " ", slots: "33" };
+    const all = [
+      "--server must not be empty",
+      "--state-dir must not be empty",
+      '--slots must be a whole number from 1 to 32, not "33"',
+      "CHARTROOM_SERVR is no setting; see chartroom --help",
+    ];
+    expect(() => readRunnerConfig(flags, { CHARTROOM_SERVR: "x" })).toThrow(all.join("\n  "));
+  });
+
+  test("may stand in the environment of a server, and those of a server in a runner's", () => {
+    expect(
+      problems({}, { CHARTROOM_SERVER: "https://chartroom.example.org", CHARTROOM_EXCHANGE_TOKEN: "x" }),
+    ).toEqual([]);
+    expect(readRunnerConfig({}, { CHARTROOM_PORT: "80" }).slots).toBe(4);
+  });
 });
 
 describe("the key file", () => {

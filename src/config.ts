@@ -1,20 +1,24 @@
 import { join } from "node:path";
+import { REMOTE_SETTINGS } from "./remote-settings.ts";
+import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
+import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
 
-/** One setting: how it is written, what it is when nothing is written, and how it is read. */
-export interface Setting<T> {
-  /** Long flag without its argument, such as `--port`. */
-  readonly flag: string;
-  /** Name of the argument in the help; a flag without one takes no value. */
-  readonly argument?: string;
-  readonly env: string;
-  /** The default as one would write it; shown in the help. */
-  readonly default: string;
-  readonly help: string;
-  /** @throws Error with a message that completes "--port ..." */
-  readonly read: (text: string) => T;
-}
+export { ConfigError } from "./settings.ts";
 
-const setting = <T>(value: Setting<T>): Setting<T> => value;
+/** A runner's exchange token is a secret, so that no flag takes it: every user of the machine sees those. */
+export const EXCHANGE_TOKEN_VARIABLE = "CHARTROOM_EXCHANGE_TOKEN";
+
+/** As many as one call may lease (contract, LeaseWorkRequest.max_leases). */
+const slots = integer(1, 32);
+
+const logLevel = setting({
+  flag: "--log-level",
+  argument: "level",
+  env: "CHARTROOM_LOG_LEVEL",
+  default: "info",
+  help: "debug, info, warn, error or silent; the log goes to standard error",
+  read: oneOf(["debug", "info", "warn", "error", "silent"]),
+});
 
 /** Every setting of `chartroom serve`. */
 export const SETTINGS = {
@@ -136,60 +140,86 @@ export const SETTINGS = {
     help: "how long events are kept for streams that resume; the audit trail is kept for good",
     read: integer(1, 3_650),
   }),
-  logLevel: setting({
-    flag: "--log-level",
-    argument: "level",
-    env: "CHARTROOM_LOG_LEVEL",
-    default: "info",
-    help: "debug, info, warn, error or silent; the log goes to standard error",
-    read: oneOf(["debug", "info", "warn", "error", "silent"]),
+  localRunner: setting({
+    flag: "--local-runner",
+    env: "CHARTROOM_LOCAL_RUNNER",
+    default: "false",
+    help: "carry out work in folders on this machine: commands run as the server's user, and nothing keeps them in",
+    read: boolean,
   }),
+  localRunnerSlots: setting({
+    flag: "--local-runner-slots",
+    argument: "number",
+    env: "CHARTROOM_LOCAL_RUNNER_SLOTS",
+    default: "4",
+    help: "how many pieces of work the local runner carries out at the same time",
+    read: slots,
+  }),
+  ...REMOTE_SETTINGS,
+  logLevel,
+} as const;
+
+/** Every setting of `chartroom runner`. */
+export const RUNNER_SETTINGS = {
+  server: setting({
+    flag: "--server",
+    argument: "url",
+    env: "CHARTROOM_SERVER",
+    default: "http://127.0.0.1:8080",
+    help: "URL of the server that gives out the work",
+    read: serverUrl,
+  }),
+  stateDir: setting({
+    flag: "--state-dir",
+    argument: "folder",
+    env: "CHARTROOM_STATE_DIR",
+    default: "./runner",
+    help: "folder of the runner's token and of its workspaces",
+    read: nonEmpty,
+  }),
+  exchangeTokenFile: setting({
+    flag: "--exchange-token-file",
+    argument: "file",
+    env: "CHARTROOM_EXCHANGE_TOKEN_FILE",
+    default: "",
+    help: `file that holds the runner's exchange token, which is needed once; by default it is read from ${EXCHANGE_TOKEN_VARIABLE}`,
+    read: (text: string) => text,
+  }),
+  slots: setting({
+    flag: "--slots",
+    argument: "number",
+    env: "CHARTROOM_SLOTS",
+    default: "4",
+    help: "how many pieces of work are carried out at the same time",
+    read: slots,
+  }),
+  ...REMOTE_SETTINGS,
+  logLevel,
 } as const;
 
 export type SettingName = keyof typeof SETTINGS;
-export type Config = { readonly [K in SettingName]: ReturnType<(typeof SETTINGS)[K]["read"]> };
+export type Config = Values<typeof SETTINGS>;
+export type RunnerConfig = Values<typeof RUNNER_SETTINGS>;
 
-/** The settings cannot be used; `problems` names every one. */
-export class ConfigError extends Error {
-  override readonly name = "ConfigError";
-  readonly problems: readonly string[];
-
-  constructor(problems: readonly string[]) {
-    super(`the settings cannot be used:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
-    this.problems = problems;
-  }
+/**
+ * Reads the settings of `chartroom serve` and of the commands on its data folder.
+ *
+ * @throws ConfigError with every problem there is
+ */
+export function readConfig(flags: FlagsOf<typeof SETTINGS>, env: Environment): Config {
+  return readSettings(SETTINGS, flags, env, ({ tlsCert, tlsKey }) => [
+    ...((tlsCert === "") === (tlsKey === "") ? [] : ["--tls-cert and --tls-key go together"]),
+    ...unknownVariables(env),
+  ]);
 }
 
 /**
- * Reads the settings: a flag goes before its environment variable, which goes
- * before the default.
+ * Reads the settings of `chartroom runner`.
  *
- * @throws ConfigError with every problem there is, not only the first
+ * @throws ConfigError with every problem there is
  */
-export function readConfig(
-  flags: Partial<Record<SettingName, string | boolean>>,
-  env: Readonly<Record<string, string | undefined>>,
-): Config {
-  const problems: string[] = [];
-  const entries = (Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]).map(([name, setting]) => {
-    const flag = flags[name];
-    const source = flag !== undefined ? setting.flag : setting.env;
-    try {
-      return [name, setting.read(String(flag ?? env[setting.env] ?? setting.default))];
-    } catch (error) {
-      problems.push(`${source} ${(error as Error).message}`);
-      return [name, undefined];
-    }
-  });
-  const config = Object.fromEntries(entries) as Config;
-  if ((config.tlsCert === "") !== (config.tlsKey === ""))
-    problems.push("--tls-cert and --tls-key go together");
-  for (const name of Object.keys(env)) {
-    const known = Object.values(SETTINGS).some((setting) => setting.env === name);
-    if (name.startsWith("CHARTROOM_") && !known) problems.push(`${name} is no setting; see chartroom --help`);
-  }
-  if (problems.length > 0) throw new ConfigError(problems);
-  return config;
+export function readRunnerConfig(flags: FlagsOf<typeof RUNNER_SETTINGS>, env: Environment): RunnerConfig {
+  return readSettings(RUNNER_SETTINGS, flags, env, () => unknownVariables(env));
 }
 
 /** File of the server's secret. */
@@ -197,49 +227,10 @@ export function keyFileOf(config: Pick<Config, "keyFile" | "dataDir">): string {
   return config.keyFile || join(config.dataDir, "key.json");
 }
 
-function nonEmpty(text: string): string {
-  if (text.trim() === "") throw new Error("must not be empty");
-  return text;
-}
-
-function integer(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const number = Number(text);
-    if (!/^\d+$/.test(text) || number < least || number > most) {
-      throw new Error(`must be a whole number from ${least} to ${most}, not "${text}"`);
-    }
-    return number;
-  };
-}
-
-function boolean(text: string): boolean {
-  if (text !== "true" && text !== "false") throw new Error(`must be true or false, not "${text}"`);
-  return text === "true";
-}
-
-function oneOf<T extends string>(allowed: readonly T[]): (text: string) => T {
-  return (text) => {
-    const found = allowed.find((each) => each === text);
-    if (found === undefined) throw new Error(`must be one of ${allowed.join(", ")}, not "${text}"`);
-    return found;
-  };
-}
-
-function baseUrl(text: string): string {
-  if (text === "") return "";
-  const url = URL.parse(text);
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
-    throw new Error(`must be an http or https URL without query, fragment or user, not "${text}"`);
-  }
-  // Not the text itself: the parser forgives blanks, missing slashes and an empty query.
-  return (url.origin + url.pathname).replace(/\/+$/, "");
-}
-
-function origins(text: string): ReadonlySet<string> {
-  const list = text.split(",").flatMap((each) => each.trim() || []);
-  for (const each of list) {
-    if (URL.parse(each)?.origin !== each)
-      throw new Error(`must list origins such as https://console.example.org, not "${each}"`);
-  }
-  return new Set(list);
+/** Variables that look like settings and are none: most likely mistyped. */
+function unknownVariables(env: Environment): string[] {
+  const all = [...Object.values(SETTINGS), ...Object.values(RUNNER_SETTINGS)];
+  const known = new Set([EXCHANGE_TOKEN_VARIABLE, ...all.map((each) => each.env)]);
+  const odd = Object.keys(env).filter((name) => name.startsWith("CHARTROOM_") && !known.has(name));
+  return odd.map((name) => `${name} is no setting; see chartroom --help`);
 }

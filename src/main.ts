@@ -1,13 +1,13 @@
 import process from "node:process";
 import { Command } from "commander";
-import { type Flags, flagOf, SETTING_ENTRIES, type Terminal, withSettings } from "./commands/command-line.ts";
+import { type Flags, flagOf, type Terminal, withSettings } from "./commands/command-line.ts";
 import { declareAccount } from "./commands/declare-account.ts";
 import { declareData } from "./commands/declare-data.ts";
 import { declareOrganization } from "./commands/declare-organization.ts";
 import { declareToken } from "./commands/declare-token.ts";
 import { StartError } from "./commands/open-data.ts";
 import { serve } from "./commands/serve.ts";
-import { ConfigError, readConfig } from "./config.ts";
+import { ConfigError, readConfig, SETTINGS } from "./config.ts";
 
 async function runServer(flags: Flags): Promise<void> {
   const starting = serve(readConfig(flags, process.env), (text) => process.stdout.write(text));
@@ -53,9 +53,11 @@ const program = new Command("chartroom")
     `
 Settings of serve, each as a flag or an environment variable; the flag goes first:
 
-${SETTING_ENTRIES.map(([, setting]) => {
-  return `  ${flagOf(setting)}\n      ${setting.env}; default: ${setting.default || "none"}\n      ${setting.help}\n`;
-}).join("")}`,
+${Object.values(SETTINGS)
+  .map((setting) => {
+    return `  ${flagOf(setting)}\n      ${setting.env}; default: ${setting.default || "none"}\n      ${setting.help}\n`;
+  })
+  .join("")}`,
   );
 
 withSettings(
@@ -65,7 +67,7 @@ withSettings(
       "start the server; the first start makes an organization, its administrator and one access token",
     )
     .action((flags: Flags) => runServer(flags)),
-  SETTING_ENTRIES.map(([name]) => name),
+  SETTINGS,
 );
 
 declareOrganization(program, terminal);

@@ -1,0 +1,36 @@
+import { boolean, hosts } from "./setting-values.ts";
+import { setting } from "./settings.ts";
+
+/** Where requests to source-control hosts may go, for whoever makes some. */
+export const REMOTE_SETTINGS = {
+  allowPrivateRemotes: setting({
+    flag: "--allow-private-remotes",
+    env: "CHARTROOM_ALLOW_PRIVATE_REMOTES",
+    default: "false",
+    help: "let repositories and their hosts be at addresses that are not public",
+    read: boolean,
+  }),
+  allowFileRemotes: setting({
+    flag: "--allow-file-remotes",
+    env: "CHARTROOM_ALLOW_FILE_REMOTES",
+    default: "false",
+    help: "let repositories be folders of the runner's machine, as file:///srv/git/hello.git",
+    read: boolean,
+  }),
+  plainHttpHosts: setting({
+    flag: "--plain-http-hosts",
+    argument: "hosts",
+    env: "CHARTROOM_PLAIN_HTTP_HOSTS",
+    default: "",
+    help: "source-control hosts, separated by commas, whose API is asked over http instead of https",
+    read: hosts,
+  }),
+  sshKeyFile: setting({
+    flag: "--ssh-key-file",
+    argument: "file",
+    env: "CHARTROOM_SSH_KEY_FILE",
+    default: "",
+    help: "private key for repositories that are cloned by ssh; none by default",
+    read: (text: string) => text,
+  }),
+} as const;

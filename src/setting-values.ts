@@ -1,0 +1,62 @@
+/** How the texts of settings are read. Each throws an Error whose message completes "--port ...". */
+
+export function nonEmpty(text: string): string {
+  if (text.trim() === "") throw new Error("must not be empty");
+  return text;
+}
+
+export function integer(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (!/^\d+$/.test(text) || number < least || number > most) {
+      throw new Error(`must be a whole number from ${least} to ${most}, not "${text}"`);
+    }
+    return number;
+  };
+}
+
+export function boolean(text: string): boolean {
+  if (text !== "true" && text !== "false") throw new Error(`must be true or false, not "${text}"`);
+  return text === "true";
+}
+
+export function oneOf<T extends string>(allowed: readonly T[]): (text: string) => T {
+  return (text) => {
+    const found = allowed.find((each) => each === text);
+    if (found === undefined) throw new Error(`must be one of ${allowed.join(", ")}, not "${text}"`);
+    return found;
+  };
+}
+
+export function baseUrl(text: string): string {
+  if (text === "") return "";
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
+    throw new Error(`must be an http or https URL without query, fragment or user, not "${text}"`);
+  }
+  // Not the text itself: the parser forgives blanks, missing slashes and an empty query.
+  return (url.origin + url.pathname).replace(/\/+$/, "");
+}
+
+export function serverUrl(text: string): string {
+  return baseUrl(nonEmpty(text));
+}
+
+export function origins(text: string): ReadonlySet<string> {
+  const list = text.split(",").flatMap((each) => each.trim() || []);
+  for (const each of list) {
+    if (URL.parse(each)?.origin !== each)
+      throw new Error(`must list origins such as https://console.example.org, not "${each}"`);
+  }
+  return new Set(list);
+}
+
+/** Hosts in lower case, each with its port when it has one, such as `git.example.org:8080`. */
+export function hosts(text: string): ReadonlySet<string> {
+  const list = text.split(",").flatMap((each) => each.trim().toLowerCase() || []);
+  for (const each of list) {
+    const isHost = /^[\w.:[\]-]+$/.test(each) && URL.parse(`http://${each}`)?.origin === `http://${each}`;
+    if (!isHost) throw new Error(`must list hosts such as git.example.org:8080, not "${each}"`);
+  }
+  return new Set(list);
+}
