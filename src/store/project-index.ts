@@ -72,3 +72,21 @@ async function runnerOf(
     .executeTakeFirstOrThrow();
   return { runner_id: row.runner_id, environment_class_id: entry.value };
 }
+
+/** The git remotes of projects, by the project's id; one without remotes, or that is not there, has no entry. */
+export async function findProjectRemotes(
+  db: Kysely<Schema>,
+  scope: Scope,
+  projectIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  if (projectIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("project_remote")
+    .innerJoin("project", "project.id", "project_remote.project_id")
+    .select(["project_remote.project_id", "project_remote.remote_uri"])
+    .where("project.organization_id", "=", scope.organizationId)
+    .where("project.id", "in", projectIds)
+    .execute();
+  const remotes = Map.groupBy(rows, (row) => row.project_id);
+  return new Map([...remotes].map(([id, found]) => [id, found.map((row) => row.remote_uri)]));
+}

@@ -45,6 +45,24 @@ export async function findDueSchedules(
     .execute();
 }
 
+const selectSchedule = prepared<{ workflowId: string; triggerIndex: number }, WorkflowScheduleTable>(
+  (db, { workflowId, triggerIndex }) =>
+    db
+      .selectFrom("workflow_schedule")
+      .selectAll()
+      .where("workflow_id", "=", workflowId)
+      .where("trigger_index", "=", triggerIndex),
+);
+
+/** A time trigger as it is now; undefined once nothing comes due of it. For the system. */
+export async function findSchedule(
+  db: Kysely<Schema>,
+  { workflow_id, trigger_index }: Pick<WorkflowScheduleTable, "workflow_id" | "trigger_index">,
+): Promise<WorkflowScheduleTable | undefined> {
+  const [row] = await selectSchedule(db, { workflowId: workflow_id, triggerIndex: trigger_index });
+  return row;
+}
+
 /** Sets when a time trigger is due next; undefined takes it off, since it never is again. */
 export async function setNextInstant(
   tx: WriteTransaction,

@@ -111,6 +111,7 @@ export interface WorkflowTriggerEventTable {
   id: string;
   organization_id: string;
   workflow_id: string;
+  /** When it was entered; the body tells when it came due. */
   at: number;
   /** WorkflowTriggerEvent.Source by number. */
   source: number;
@@ -129,6 +130,8 @@ export interface WebhookDeliveryTable {
   workflow_id: string;
   delivery_id: string;
   at: number;
+  /** JSON list of the ids of the entries that it made in the ledger. */
+  event_ids: string;
 }
 
 /** What runners have to do, one row a subject; the row goes when the work is finished. */

@@ -351,6 +351,7 @@ CREATE TABLE webhook_delivery (
   workflow_id text not null references workflow (id) on delete cascade,
   delivery_id text not null,
   at integer not null,
+  event_ids text not null,
   primary key (workflow_id, delivery_id)
 ) strict, without rowid;
 

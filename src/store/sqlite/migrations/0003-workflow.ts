@@ -135,6 +135,7 @@ create table webhook_delivery (
   workflow_id text not null references workflow (id) on delete cascade,
   delivery_id text not null,
   at integer not null,
+  event_ids text not null,
   primary key (workflow_id, delivery_id)
 ) strict, without rowid;
 create index webhook_delivery_by_time on webhook_delivery (at);

@@ -1,0 +1,189 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import {
+  WorkflowTriggerEvent_Source as Source,
+  TriggerVerdict,
+  type Workflow,
+  WorkflowExecutionTriggerSchema,
+  type WorkflowTriggerEvent,
+} from "#gen/service/v1/workflow_pb.js";
+import type { PullRequestDelivery } from "../domain/pull-request-event.ts";
+import {
+  contextOfTrigger,
+  matchingTriggers,
+  projectIdsOf,
+  type TriggerMatch,
+} from "../domain/trigger-match.ts";
+import type { WebhookReading } from "../domain/webhook-reading.ts";
+import { findProjectRemotes } from "../store/project-index.ts";
+import type { WriteTransaction } from "../store/store.ts";
+import { findTriggerEventByKey } from "../store/workflow-trigger-event.ts";
+import { recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
+import { startAndRecord, whyOff } from "./trigger-start.ts";
+
+/** A delivery that proved whom it comes from. */
+export interface Delivered {
+  readonly organizationId: string;
+  readonly workflow: Workflow;
+  readonly reading: WebhookReading;
+  /** Creator of what it starts. */
+  readonly creator: Subject;
+  /** What its sender calls it. */
+  readonly deliveryId?: string | undefined;
+  /** Set when an entry is delivered again: nothing is a duplicate then. */
+  readonly redelivered?: {
+    readonly eventId: string;
+    /** The only trigger that is meant; undefined for all. */
+    readonly triggerIndex: number | undefined;
+  };
+}
+
+/** Starts what a delivery asks for and enters what came of it: one entry for each trigger that it fires, at least one. */
+export async function fireWebhook(
+  tx: WriteTransaction,
+  delivered: Delivered,
+): Promise<WorkflowTriggerEvent[]> {
+  const { workflow, reading } = delivered;
+  const off = whyOff(workflow);
+  if (off !== undefined) return [await recordWhole(tx, delivered, TriggerVerdict.DISABLED, off)];
+  switch (reading.kind) {
+    case "pull_request":
+      return firePullRequest(tx, delivered, reading.delivery);
+    case "parameters":
+      return [await fireManual(tx, delivered, reading.parameters)];
+    case "problem":
+      return [await recordWhole(tx, delivered, TriggerVerdict.REFUSED, reading.problem)];
+    case "nothing":
+      return [await recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reading.reason)];
+  }
+}
+
+async function firePullRequest(
+  tx: WriteTransaction,
+  delivered: Delivered,
+  delivery: PullRequestDelivery,
+): Promise<WorkflowTriggerEvent[]> {
+  const triggers = delivered.workflow.spec?.triggers ?? [];
+  const remotes = await findProjectRemotes(tx.db, delivered, projectIdsOf(triggers));
+  const only = delivered.redelivered?.triggerIndex;
+  const matches = matchingTriggers(triggers, delivery, remotes).filter(
+    ({ triggerIndex }) => only === undefined || triggerIndex === only,
+  );
+  if (matches.length === 0) {
+    const reason = "no pull-request trigger of the workflow takes this event of this repository";
+    return [await recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason)];
+  }
+  const entries: WorkflowTriggerEvent[] = [];
+  for (const match of matches) entries.push(await fireMatch(tx, delivered, delivery, match));
+  return entries;
+}
+
+async function fireMatch(
+  tx: WriteTransaction,
+  delivered: Delivered,
+  { pullRequest, repositoryUrls }: PullRequestDelivery,
+  { triggerIndex, event, deduplicationKey }: TriggerMatch,
+): Promise<WorkflowTriggerEvent> {
+  const { workflow, redelivered } = delivered;
+  const trigger = workflow.spec?.triggers[triggerIndex];
+  if (!trigger) throw new Error(`a match names trigger ${triggerIndex}, which the workflow does not have`);
+  const entry = {
+    ...entryOf(delivered),
+    triggerIndex,
+    pullRequest,
+    pullRequestEvent: event,
+    payload: { events: [event], repositoryUrls },
+  };
+  const earlier = redelivered
+    ? undefined
+    : await findTriggerEventByKey(tx.db, delivered, workflow.id, deduplicationKey);
+  if (earlier) {
+    return recordTriggerEvent(tx, delivered, {
+      ...entry,
+      verdict: TriggerVerdict.DUPLICATE,
+      reason: "this event of the pull request started an execution at this revision before",
+      executionId: earlier.workflowExecutionId,
+    });
+  }
+  const start = startOf(delivered, triggerIndex, {
+    trigger: { case: "pullRequest", value: pullRequest },
+    context: contextOfTrigger(trigger, pullRequest),
+  });
+  return startAndRecord(tx, start, { ...entry, ...(!redelivered && { dedupeKey: deduplicationKey }) });
+}
+
+async function fireManual(
+  tx: WriteTransaction,
+  delivered: Delivered,
+  parameters: Readonly<Record<string, string>>,
+): Promise<WorkflowTriggerEvent> {
+  const triggers = delivered.workflow.spec?.triggers ?? [];
+  const triggerIndex = triggers.findIndex(({ trigger }) => trigger.case === "manual");
+  const context = triggers[triggerIndex]?.context;
+  if (!context) {
+    const reason = "the workflow has no manual trigger, over whose context the parameters would run";
+    return recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason);
+  }
+  const start = startOf(delivered, triggerIndex, { trigger: { case: "manual", value: {} }, context });
+  return startAndRecord(
+    tx,
+    { ...start, parameters },
+    { ...entryOf(delivered), payload: payloadOf(delivered.reading) },
+  );
+}
+
+/** Enters a delivery that concerns no single trigger. */
+function recordWhole(
+  tx: WriteTransaction,
+  delivered: Delivered,
+  verdict: TriggerVerdict,
+  reason: string,
+): Promise<WorkflowTriggerEvent> {
+  const { reading } = delivered;
+  const delivery = reading.kind === "pull_request" ? reading.delivery : undefined;
+  return recordTriggerEvent(tx, delivered, {
+    ...entryOf(delivered),
+    verdict,
+    reason,
+    pullRequest: delivery?.pullRequest,
+    pullRequestEvent: delivery?.events.length === 1 ? delivery.events[0] : undefined,
+    payload: payloadOf(reading),
+  });
+}
+
+function entryOf({ workflow, deliveryId, redelivered }: Delivered) {
+  return {
+    source: Source.WEBHOOK,
+    workflowId: workflow.id,
+    deliveryId,
+    redeliveredEventId: redelivered?.eventId,
+  };
+}
+
+function payloadOf(reading: WebhookReading): TriggerPayload {
+  switch (reading.kind) {
+    case "pull_request":
+      return { events: reading.delivery.events, repositoryUrls: reading.delivery.repositoryUrls };
+    case "parameters":
+      return { parameters: reading.parameters };
+    case "problem":
+      return { problem: reading.problem };
+    case "nothing":
+      return {};
+  }
+}
+
+function startOf(
+  { organizationId, workflow, creator }: Delivered,
+  triggerIndex: number,
+  trigger: MessageInitShape<typeof WorkflowExecutionTriggerSchema>,
+) {
+  return {
+    organizationId,
+    workflow,
+    creator,
+    triggerIndex,
+    trigger: create(WorkflowExecutionTriggerSchema, trigger),
+    parameters: {},
+  };
+}
