@@ -1,0 +1,77 @@
+import { type CommitMarks, MARKS_FORMAT, markedMessage, readMarks } from "./git-marks.ts";
+import { type GitCall, git, tryGit } from "./git-run.ts";
+import type { GitTools } from "./git-tools.ts";
+
+/** Who is said to have made a commit. */
+export interface CommitAuthor {
+  readonly name: string;
+  readonly email: string;
+}
+
+export interface CommitRequest {
+  readonly message: string;
+  readonly author: CommitAuthor;
+  readonly marks: CommitMarks;
+}
+
+/**
+ * Whether a repository holds anything else than the commit that was checked
+ * out: other content in a commit, or changes that are not committed. What it
+ * ignores does not count.
+ *
+ * @param base absent when there was no commit
+ */
+export async function hasChanges(tools: GitTools, call: GitCall, base: string | undefined): Promise<boolean> {
+  const status = await git(tools, ["status", "--porcelain", "--untracked-files=normal"], call);
+  if (status !== "") return true;
+  const tree = (commit: string) =>
+    tryGit(tools, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{tree}`], call);
+  const head = await tree("HEAD");
+  if (base === undefined) return head.exit === 0;
+  return head.stdout !== (await tree(base)).stdout;
+}
+
+/**
+ * Commits everything that changed on the branch that is checked out. When the
+ * step has committed all of it itself, its last commit gets the marks, unless
+ * the remote has that commit already.
+ *
+ * @returns the last commit
+ * @throws WorkFailure
+ */
+export async function commitAll(tools: GitTools, call: GitCall, req: CommitRequest): Promise<string> {
+  const { name, email } = req.author;
+  const as = {
+    ...call,
+    environment: {
+      GIT_AUTHOR_NAME: name,
+      GIT_AUTHOR_EMAIL: email,
+      GIT_COMMITTER_NAME: name,
+      GIT_COMMITTER_EMAIL: email,
+    },
+  };
+  const commit = (message: string, ...options: string[]) =>
+    git(tools, ["commit", "--quiet", "--no-verify", "--cleanup=whitespace", ...options, "--file=-"], {
+      ...as,
+      input: markedMessage(message, req.marks),
+    });
+  await git(tools, ["add", "--all"], call);
+  const staged = await tryGit(tools, ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"], call);
+  if (staged.exit !== 0) await commit(req.message);
+  else if (await isOwnAndUnmarked(tools, call, req.marks)) {
+    await commit(await git(tools, ["log", "-1", "--format=%B"], call), "--amend");
+  }
+  return (await git(tools, ["rev-parse", "--verify", "HEAD"], call)).trim();
+}
+
+/** Whether the last commit was made in the workspace and does not say by whom. */
+async function isOwnAndUnmarked(tools: GitTools, call: GitCall, marks: CommitMarks): Promise<boolean> {
+  const unpublished = await git(
+    tools,
+    ["rev-list", "--max-count=1", "HEAD", "--not", "--remotes", "--tags"],
+    call,
+  );
+  if (unpublished === "") return false;
+  const line = await git(tools, ["log", "-1", `--format=${MARKS_FORMAT}`], call);
+  return readMarks(line.trimEnd()).actionId !== marks.actionId;
+}

@@ -1,0 +1,105 @@
+import { lstat, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { accessToSibling, type RemoteAccess } from "./git-access.ts";
+import { git, tryGit } from "./git-run.ts";
+import type { Target } from "./git-source.ts";
+import type { GitTools } from "./git-tools.ts";
+import { WorkFailure } from "./work-failure.ts";
+
+/** What is known of a remote whose branches and tags were fetched. */
+export interface Fetched {
+  /** Under which it answered. */
+  readonly address: string;
+  /** Of its HEAD; absent when it has none. */
+  readonly headCommit?: string;
+  /** Absent when its HEAD is no branch. */
+  readonly defaultBranch?: string;
+}
+
+const BRANCHES_AND_TAGS = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
+
+/** Where a ref that is neither branch nor tag is fetched to. */
+export const FETCHED_REF = "refs/chartroom/fetched";
+
+/**
+ * Fetches all branches and tags of a remote into the folder's repository, which
+ * is made when there is none, and what a target needs beside them.
+ *
+ * @throws WorkFailure
+ * @throws the reason of `signal` when that ended it
+ */
+export async function fetchInto(
+  tools: GitTools,
+  folder: string,
+  access: RemoteAccess,
+  target: Target,
+  signal: AbortSignal | undefined,
+): Promise<Fetched> {
+  const { reached, head } = await findHead(tools, access, signal);
+  const { address } = reached.remote;
+  await prepare(tools, folder, head.defaultBranch ?? "main", signal);
+  await git(tools, ["remote", "add", "--", "origin", address], { folder, signal });
+  const fetch = (refs: readonly string[]) =>
+    git(tools, ["fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", "origin", ...refs], {
+      folder,
+      access: reached,
+      signal,
+    });
+  await fetch([...BRANCHES_AND_TAGS, ...(target.kind === "ref" ? [`+${target.ref}:${FETCHED_REF}`] : [])]);
+  // A commit that no branch holds any more is given out by its whole hash only.
+  if (target.kind === "commit" && isWholeHash(target.hash)) {
+    const there = await tryGit(tools, ["cat-file", "-e", `${target.hash}^{commit}`], { folder, signal });
+    if (there.exit !== 0) await fetch([`+${target.hash}:${FETCHED_REF}`]);
+  }
+  return { address, ...head };
+}
+
+/** What the remote's HEAD is. GitLab answers only at `.git` and sends everybody else there. */
+async function findHead(tools: GitTools, access: RemoteAccess, signal: AbortSignal | undefined) {
+  try {
+    return { reached: access, head: await remoteHead(tools, access, signal) };
+  } catch (error) {
+    const { address } = access.remote;
+    const isMoved = error instanceof WorkFailure && error.reason === "remote_moved";
+    if (!isMoved || /\.git\/?$|[?]/.test(address)) throw error;
+    const reached = accessToSibling(access, `${address.replace(/\/+$/, "")}.git`);
+    return { reached, head: await remoteHead(tools, reached, signal) };
+  }
+}
+
+async function remoteHead(
+  tools: GitTools,
+  access: RemoteAccess,
+  signal: AbortSignal | undefined,
+): Promise<Omit<Fetched, "address">> {
+  const args = ["ls-remote", "--symref", "--", access.remote.address, "HEAD"];
+  const text = await git(tools, args, { folder: tools.home, access, signal });
+  const defaultBranch = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(text)?.[1];
+  const headCommit = /^([0-9a-f]+)\tHEAD$/m.exec(text)?.[1];
+  return { ...(headCommit && { headCommit }), ...(defaultBranch && { defaultBranch }) };
+}
+
+/**
+ * Makes the folder a repository without remotes. One that is there already comes
+ * from a prebuild, whose commands could set whatever they liked: none of its
+ * settings is to hold when a credential is near.
+ */
+async function prepare(
+  tools: GitTools,
+  folder: string,
+  branch: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const gitFolder = join(folder, ".git");
+  const stat = await lstat(gitFolder).catch(() => undefined);
+  if (stat && !stat.isDirectory()) await rm(gitFolder);
+  for (const name of ["config", "config.worktree", "commondir"]) {
+    await rm(join(gitFolder, name), { recursive: true, force: true });
+  }
+  await git(tools, ["init", "--quiet", "--template=", `--initial-branch=${branch}`], { folder, signal });
+}
+
+function isWholeHash(text: string): boolean {
+  return /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(text);
+}

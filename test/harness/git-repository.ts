@@ -1,0 +1,118 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** Text of each file by its path; null removes it. */
+export type Files = Readonly<Record<string, string | null>>;
+
+export interface CommitOptions {
+  /** "main" by default. Made from `from`, or without a parent, when it is not there. */
+  readonly branch?: string;
+  /** A branch or commit to begin a new branch at. */
+  readonly from?: string;
+  readonly message?: string;
+}
+
+/** A bare repository of a real git, for tests to clone from and push to. */
+export interface BareRepository {
+  readonly folder: string;
+  /** file:///... */
+  readonly url: string;
+  /** Adds a commit over the branch's last one; its hash. */
+  commit(files: Files, options?: CommitOptions): string;
+  /** Points any ref, such as refs/tags/v1 or refs/pull/7/head, at a commit. */
+  setRef(ref: string, commit: string): void;
+  /** The commit of a ref; undefined when there is none. */
+  find(ref: string): string | undefined;
+  /** Text of a file at a branch or commit. */
+  read(at: string, path: string): string;
+  /** Paths of all files at a branch or commit. */
+  list(at: string): string[];
+  /** Whole messages of a branch's commits, newest first. */
+  messages(at: string): string[];
+  /** Runs git in it. */
+  git(...args: string[]): string;
+}
+
+const IDENTITY = {
+  GIT_AUTHOR_NAME: "Ada",
+  GIT_AUTHOR_EMAIL: "ada@example.org",
+  GIT_COMMITTER_NAME: "Ada",
+  GIT_COMMITTER_EMAIL: "ada@example.org",
+};
+
+/** Runs the real git in a folder, without the settings of whoever runs the tests. */
+export function runGit(
+  folder: string,
+  args: readonly string[],
+  more: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
+): string {
+  return execFileSync("git", [...args], {
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH,
+      HOME: folder,
+      GIT_CONFIG_NOSYSTEM: "1",
+      GIT_CONFIG_GLOBAL: "/dev/null",
+      ...IDENTITY,
+      ...more.env,
+    },
+    input: more.input ?? "",
+    stdio: ["pipe", "pipe", "pipe"],
+    encoding: "utf8",
+  }).trimEnd();
+}
+
+/**
+ * Makes a bare repository in a new folder inside `parent`, whose default branch
+ * is main.
+ *
+ * @param files of its first commit; without them it has none
+ * @param name of its folder
+ */
+export function bareRepository(parent: string, files?: Files, name = "repository.git"): BareRepository {
+  const folder = join(mkdtempSync(join(parent, "bare-")), name);
+  runGit(parent, ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", folder]);
+  const git = (...args: string[]) => runGit(folder, args);
+  const find = (ref: string) => {
+    try {
+      return git("rev-parse", "--verify", "--quiet", ref);
+    } catch {
+      return undefined;
+    }
+  };
+  const repository: BareRepository = {
+    folder,
+    url: pathToFileURL(folder).href,
+    git,
+    find,
+    commit(changes, { branch = "main", from, message = "change" } = {}) {
+      const parentCommit = find(`refs/heads/${branch}`) ?? (from === undefined ? undefined : find(from));
+      const env = { GIT_INDEX_FILE: join(folder, "..", "index") };
+      runGit(folder, ["read-tree", parentCommit ?? "--empty"], { env });
+      for (const [path, text] of Object.entries(changes)) {
+        const blob =
+          text === null ? undefined : runGit(folder, ["hash-object", "-w", "--stdin"], { input: text });
+        const change =
+          blob === undefined ? ["--force-remove", path] : ["--add", "--cacheinfo", `100644,${blob},${path}`];
+        runGit(folder, ["update-index", ...change], { env });
+      }
+      const tree = runGit(folder, ["write-tree"], { env });
+      const parents = parentCommit === undefined ? [] : ["-p", parentCommit];
+      const commit = runGit(folder, ["commit-tree", tree, ...parents, "-F", "-"], { input: message });
+      git("update-ref", `refs/heads/${branch}`, commit);
+      return commit;
+    },
+    setRef: (ref, commit) => void git("update-ref", ref, commit),
+    read: (at, path) => git("cat-file", "blob", `${at}:${path}`),
+    list: (at) => git("ls-tree", "-r", "--name-only", at).split("\n"),
+    messages: (at) =>
+      git("log", "--format=%B%x00", at)
+        .split("\0")
+        .slice(0, -1)
+        .map((text) => text.trim()),
+  };
+  if (files) repository.commit(files, { message: "first" });
+  return repository;
+}

@@ -1,0 +1,19 @@
+import { commandRunner, type Programs } from "../../src/runner/command.ts";
+import { type GitSettings, type GitTools, prepareGit } from "../../src/runner/git-tools.ts";
+import { temporaryFolder } from "./server.ts";
+
+/** Real programs, as the runner runs them. */
+export const realPrograms: Programs = {
+  run: commandRunner((groupId, signal) => process.kill(-groupId, signal), { graceMs: 500 }),
+  path: process.env.PATH ?? "",
+};
+
+/** The real git as the runner uses it, with folders of this machine as remotes unless told otherwise. */
+export function realGit(settings: Partial<GitSettings> = {}): Promise<GitTools> {
+  return prepareGit({
+    programs: realPrograms,
+    folder: temporaryFolder(),
+    remotes: { allowPrivateAddresses: true, allowFiles: true },
+    ...settings,
+  });
+}
