@@ -2,6 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { type AgentCodeContext, AgentCodeContextSchema, type PullRequest } from "#gen/service/v1/agent_pb.js";
 import type {
   WorkflowAction,
+  WorkflowExecution,
+  WorkflowExecutionAction,
   WorkflowExecutionTrigger,
   WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
@@ -54,6 +56,25 @@ export function actionSources(
     default:
       throw new Error("an execution has a context of projects, repositories or an agent");
   }
+}
+
+/**
+ * The remote that the environment of an action over a repository is cloned from,
+ * as the workflow names it: the scp form and the URL that is made of it need not
+ * lead to the same folder. Undefined for other actions.
+ */
+export function remoteOfAction(
+  { spec }: WorkflowExecution,
+  action: WorkflowExecutionAction,
+): string | undefined {
+  const code = action.spec?.context?.context;
+  if (code?.case !== "contextUrl") return undefined;
+  const url = code.value.url;
+  const context = spec?.trigger?.context?.context;
+  if (context?.case !== "repositories") return url;
+  const { repositorySelector: selector } = context.value;
+  if (selector.case !== "repositoryUrls") return url;
+  return selector.value.repoUrls.find((each) => remoteForms(each).includes(url)) ?? url;
 }
 
 /** The search for repositories that a context asks for; undefined for one that asks for none. */
