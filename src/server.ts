@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
+import type { Transport } from "@connectrpc/connect";
 import { v7 } from "uuid";
+import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
 import { EventService as EventContract } from "#gen/service/v1/event_service_pb.js";
@@ -21,9 +23,11 @@ import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
 import { archiveEnvironments } from "./jobs/archive.ts";
 import { deleteArchivedEnvironments } from "./jobs/deletion.ts";
 import { pruneEvents } from "./jobs/event-pruning.ts";
+import { endExpiredLeases } from "./jobs/leases.ts";
 import { stopOutlivedEnvironments } from "./jobs/lifetime.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
+import { markSilentRunners } from "./jobs/runner-silence.ts";
 import { startJobs } from "./jobs/ticker.ts";
 import { removeExpiredTokens } from "./jobs/token-expiry.ts";
 import type { Keys } from "./keys.ts";
@@ -34,12 +38,13 @@ import type { ReportFault } from "./rpc/error.ts";
 import { faults } from "./rpc/faults.ts";
 import { createGate, createStanding } from "./rpc/gate.ts";
 import { idempotencyKeys } from "./rpc/idempotency-key.ts";
+import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
 import { createRoutes, type Implementation, type Implementations } from "./rpc/routes.ts";
 import { AccountService } from "./services/account-service.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
 import { EnvironmentService } from "./services/environment-service.ts";
-import { EventService, type EventServiceDependencies } from "./services/event-service.ts";
+import { EventService } from "./services/event-service.ts";
 import { IdentityService } from "./services/identity-service.ts";
 import { OrganizationService } from "./services/organization-service.ts";
 import { ProjectService } from "./services/project-service.ts";
@@ -48,6 +53,7 @@ import { RunnerService } from "./services/runner-service.ts";
 import { SecurityService } from "./services/security-service.ts";
 import { ServiceAccountService } from "./services/service-account-service.ts";
 import { UserService } from "./services/user-service.ts";
+import { WorkService, type WorkServiceDependencies } from "./services/work-service.ts";
 import { WorkflowService } from "./services/workflow-service.ts";
 import type { Store } from "./store/store.ts";
 
@@ -61,6 +67,12 @@ const EVENT_PRUNING_MS = 3600 * 1000;
 
 /** How often environments are looked through for the end of their time; policies count in days. */
 const ENVIRONMENT_AGE_MS = 60_000;
+
+/** How often leases that ran out are looked for. */
+const LEASE_EXPIRY_MS = 1_000;
+
+/** How often runners are looked for that fell silent. */
+const RUNNER_SILENCE_MS = 5_000;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -76,6 +88,8 @@ export interface ServerDependencies {
 export interface Server {
   /** Begins to take requests; resolves with the URL under which clients reach it. */
   listen(): Promise<string>;
+  /** For clients in this process; it works as long as the server does. */
+  readonly transport: Transport;
   /** Readiness turns red, accepted requests finish (10 s at most), streams end, jobs stop. The store stays open. */
   close(): Promise<void>;
 }
@@ -101,6 +115,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
       countLimit: config.countLimit,
       accountSignals,
       draining: draining.signal,
+      leaseMs: config.leaseDuration * 1000,
     }),
     // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged;
     // innermost what a repetition is told by, which must see every request in its last form.
@@ -135,6 +150,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
   });
   let jobs: ReturnType<typeof startJobs> | undefined;
   return {
+    transport: createInMemoryTransport({ routes, gate, readiness, newId: v7 }),
     async listen() {
       const { host, port } = await listener.listen();
       baseUrl ||= `${config.tlsCert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
@@ -172,6 +188,12 @@ export function build(config: Config, deps: ServerDependencies): Server {
             everyMs: ENVIRONMENT_AGE_MS,
             run: () => stopOutlivedEnvironments(store, deps.now()),
           },
+          { name: "leases", everyMs: LEASE_EXPIRY_MS, run: () => endExpiredLeases(store, deps.now()) },
+          {
+            name: "runner-silence",
+            everyMs: RUNNER_SILENCE_MS,
+            run: () => markSilentRunners(store, deps.now()),
+          },
           { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,
@@ -185,7 +207,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
   };
 }
 
-function implementations(deps: EventServiceDependencies): Implementations {
+function implementations(deps: WorkServiceDependencies): Implementations {
   return new Map(
     [
       [AccountContract, new AccountService(deps)] as const,
@@ -200,6 +222,7 @@ function implementations(deps: EventServiceDependencies): Implementations {
       [SecurityContract, new SecurityService(deps)] as const,
       [UserContract, new UserService(deps)] as const,
       [WorkflowContract, new WorkflowService(deps)] as const,
+      [WorkContract, new WorkService(deps)] as const,
     ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
   );
 }

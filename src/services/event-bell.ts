@@ -7,9 +7,10 @@ const LOOK_EVERY_MS = 1_000;
 export interface Bell {
   /**
    * Resolves at the next commit after this call, when a signal aborts, or after
-   * a second. To be called before looking, so that nothing comes in between.
+   * a second, or sooner where `withinMs` says so. To be called before looking, so
+   * that nothing comes in between.
    */
-  next(): Promise<void>;
+  next(withinMs?: number): Promise<void>;
   close(): void;
 }
 
@@ -21,12 +22,12 @@ export function createBell(store: Pick<Store, "onCommit">, signals: readonly Abo
   const leave = store.onCommit(wake);
   for (const signal of signals) signal.addEventListener("abort", wake);
   return {
-    next() {
+    next(withinMs = LOOK_EVERY_MS) {
       clearTimeout(timer);
       if (signals.some(({ aborted }) => aborted)) return Promise.resolve();
       return new Promise((resolve) => {
         ring = resolve;
-        timer = setTimeout(resolve, LOOK_EVERY_MS);
+        timer = setTimeout(resolve, Math.min(withinMs, LOOK_EVERY_MS));
       });
     },
     close() {

@@ -1,0 +1,22 @@
+import { create } from "@bufbuild/protobuf";
+import { type Policies as LeasePolicies, PoliciesSchema } from "#gen/runner/v1/work_pb.js";
+import { AgentPolicySchema } from "#gen/service/v1/organization_pb.js";
+import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
+import type { Policies } from "./policies.ts";
+
+/** What of an organization's policies only a runner can keep, as it travels with a lease. */
+export function policiesOfLease(
+  { inForce }: Policies,
+  securityPolicy: SecurityPolicy | undefined,
+): LeasePolicies {
+  const { vetoExecPolicy, vetoFilePolicy, securityAgentPolicy, defaultEnvironmentImage, agentPolicy } =
+    inForce;
+  return create(PoliciesSchema, {
+    ...(vetoExecPolicy && { vetoExecPolicy }),
+    ...(vetoFilePolicy && { vetoFilePolicy }),
+    ...(securityPolicy && { securityPolicy }),
+    ...(securityAgentPolicy && { securityAgentPolicy }),
+    defaultEnvironmentImage: defaultEnvironmentImage ?? "",
+    agentPolicy: agentPolicy ?? create(AgentPolicySchema),
+  });
+}

@@ -1,0 +1,99 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient, type HandlerContext } from "@connectrpc/connect";
+import { expect, test } from "@jest/globals";
+import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { leaseLost } from "../domain/error.ts";
+import { callerOf } from "../services/call.ts";
+import { UNKNOWN } from "../services/standing.ts";
+import { faults } from "./faults.ts";
+import { createInMemoryTransport } from "./in-memory.ts";
+import { createRoutes, type Implementation } from "./routes.ts";
+
+const draining = new AbortController();
+const readiness = { isReady: () => true, draining: draining.signal };
+const asked = Promise.withResolvers<AbortSignal>();
+const implementation = {
+  heartbeat: (_: unknown, ctx: HandlerContext) => {
+    expect(callerOf(ctx).subject.id).toBe("runner-1");
+    return { nextWithin: { seconds: 30n } };
+  },
+  renewLease: () => {
+    throw leaseLost();
+  },
+  leaseWork: (_: unknown, ctx: HandlerContext) => {
+    asked.resolve(ctx.signal);
+    return new Promise(() => undefined);
+  },
+};
+const faulty: unknown[] = [];
+const transport = createInMemoryTransport({
+  routes: createRoutes({
+    implementations: new Map([[WorkService.typeName, implementation as unknown as Implementation]]),
+    interceptors: [faults((error) => faulty.push(error))],
+    readiness,
+    allowUnknownFields: false,
+  }),
+  gate: async (authorization) =>
+    authorization === "Bearer good"
+      ? {
+          kind: "known",
+          caller: {
+            organizationId: "organization-1",
+            subject: create(SubjectSchema, { id: "runner-1", principal: Principal.RUNNER }),
+            role: "runner",
+            accountId: "",
+            tokenId: "token-1",
+            readOnly: false,
+          },
+        }
+      : UNKNOWN,
+  readiness,
+  newId: () => "request-1",
+});
+const work = createClient(WorkService, transport);
+const good = { headers: { authorization: "Bearer good" } };
+const codeOf = (call: Promise<unknown>) =>
+  call.then(
+    () => undefined,
+    (error) => ConnectError.from(error).code,
+  );
+
+test("a call with a good token reaches its operation as the token's caller", async () => {
+  expect((await work.heartbeat({}, good)).nextWithin?.seconds).toBe(30n);
+});
+
+test("a call without a token, or with another, reaches none", async () => {
+  expect(await codeOf(work.heartbeat({}))).toBe(Code.Unauthenticated);
+  expect(await codeOf(work.heartbeat({}, { headers: { authorization: "Bearer bad" } }))).toBe(
+    Code.Unauthenticated,
+  );
+});
+
+test("a call that the caller's role does not open is refused", async () => {
+  expect(await codeOf(createClient(RunnerService, transport).createRunner({}, good))).toBe(
+    Code.PermissionDenied,
+  );
+});
+
+test("a failure comes with its code and its reason", async () => {
+  const error = await work.renewLease({ leaseId: "x", fence: 1n }, good).catch(ConnectError.from);
+  expect(error).toMatchObject({ code: Code.Aborted, details: [{ type: "service.v1.ErrorDetail" }] });
+  expect(faulty).toEqual([]);
+});
+
+test("a call that is given up ends, and its operation is told", async () => {
+  const giveUp = new AbortController();
+  const call = codeOf(work.leaseWork({ maxLeases: 1 }, { ...good, signal: giveUp.signal }));
+  const signal = await asked.promise;
+  expect(signal.aborted).toBe(false);
+  giveUp.abort();
+  expect(await call).toBe(Code.Canceled);
+  expect(signal.aborted).toBe(true);
+});
+
+test("once the server drains, calls are turned away", async () => {
+  draining.abort();
+  expect(await codeOf(work.heartbeat({}, good))).toBe(Code.Unavailable);
+});

@@ -1,0 +1,56 @@
+import { createContextValues, type Transport } from "@connectrpc/connect";
+import {
+  createUniversalHandlerClient,
+  type UniversalHandler,
+  type UniversalServerRequest,
+} from "@connectrpc/connect/protocol";
+import { createTransport } from "@connectrpc/connect/protocol-connect";
+import { callerKey } from "../services/call.ts";
+import { refusalKey, shuttingDown } from "./admission.ts";
+import { callRecordKey } from "./call-record.ts";
+import { type Gate, rejection } from "./gate.ts";
+import type { Readiness } from "./health.ts";
+import type { Route } from "./routes.ts";
+
+export interface InMemoryOptions {
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly gate: Gate;
+  readonly readiness: Readiness;
+  /** Makes the ids by which the log of faults names requests. */
+  readonly newId: () => string;
+}
+
+/**
+ * Takes calls of this process to the operations without a socket: through the
+ * same gate, interceptors and limits as all others. The access log does not tell
+ * of them.
+ */
+export function createInMemoryTransport(options: InMemoryOptions): Transport {
+  const handlers = [...options.routes.values()].map((route) => gated(route, options));
+  return createTransport({
+    httpClient: createUniversalHandlerClient(handlers),
+    baseUrl: "https://in-memory",
+    useBinaryFormat: true,
+    interceptors: [],
+    acceptCompression: [],
+    sendCompression: null,
+    compressMinBytes: Number.MAX_SAFE_INTEGER,
+    readMaxBytes: Number.MAX_SAFE_INTEGER,
+    writeMaxBytes: Number.MAX_SAFE_INTEGER,
+  });
+}
+
+function gated({ handle, gated }: Route, { gate, readiness, newId }: InMemoryOptions): UniversalHandler {
+  const enter = async (req: UniversalServerRequest) => {
+    const admission = gated ? await gate(req.header.get("authorization") ?? undefined) : undefined;
+    const caller = admission?.kind === "known" ? admission.caller : undefined;
+    const operation = `${handle.service.typeName}/${handle.method.name}`;
+    const draining = gated && readiness.draining.aborted ? shuttingDown() : undefined;
+    const contextValues = createContextValues()
+      .set(callRecordKey, { requestId: newId(), operation, ...(caller && { caller }) })
+      .set(callerKey, caller)
+      .set(refusalKey, (admission && rejection(admission)) ?? draining);
+    return handle({ ...req, contextValues });
+  };
+  return Object.assign(enter, { ...handle });
+}

@@ -1,0 +1,39 @@
+import type { Keys } from "../keys.ts";
+import type { Scope, WriteTransaction } from "../store/store.ts";
+import { findTokens, insertToken, removeToken } from "../store/token.ts";
+
+/** How long a token of an environment holds; it goes with the environment, or with the next lease on it. */
+const VALID_MS = 24 * 3600 * 1000;
+
+/**
+ * Makes the token by which processes in an environment act as it; one that was
+ * made before no longer holds.
+ *
+ * @returns its value, which is stored nowhere
+ */
+export async function replaceEnvironmentToken(
+  tx: WriteTransaction,
+  scope: Scope,
+  keys: Pick<Keys, "mintToken">,
+  environmentId: string,
+): Promise<string> {
+  for (const older of await findTokens(tx.db, scope, "environment", environmentId)) {
+    await removeToken(tx, scope, older);
+  }
+  const { value, hash, keyId } = keys.mintToken("environment");
+  await insertToken(tx, scope, {
+    id: tx.newId(),
+    organization_id: scope.organizationId,
+    kind: "environment",
+    subject_id: environmentId,
+    hash,
+    key_id: keyId,
+    read_only: 0,
+    expires_at: tx.now + VALID_MS,
+    last_used_at: null,
+    creator_account_id: null,
+    disabled_at: null,
+    body: "{}",
+  });
+  return value;
+}

@@ -1,0 +1,72 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Work, WorkSchema } from "#gen/runner/v1/work_pb.js";
+import { policiesOfLease } from "../domain/work-policies.ts";
+import type { Keys } from "../keys.ts";
+import { findPolicies } from "../store/organization-policies.ts";
+import { findSecurityPolicy } from "../store/security-policy.ts";
+import type { Scope, WriteTransaction } from "../store/store.ts";
+import { type Claimant, claimWork, findClaimable } from "../store/work-lease.ts";
+import type { WorkTable } from "../store/workflow-schema.ts";
+import { replaceEnvironmentToken } from "./environment-token.ts";
+import type { GivenWork } from "./work-handler.ts";
+import { handlerOf } from "./work-kinds.ts";
+
+/** Work that is looked at in one transaction, which other writes wait for; some of it may be refused. */
+const LOOKS_A_CLAIM = 64;
+
+/** Who gets work, and how much of it. */
+export interface Claim {
+  readonly claimant: Claimant;
+  readonly runnerId: string;
+  /** Most leases. */
+  readonly most: number;
+  readonly leaseMs: number;
+  readonly keys: Pick<Keys, "mintToken">;
+}
+
+/** What came of a claim. */
+export interface Claimed {
+  readonly works: Work[];
+  /** Whether anything was written: work that is refused is put off, or ends. */
+  readonly changed: boolean;
+}
+
+/** Gives out the work whose turn it is, and makes it ready in the same transaction. */
+export async function claim(tx: WriteTransaction, scope: Scope, asked: Claim): Promise<Claimed> {
+  const works: Work[] = [];
+  let looks = 0;
+  for (; looks < LOOKS_A_CLAIM && works.length < asked.most; looks += 1) {
+    const next = await findClaimable(tx.db, asked.claimant, tx.now);
+    if (!next) break;
+    const attempt = next.attempt + 1;
+    const given = await handlerOf(next.kind).begin(tx, scope, {
+      work: next,
+      runnerId: asked.runnerId,
+      attempt,
+    });
+    if (given) works.push(await lease(tx, scope, asked, next, given));
+  }
+  return { works, changed: looks > 0 };
+}
+
+async function lease(
+  tx: WriteTransaction,
+  scope: Scope,
+  { runnerId, leaseMs, keys }: Claim,
+  work: WorkTable,
+  { work: content, environment, securityPolicyId }: GivenWork,
+): Promise<Work> {
+  const leased = await claimWork(tx, work, { runnerId, leaseMs });
+  const securityPolicy =
+    securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);
+  return create(WorkSchema, {
+    leaseId: leased.id,
+    fence: BigInt(leased.fence),
+    expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
+    attempt: leased.attempt,
+    environmentToken: environment ? await replaceEnvironmentToken(tx, scope, keys, environment.id) : "",
+    policies: policiesOfLease(await findPolicies(tx.db, scope), securityPolicy),
+    work: content,
+  });
+}

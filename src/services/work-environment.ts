@@ -1,0 +1,89 @@
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import { environmentNameOf, specOfAction } from "../domain/action-environment.ts";
+import type { Caller } from "../domain/caller.ts";
+import { abandonedEnvironment, takenOn } from "../domain/environment-phase.ts";
+import { executorUnfit, notFound } from "../domain/error.ts";
+import {
+  findEnvironment,
+  insertEnvironment,
+  removeEnvironment,
+  updateEnvironment,
+} from "../store/environment.ts";
+import { findProject } from "../store/project.ts";
+import { insertProjectUse } from "../store/project-use.ts";
+import type { Scope, WriteTransaction } from "../store/store.ts";
+import { newEnvironmentUnderPolicies } from "./environment-policy.ts";
+import { checkEnvironmentReferences } from "./environment-references.ts";
+import { executorOf } from "./executor.ts";
+
+/** An action that is given out, and to which runner. */
+export interface ActionOffer {
+  readonly action: WorkflowExecutionAction;
+  readonly execution: WorkflowExecution;
+  readonly runnerId: string;
+  /** Id of the class that it was queued for; null for none. */
+  readonly environmentClassId: string | null;
+}
+
+/**
+ * The environment for one attempt of an action, as its executor would create it
+ * now; nothing is written yet. The workspace of a report is the system's own, so
+ * that no policy on how members create environments keeps it from being made.
+ *
+ * @throws DomainError when the executor may not have it: EXECUTOR_UNFIT,
+ *   POLICY_DENIED, NOT_FOUND for its project or class, PHASE_UNSUITABLE for a class
+ *   that was disabled, PENDING_DELETION for the project
+ */
+export async function newActionEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  { action, execution, runnerId, environmentClassId }: ActionOffer,
+): Promise<Environment> {
+  const subject = execution.metadata?.executor;
+  if (!subject) throw executorUnfit("", "the execution has no executor");
+  const executor = await executorOf(tx, scope, subject);
+  const creator: Caller = action.metadata?.report ? { ...executor, role: "administrator" } : executor;
+  const context = action.spec?.context?.context;
+  const projectId = context?.case === "projectId" ? context.value : "";
+  const project = projectId === "" ? undefined : await findProject(tx.db, scope, projectId);
+  if (projectId !== "" && !project) throw notFound("project");
+  const spec = specOfAction({ execution, action, project, environmentClassId });
+  await checkEnvironmentReferences(tx.db, scope, spec);
+  const name = environmentNameOf(action);
+  const template = { spec, name, annotations: {}, sessionId: "", projectId, runnerId };
+  const environment = takenOn(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
+  if (environment.spec) environment.spec.workflowActionId = action.id;
+  return environment;
+}
+
+/** Writes the environment of an attempt that begins. */
+export async function insertActionEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  environment: Environment,
+): Promise<void> {
+  await insertEnvironment(tx, scope, environment);
+  const { projectId, creator } = environment.metadata ?? {};
+  if (projectId && creator) await insertProjectUse(tx, scope, projectId, creator, environment.id);
+}
+
+/** Removes the environment of an action that its runner has let go. */
+export async function removeActionEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<void> {
+  const environment = await findEnvironment(tx.db, scope, environmentId);
+  if (environment) await removeEnvironment(tx, scope, environment);
+}
+
+/** Leaves the environment of a lost attempt to its runner to clean up, whenever that is heard of again. */
+export async function abandonActionEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<void> {
+  const before = await findEnvironment(tx.db, scope, environmentId);
+  if (before) await updateEnvironment(tx, scope, before, abandonedEnvironment(before));
+}

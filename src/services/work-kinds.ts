@@ -1,0 +1,16 @@
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { actionWork } from "./action-work.ts";
+import { environmentWork } from "./environment-work.ts";
+import type { WorkHandler } from "./work-handler.ts";
+
+const HANDLERS: Readonly<Partial<Record<WorkKind, WorkHandler>>> = {
+  [WorkKind.ENVIRONMENT]: environmentWork,
+  [WorkKind.ACTION]: actionWork,
+};
+
+/** What is particular to a kind of work, as rows have it. */
+export function handlerOf(kind: number): WorkHandler {
+  const handler = HANDLERS[kind as WorkKind];
+  if (!handler) throw new Error(`nothing handles work of the kind ${kind}`);
+  return handler;
+}

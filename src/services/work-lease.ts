@@ -1,0 +1,93 @@
+import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Kysely } from "kysely";
+import { type LeaseWorkRequest, LeaseWorkResponseSchema } from "#gen/runner/v1/work_service_pb.js";
+import type { Caller } from "../domain/caller.ts";
+import { takesWork } from "../domain/runner-life.ts";
+import { findClassesOfRunner } from "../store/environment-class.ts";
+import { findPolicies } from "../store/organization-policies.ts";
+import { findLocalRunnerId } from "../store/runner.ts";
+import { findKnownRunner } from "../store/runner-life.ts";
+import type { Schema } from "../store/schema.ts";
+import { type Claimant, findClaimable } from "../store/work-lease.ts";
+import { callerOf, writeAsCaller } from "./call.ts";
+import { createBell } from "./event-bell.ts";
+import { heardOf } from "./runner-life.ts";
+import { claim } from "./work-claim.ts";
+import type { WorkServiceDependencies } from "./work-service.ts";
+
+/** How long a runner waits for work that does not say how long (contract, LeaseWorkRequest.wait). */
+const DEFAULT_WAIT_MS = 20_000;
+
+/** Found out inside a claim: another runner was faster, and nothing is to be kept of it. */
+class NothingLeft extends Error {}
+
+/**
+ * Gives a runner work, as soon as there is some for it. It looks before it
+ * writes, since most runners wait most of the time.
+ */
+export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkRequest, ctx: HandlerContext) {
+  const { store, draining, now } = deps;
+  const caller = callerOf(ctx);
+  await heardOf(deps, ctx);
+  const until = now() + (req.wait ? durationMs(req.wait) : DEFAULT_WAIT_MS);
+  const bell = createBell(store, [draining, ctx.signal]);
+  try {
+    for (;;) {
+      const rung = bell.next(until - now());
+      ctx.signal.throwIfAborted();
+      if (draining.aborted) return create(LeaseWorkResponseSchema);
+      const claimant = await claimantOf(store.reader, caller, req);
+      if (claimant && (await findClaimable(store.reader, claimant, now()))) {
+        const answer = await tryClaim(deps, req, ctx);
+        if (answer) return answer;
+      }
+      if (now() >= until) return create(LeaseWorkResponseSchema);
+      await rung;
+    }
+  } finally {
+    bell.close();
+  }
+}
+
+/** What the runner can take now; undefined while it is given nothing. */
+async function claimantOf(
+  db: Kysely<Schema>,
+  caller: Caller,
+  { kinds, environmentClassIds: asked }: LeaseWorkRequest,
+): Promise<Claimant | undefined> {
+  const runnerId = caller.subject.id;
+  const known = await findKnownRunner(db, caller, runnerId);
+  if (!known || !takesWork(known.runner)) return undefined;
+  const runnerIds = [runnerId];
+  if (known.local) {
+    if (!(await findPolicies(db, caller)).inForce.allowLocalRunners) return undefined;
+    runnerIds.push(await findLocalRunnerId(db, caller));
+  }
+  const own = (await findClassesOfRunner(db, caller, runnerId)).map(({ id }) => id);
+  const environmentClassIds = asked.length === 0 ? own : own.filter((id) => asked.includes(id));
+  return { organizationId: caller.organizationId, runnerIds, kinds, environmentClassIds };
+}
+
+/** Undefined when somebody else was faster. */
+async function tryClaim(
+  { store, keys, leaseMs }: WorkServiceDependencies,
+  req: LeaseWorkRequest,
+  ctx: HandlerContext,
+) {
+  try {
+    return await writeAsCaller(store, ctx, async (tx, caller) => {
+      const claimant = await claimantOf(tx.db, caller, req);
+      if (!claimant) throw new NothingLeft();
+      const runnerId = caller.subject.id;
+      const asked = { claimant, runnerId, most: req.maxLeases, leaseMs, keys };
+      const { works, changed } = await claim(tx, caller, asked);
+      if (!changed) throw new NothingLeft();
+      return create(LeaseWorkResponseSchema, { works });
+    });
+  } catch (error) {
+    if (error instanceof NothingLeft) return undefined;
+    throw error;
+  }
+}
