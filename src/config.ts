@@ -132,6 +132,14 @@ export const SETTINGS = {
     help: "how often projects that are pending deletion and expired exchange tokens are removed",
     read: integer(1, 86_400),
   }),
+  leaseDuration: setting({
+    flag: "--lease-duration",
+    argument: "seconds",
+    env: "CHARTROOM_LEASE_DURATION",
+    default: "30",
+    help: "how long a runner holds work without a sign of life before another gets it",
+    read: integer(5, 3_600),
+  }),
   eventRetention: setting({
     flag: "--event-retention",
     argument: "days",
