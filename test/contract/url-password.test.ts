@@ -1,5 +1,6 @@
 import type { DescMessage, JsonObject } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
+import { StartAgentRequestSchema as StartAgent } from "#gen/service/v1/agent_service_pb.js";
 import {
   CreateEnvironmentRequestSchema as CreateEnvironment,
   CreateEnvironmentFromProjectRequestSchema as CreateEnvironmentFromProject,
@@ -8,10 +9,12 @@ import {
   CreateProjectRequestSchema as CreateProject,
   UpdateProjectRequestSchema as UpdateProject,
 } from "#gen/service/v1/project_service_pb.js";
+import { StartWorkflowRequestSchema as StartWorkflow } from "#gen/service/v1/workflow_service_pb.js";
 import { complaint, ID, withValue } from "./limit.ts";
 
-/** Where a request takes the address of a repository or a page, each with a request that is valid but for it. */
-const PLACES: readonly (readonly [DescMessage, path: string, JsonObject])[] = (
+type Place = readonly [DescMessage, path: string, JsonObject];
+
+const INITIALIZERS = (
   [
     [CreateProject, "initializer", { initializer: {} }],
     [UpdateProject, "initializer", { projectId: ID }],
@@ -22,9 +25,20 @@ const PLACES: readonly (readonly [DescMessage, path: string, JsonObject])[] = (
   [{ git: { remoteUri: "a" } }, { contextUrl: {} }].flatMap((spec) => {
     const valid = withValue(rest, path, { specs: [spec] });
     const names = "git" in spec ? ["git.remoteUri", "git.upstreamRemoteUri"] : ["contextUrl.url"];
-    return names.map((name) => [request, `${path}.specs[0].${name}`, valid] as const);
+    return names.map((name): Place => [request, `${path}.specs[0].${name}`, valid]);
   }),
 );
+
+/** Where a request takes the address of a repository or a page, each with a request that is valid but for it. */
+const PLACES: readonly Place[] = [
+  ...INITIALIZERS,
+  [
+    StartWorkflow,
+    "contextOverride.repositories.repositoryUrls.repoUrls[0]",
+    { workflowId: ID, contextOverride: { repositories: { repositoryUrls: { repoUrls: [] } } } },
+  ],
+  [StartAgent, "codeContext.contextUrl.url", {}],
+];
 
 const WITHOUT = [
   "https://git.example.org/team/app.git",

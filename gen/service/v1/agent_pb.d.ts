@@ -72,7 +72,8 @@ export declare const AgentCodeContextSchema: GenMessage<AgentCodeContext>;
  */
 export declare type AgentCodeContext_ContextURL = Message<"service.v1.AgentCodeContext.ContextURL"> & {
   /**
-   * The URL, at most 2,048 characters.
+   * The URL, at most 2,048 characters, without a password: credentials are host
+   * authentication tokens.
    *
    * @generated from field: string url = 1;
    */
