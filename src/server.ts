@@ -19,10 +19,12 @@ import { pageTokens } from "./domain/page.ts";
 import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createListener } from "./http/listener.ts";
+import { stopOvertimeActions } from "./jobs/action-time.ts";
 import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
 import { archiveEnvironments } from "./jobs/archive.ts";
 import { deleteArchivedEnvironments } from "./jobs/deletion.ts";
 import { pruneEvents } from "./jobs/event-pruning.ts";
+import { createExpansion } from "./jobs/executions.ts";
 import { endExpiredLeases } from "./jobs/leases.ts";
 import { stopOutlivedEnvironments } from "./jobs/lifetime.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
@@ -41,6 +43,7 @@ import { idempotencyKeys } from "./rpc/idempotency-key.ts";
 import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
 import { createRoutes, type Implementation, type Implementations } from "./rpc/routes.ts";
+import { sourceControl } from "./scm/source-control.ts";
 import { AccountService } from "./services/account-service.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
 import { EnvironmentService } from "./services/environment-service.ts";
@@ -73,6 +76,9 @@ const LEASE_EXPIRY_MS = 1_000;
 
 /** How often runners are looked for that fell silent. */
 const RUNNER_SILENCE_MS = 5_000;
+
+/** How often executions are looked through for what waits for them or runs too long. */
+const WORK_MS = 1_000;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -194,6 +200,21 @@ export function build(config: Config, deps: ServerDependencies): Server {
             everyMs: RUNNER_SILENCE_MS,
             run: () => markSilentRunners(store, deps.now()),
           },
+          {
+            name: "executions",
+            everyMs: WORK_MS,
+            run: createExpansion({
+              store,
+              keys,
+              scm: sourceControl({
+                allowPrivateAddresses: config.allowPrivateRemotes,
+                plainHttpHosts: config.plainHttpHosts,
+              }),
+              now: deps.now,
+              draining: draining.signal,
+            }),
+          },
+          { name: "action-time", everyMs: WORK_MS, run: () => stopOvertimeActions(store, deps.now()) },
           { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,

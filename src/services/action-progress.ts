@@ -1,15 +1,23 @@
 import { create } from "@bufbuild/protobuf";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { ListWorkflowExecutionOutputsResponse_ActionOutputSchema as ActionOutputSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { notFound } from "../domain/error.ts";
 import { phaseOf, stepsOf } from "../domain/workflow-action.ts";
 import { type ActionEnd, endedAction } from "../domain/workflow-action-end.ts";
-import { begunAction, isToStop, steppedAction, warnedAction } from "../domain/workflow-action-moves.ts";
+import {
+  begunAction,
+  expiredAction,
+  isToStop,
+  steppedAction,
+  warnedAction,
+} from "../domain/workflow-action-moves.ts";
 import { begunExecution } from "../domain/workflow-execution.ts";
 import { isFinalAction } from "../domain/workflow-moves.ts";
 import type { StepMove } from "../domain/workflow-step.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
+import { stopWork } from "../store/work.ts";
 import { findAction, setBegunSteps, updateAction } from "../store/workflow-action.ts";
 import { findExecution, updateExecution } from "../store/workflow-execution.ts";
 import { findOutputs, setOutputs } from "../store/workflow-output.ts";
@@ -104,6 +112,15 @@ export async function finishAction(
   }
   await advanceExecution(tx, scope, after.metadata?.workflowExecutionId ?? "");
   return "ended";
+}
+
+/** Tells the runner of an action whose longest time is over to stop; the action will have failed. */
+export async function expireAction(tx: WriteTransaction, scope: Scope, actionId: string): Promise<void> {
+  const before = await foundAction(tx, scope, actionId);
+  const after = expiredAction(before);
+  if (!after) return;
+  await updateAction(tx, scope, before, after);
+  await stopWork(tx, WorkKind.ACTION, actionId);
 }
 
 /** Adds a warning to an action that has none of this reason, such as why it waits. */
