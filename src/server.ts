@@ -19,6 +19,7 @@ import { pageTokens } from "./domain/page.ts";
 import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createListener } from "./http/listener.ts";
+import { createWebhookEntry } from "./http/webhook.ts";
 import { stopOvertimeActions } from "./jobs/action-time.ts";
 import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
 import { archiveEnvironments } from "./jobs/archive.ts";
@@ -30,8 +31,11 @@ import { stopOutlivedEnvironments } from "./jobs/lifetime.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { markSilentRunners } from "./jobs/runner-silence.ts";
+import { fireSchedules } from "./jobs/schedules.ts";
 import { startJobs } from "./jobs/ticker.ts";
 import { removeExpiredTokens } from "./jobs/token-expiry.ts";
+import { pruneTriggers } from "./jobs/trigger-pruning.ts";
+import { removeDeletedWorkflows } from "./jobs/workflow-removal.ts";
 import type { Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { checkRequests, createCheck } from "./rpc/check.ts";
@@ -79,6 +83,15 @@ const RUNNER_SILENCE_MS = 5_000;
 
 /** How often executions are looked through for what waits for them or runs too long. */
 const WORK_MS = 1_000;
+
+/** How often workflows that are pending deletion are looked through for those whose executions have ended. */
+const WORKFLOW_REMOVAL_MS = 1_000;
+
+/** How often time triggers are looked through: they are exact to this. */
+const SCHEDULES_MS = 1_000;
+
+/** How often entries of the ledger of triggers, and ids of deliveries, that are too old are removed. */
+const TRIGGER_PRUNING_MS = 600_000;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -142,12 +155,22 @@ export function build(config: Config, deps: ServerDependencies): Server {
     onNoteFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
   });
   const entry = createEntry({ routes, gate, readiness, maxTimeoutMs: config.maxTimeout * 1000, report });
+  const webhook = createWebhookEntry({
+    store,
+    keys,
+    now: deps.now,
+    gate,
+    readiness,
+    report,
+    onRecordFailure: (err) => log.warn({ err }, "a bad signature was not entered in the ledger"),
+  });
   const listener = createListener({
     host: config.host,
     port: config.port,
     ...(config.tlsCert && { tls: { cert: readFileSync(config.tlsCert), key: readFileSync(config.tlsKey) } }),
     handle: createFront({
       entry,
+      webhook,
       isReady: readiness.isReady,
       corsOrigins: config.corsOrigins,
       newId: v7,
@@ -176,6 +199,11 @@ export function build(config: Config, deps: ServerDependencies): Server {
             name: "token-expiry",
             everyMs: config.removalInterval * 1000,
             run: () => removeExpiredTokens(store, deps.now()),
+          },
+          {
+            name: "workflow-removal",
+            everyMs: WORKFLOW_REMOVAL_MS,
+            run: () => removeDeletedWorkflows(store),
           },
           { name: "cut-off-streams", everyMs: CHECK_EVERY_MS, run: () => accountSignals.check() },
           {
@@ -215,6 +243,12 @@ export function build(config: Config, deps: ServerDependencies): Server {
             }),
           },
           { name: "action-time", everyMs: WORK_MS, run: () => stopOvertimeActions(store, deps.now()) },
+          { name: "schedules", everyMs: SCHEDULES_MS, run: () => fireSchedules(store, deps.now()) },
+          {
+            name: "trigger-pruning",
+            everyMs: TRIGGER_PRUNING_MS,
+            run: () => pruneTriggers(store, deps.now()),
+          },
           { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,

@@ -134,12 +134,21 @@ function refuseGitLabToken(header: string, verification: Verification): Signatur
   return secrets.some((secret) => equalBytes(Buffer.from(secret), token)) ? undefined : "mismatch";
 }
 
+/** What its sender calls a delivery without a signature, by whichever header names it; 1 to 256 characters. */
+export function unsignedDeliveryId(headers: SignedDelivery["headers"]): string | undefined {
+  const ids = SCHEMES.map(([scheme]) => deliveryIdOf({ headers }, scheme));
+  return ids.find((id) => id !== undefined);
+}
+
 /**
  * X-Gitlab-Event-UUID is no id of a delivery: GitLab gives it to every event of
  * one request and of a chain of hooks. Its versions without Idempotency-Key
  * name each attempt, and then nothing is taken for a copy that is none.
  */
-function deliveryIdOf({ headers }: SignedDelivery, scheme: WebhookScheme): string | undefined {
+function deliveryIdOf(
+  { headers }: Pick<SignedDelivery, "headers">,
+  scheme: WebhookScheme,
+): string | undefined {
   const id = {
     "standard-webhooks": headers["webhook-id"],
     "x-hub-signature-256": headers["x-github-delivery"],

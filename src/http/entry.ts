@@ -51,14 +51,20 @@ export type Entry = (req: HttpRequest, res: HttpResponse, record: CallRecord) =>
  * and only then the protocol layer, which reads the body.
  */
 export function createEntry(options: EntryOptions): Entry {
+  return answeringErrors((req, res, record) => enter(options, req, res, record), options.report);
+}
+
+/** The same way in, on which whatever is thrown becomes the answer. */
+export function answeringErrors(entry: Entry, report: ReportFault): Entry {
   return async (req, res, record) => {
     try {
-      await enter(options, req, res, record);
+      await entry(req, res, record);
     } catch (thrown) {
-      const error = toConnectError(thrown, record, options.report);
-      record.code = error.code;
-      if (res.headersSent) res.destroy();
-      else writeError(res, error, codeToHttpStatus(error.code));
+      const error = toConnectError(thrown, record, report);
+      if (res.headersSent) {
+        record.code = error.code;
+        res.destroy();
+      } else writeError(res, record, error, codeToHttpStatus(error.code));
     }
   };
 }
@@ -83,8 +89,7 @@ async function enter(
     const { error, status, header } = rejected
       ? { error: rejected, status: codeToHttpStatus(rejected.code), header: {} }
       : (misdirected as Misdirection);
-    record.code = error.code;
-    writeError(res, error, status, header);
+    writeError(res, record, error, status, header);
     return;
   }
 
@@ -114,12 +119,15 @@ async function enter(
   }
 }
 
-function writeError(
+/** Answers with an error in the form of Connect's JSON errors, and notes it for the access log. */
+export function writeError(
   res: HttpResponse,
+  record: CallRecord,
   error: ConnectError,
   status: number,
   header: Readonly<Record<string, string>> = {},
 ): void {
+  record.code = error.code;
   const headers = new Headers({ "content-type": contentTypeUnaryJson, ...header });
   for (const [name, value] of error.metadata) headers.set(name, value);
   writeWhole(res, status, headers, errorToJsonBytes(error, JSON_OPTIONS));

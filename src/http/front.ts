@@ -4,6 +4,7 @@ import type { CallRecord } from "../rpc/call-record.ts";
 import { answerCors } from "./cors.ts";
 import type { Entry } from "./entry.ts";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
+import { isWebhook } from "./webhook.ts";
 
 /** One finished call, for the access log. Nothing in it comes from a body or a token. */
 export interface AccessLine {
@@ -21,6 +22,8 @@ export interface AccessLine {
 
 export interface FrontOptions {
   readonly entry: Entry;
+  /** Takes what is posted to workflows; see isWebhook. */
+  readonly webhook: Entry;
   /** False answers /readyz with 503. */
   readonly isReady: () => boolean;
   readonly corsOrigins: ReadonlySet<string>;
@@ -54,7 +57,7 @@ export function createFront(options: FrontOptions): (req: HttpRequest, res: Http
         }),
       });
     });
-    void options.entry(req, res, record);
+    void (isWebhook(req) ? options.webhook : options.entry)(req, res, record);
   };
 }
 

@@ -2,6 +2,7 @@ import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobu
 import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { contentTypeUnaryJson } from "@connectrpc/connect/protocol-connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import type { Caller } from "../domain/caller.ts";
 import { permissionOf } from "../domain/permissions.ts";
 import { callerKey } from "../services/call.ts";
 import { answer } from "./error.ts";
@@ -55,15 +56,27 @@ export function enterGate(ctx: HandlerContext): void {
   const refusal = ctx.values.get(refusalKey);
   if (refusal) throw refusal;
   const caller = ctx.values.get(callerKey);
-  const needed = permissionOf(`${ctx.service.typeName}/${ctx.method.name}`);
-  if (needed && caller && needed.grants[caller.role] === "none") {
-    const { permission } = needed;
-    throw answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} is missing`, { permission });
-  }
+  if (!caller) return;
   const changes = ctx.method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
-  if (changes && caller?.readOnly) {
-    throw answer(ErrorReason.PERMISSION_DENIED, "the token is read-only: use one that may make changes", {
+  const refused = unpermitted(`${ctx.service.typeName}/${ctx.method.name}`, caller, changes);
+  if (refused) throw refused;
+}
+
+/**
+ * Why a caller may not do an operation, whatever it is done to; undefined while it may.
+ *
+ * @param changes whether the operation has side effects
+ */
+export function unpermitted(operation: string, caller: Caller, changes: boolean): ConnectError | undefined {
+  const needed = permissionOf(operation);
+  if (needed && needed.grants[caller.role] === "none") {
+    const { permission } = needed;
+    return answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} is missing`, { permission });
+  }
+  if (changes && caller.readOnly) {
+    return answer(ErrorReason.PERMISSION_DENIED, "the token is read-only: use one that may make changes", {
       permission: "write",
     });
   }
+  return undefined;
 }

@@ -42,16 +42,21 @@ export function grantOf(ctx: HandlerContext): Grant {
  * @param owners whose the resource is: its creator, the runner that it is on
  * @throws DomainError PERMISSION_DENIED
  */
-export function refuseStranger(
-  ctx: HandlerContext,
-  ...owners: readonly (Pick<Subject, "id" | "principal"> | undefined)[]
-): void {
-  if (grantOf(ctx) === "any") return;
-  const { id, principal } = callerOf(ctx).subject;
+export function refuseStranger(ctx: HandlerContext, ...owners: readonly Owner[]): void {
+  refuseStrangerTo(operationOf(ctx), callerOf(ctx), ...owners);
+}
+
+/** As refuseStranger, for an operation that is asked for in another way than by calling it. */
+export function refuseStrangerTo(operation: string, caller: Caller, ...owners: readonly Owner[]): void {
+  const needed = permissionOf(operation);
+  if (needed?.grants[caller.role] === "any") return;
+  const { id, principal } = caller.subject;
   if (owners.some((owner) => owner?.id === id && owner.principal === principal)) return;
-  const permission = permissionOf(operationOf(ctx))?.permission ?? "";
+  const permission = needed?.permission ?? "";
   throw permissionDenied(permission, `the permission ${permission} reaches only what is the caller's own`);
 }
+
+type Owner = Pick<Subject, "id" | "principal"> | undefined;
 
 /**
  * Writes as the caller, in the name of the operation, unless its deadline has

@@ -1,9 +1,9 @@
-import { create, toJson } from "@bufbuild/protobuf";
+import { clone, create, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { PullRequest } from "#gen/service/v1/agent_pb.js";
 import {
   type WorkflowTrigger_PullRequestEvent as PullRequestEvent,
-  type TriggerVerdict,
+  TriggerVerdict,
   type WorkflowTriggerContext,
   WorkflowTriggerContextSchema,
   type WorkflowTriggerEvent,
@@ -11,7 +11,7 @@ import {
   WorkflowTriggerEventSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Scope, WriteTransaction } from "../store/store.ts";
-import { insertTriggerEvent } from "../store/workflow-trigger-event.ts";
+import { findTriggerEvent, insertTriggerEvent } from "../store/workflow-trigger-event.ts";
 
 /** Something that could start a workflow, and what came of it. */
 export interface TriggerOccurrence {
@@ -77,6 +77,27 @@ export async function recordTriggerEvent(
     payload: payloadText(occurrence.payload ?? {}),
   });
   return event;
+}
+
+/**
+ * Enters that what made an entry arrived again.
+ *
+ * @param eventId of an entry that is there
+ */
+export async function recordDuplicate(
+  tx: WriteTransaction,
+  scope: Scope,
+  eventId: string,
+): Promise<WorkflowTriggerEvent> {
+  const first = await findTriggerEvent(tx.db, scope, eventId);
+  if (!first) throw new Error(`the ledger has no entry ${eventId}`);
+  const copy = clone(WorkflowTriggerEventSchema, first.event);
+  copy.id = tx.newId();
+  copy.at = timestampFromMs(tx.now);
+  copy.verdict = TriggerVerdict.DUPLICATE;
+  copy.reason = "the delivery arrived before";
+  await insertTriggerEvent(tx, scope, copy, { dedupeKey: null, payload: first.payload });
+  return copy;
 }
 
 function payloadText({ contextOverride, ...rest }: TriggerPayload): string {

@@ -1,0 +1,129 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import {
+  TriggerVerdict,
+  TriggerVerdictSchema,
+  type WorkflowTriggerEvent,
+} from "#gen/service/v1/workflow_pb.js";
+import { shuttingDown, unpermitted } from "../rpc/admission.ts";
+import type { CallRecord } from "../rpc/call-record.ts";
+import { answer, type ReportFault } from "../rpc/error.ts";
+import { type Gate, rejection } from "../rpc/gate.ts";
+import type { Readiness } from "../rpc/health.ts";
+import {
+  createWebhook,
+  type PostedDelivery,
+  type ReceiveDelivery,
+  START_WORKFLOW,
+  type WebhookDependencies,
+} from "../services/webhook.ts";
+import { answeringErrors, type Entry, writeError } from "./entry.ts";
+import { incomingBody } from "./incoming-body.ts";
+import type { HttpRequest } from "./listener.ts";
+import { writeWhole } from "./node-answer.ts";
+
+/** A workflow's webhookUrl, without the /api of operations. */
+const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
+
+/** The most bytes that a delivery may have (issue 4: 1 MiB). */
+const MOST_BYTES = 1_048_576;
+
+/** How the access log calls a delivery: its path names the workflow. */
+const OPERATION = "webhook";
+
+export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "keys" | "now"> {
+  readonly gate: Gate;
+  readonly readiness: Readiness;
+  readonly report: ReportFault;
+  readonly onRecordFailure: (error: unknown) => void;
+}
+
+/** Whether a request is for the webhook of a workflow, known or not. */
+export function isWebhook(req: HttpRequest): boolean {
+  return PATH.test(req.url ?? "");
+}
+
+/**
+ * The way in for deliveries: 202 with the verdicts when one started something,
+ * 200 with them when none did; 401, 403, 405, 413 and 503 in the form of
+ * Connect's JSON errors.
+ */
+export function createWebhookEntry(options: WebhookOptions): Entry {
+  const receive = createWebhook({
+    ...options,
+    cryptography: {
+      hmacSha256: (key, bytes) => createHmac("sha256", key).update(bytes).digest(),
+      equalBytes: (left, right) => left.length === right.length && timingSafeEqual(left, right),
+    },
+  });
+  return answeringErrors((req, res, record) => take(options, receive, req, res, record), options.report);
+}
+
+async function take(
+  { gate, readiness }: WebhookOptions,
+  receive: ReceiveDelivery,
+  ...[req, res, record]: Parameters<Entry>
+): Promise<void> {
+  record.operation = OPERATION;
+  if (req.method !== "POST") {
+    const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, "deliveries are sent with POST", {
+      allowed: "POST",
+    });
+    return writeError(res, record, error, 405, { allow: "POST" });
+  }
+  if (readiness.draining.aborted) throw shuttingDown();
+  const body = await bodyOf(req);
+  if (!body) {
+    const error = answer(
+      ErrorReason.BODY_TOO_LARGE,
+      `the delivery is larger than the ${MOST_BYTES} bytes that a webhook takes`,
+      { limit_bytes: String(MOST_BYTES) },
+    );
+    return writeError(res, record, error, 413);
+  }
+  const events = await receive({
+    workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
+    headers: req.headers as PostedDelivery["headers"],
+    body,
+    identify: () => callerOf(gate, req, record),
+  });
+  const started = events.some(({ verdict }) => verdict === TriggerVerdict.STARTED);
+  const text = JSON.stringify({ verdicts: events.map(verdictOf) });
+  const header = new Headers({ "content-type": "application/json" });
+  writeWhole(res, started ? 202 : 200, header, Buffer.from(text));
+}
+
+/** Undefined for a body that is too large; no more of it is read then. */
+async function bodyOf(req: HttpRequest): Promise<Uint8Array | undefined> {
+  if (Number(req.headers["content-length"] ?? 0) > MOST_BYTES) return undefined;
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of incomingBody(req, undefined)) {
+    length += chunk.length;
+    if (length > MOST_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function callerOf(gate: Gate, req: HttpRequest, record: CallRecord) {
+  const admission = await gate(req.headers.authorization);
+  if (admission.kind === "unknown") return undefined;
+  if (admission.kind === "blocked") throw rejection(admission);
+  const { caller } = admission;
+  record.caller = caller;
+  const refused = unpermitted(START_WORKFLOW, caller, true);
+  if (refused) throw refused;
+  return caller;
+}
+
+/** What the sender is told of one entry of the ledger. */
+function verdictOf({ id, verdict, reason, triggerIndex, workflowExecutionId }: WorkflowTriggerEvent) {
+  return {
+    triggerEventId: id,
+    verdict: TriggerVerdictSchema.value[verdict]?.name,
+    reason,
+    ...(triggerIndex !== undefined && { triggerIndex }),
+    workflowExecutionId,
+  };
+}

@@ -1,0 +1,69 @@
+import { WorkflowTriggerEvent_Source as Source, TriggerVerdict } from "#gen/service/v1/workflow_pb.js";
+import { dueInstant, MOST_MISSED, nextInstant } from "../domain/schedule.ts";
+import { fireTimeTrigger } from "../services/time-trigger.ts";
+import { recordTriggerEvent } from "../services/trigger-ledger.ts";
+import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
+import { findWorkflow } from "../store/workflow.ts";
+import { findDueSchedules, findSchedule, setNextInstant } from "../store/workflow-schedule.ts";
+import type { WorkflowScheduleTable } from "../store/workflow-schema.ts";
+
+/** Schedules that are looked up at a time. */
+const SCHEDULES_A_BATCH = 100;
+
+/**
+ * Fires the time triggers that are due, each in a write of its own that also
+ * sets when it is due next: an instant is done whole or still due. After a
+ * downtime a trigger runs for its latest instant, and the ones before it are
+ * entered as missed, once.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @throws AggregateError of what failed, once all the others were done
+ */
+export async function fireSchedules(store: Store, now: number): Promise<void> {
+  for (;;) {
+    const due = await findDueSchedules(store.reader, now, SCHEDULES_A_BATCH);
+    const fired = await Promise.allSettled(
+      due.map((schedule) => store.write(SYSTEM, "job/schedules", (tx) => fireSchedule(tx, schedule))),
+    );
+    const failures = fired.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+    if (failures.length > 0) throw new AggregateError(failures, "time triggers did not fire");
+    // With a clock that was set back meanwhile nothing is due any more.
+    const isDone = !fired.some((each) => each.status === "fulfilled" && each.value);
+    if (isDone || due.length < SCHEDULES_A_BATCH) return;
+  }
+}
+
+/** @returns whether it was due */
+async function fireSchedule(tx: WriteTransaction, found: WorkflowScheduleTable): Promise<boolean> {
+  // Another run, or a change of the workflow, may have come before this write.
+  const schedule = await findSchedule(tx.db, found);
+  if (!schedule) return false;
+  const { cron_expression: expression, next_at: nextAt, trigger_index: triggerIndex } = schedule;
+  const due = dueInstant(expression, nextAt - 1, tx.now);
+  if (!due) return false;
+  const { instantMs, missed } = due;
+  const scope = { organizationId: schedule.organization_id };
+  const workflow = await findWorkflow(tx.db, scope, schedule.workflow_id);
+  const executor = workflow?.metadata?.executor;
+  if (!workflow || !executor) throw new Error(`the schedule of ${schedule.workflow_id} has no workflow`);
+  if (missed > 0) {
+    await recordTriggerEvent(tx, scope, {
+      workflowId: workflow.id,
+      source: Source.TIME,
+      verdict: TriggerVerdict.MISSED,
+      triggerIndex,
+      atMs: nextAt,
+      reason: reasonOf(missed, nextAt, instantMs),
+    });
+  }
+  await fireTimeTrigger(tx, { ...scope, workflow, triggerIndex, instantMs, creator: executor });
+  await setNextInstant(tx, schedule, nextInstant(expression, instantMs));
+  return true;
+}
+
+function reasonOf(missed: number, firstMs: number, latestMs: number): string {
+  const count = missed < MOST_MISSED ? `${missed}` : `at least ${missed}`;
+  const [first, latest] = [firstMs, latestMs].map((ms) => new Date(ms).toISOString());
+  const instants = missed === 1 ? "instant was" : "instants were";
+  return `${count} ${instants} missed from ${first} on; that of ${latest} is run instead`;
+}

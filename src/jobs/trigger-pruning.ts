@@ -1,0 +1,38 @@
+import { DELIVERY_MS } from "../services/webhook.ts";
+import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
+import { removeDeliveriesBefore } from "../store/webhook-delivery.ts";
+import { removeTriggerEventsBefore } from "../store/workflow-trigger-event.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** How long entries of the ledger of triggers are kept (issue 4: 30 days). */
+const LEDGER_MS = 30 * 24 * HOUR_MS;
+
+/** Rows removed at a time: each time is one transaction, which other writes wait for. */
+const ROWS_A_BATCH = 1_000;
+
+/**
+ * Removes entries of the ledger, and ids of deliveries, that are too old. It is
+ * bookkeeping, so it leaves no audit row.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @returns how many of both were removed
+ */
+export async function pruneTriggers(store: Store, now: number): Promise<number> {
+  const entries = await inBatches(store, (tx) =>
+    removeTriggerEventsBefore(tx, now - LEDGER_MS, ROWS_A_BATCH),
+  );
+  const deliveries = await inBatches(store, (tx) =>
+    removeDeliveriesBefore(tx, now - DELIVERY_MS, ROWS_A_BATCH),
+  );
+  return entries + deliveries;
+}
+
+async function inBatches(store: Store, remove: (tx: WriteTransaction) => Promise<number>): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const batch = await store.write(SYSTEM, "job/trigger-pruning", remove);
+    removed += batch;
+    if (batch < ROWS_A_BATCH) return removed;
+  }
+}
