@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync, randomInt } from "node:crypto";
+import { createHmac, hkdfSync, randomBytes, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { readKeyFile } from "./key-file.ts";
 import { openWith, type Place, sealWith } from "./sealing.ts";
@@ -18,6 +18,7 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /** 30 characters of 62 carry 178 bits; the contract asks for 160 or more. */
 const RANDOM_CHARACTERS = 30;
 const CHECKSUM_CHARACTERS = 6;
+const SECRET_BYTES = 32;
 const TOKEN_BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
 
 export interface TokenValue {
@@ -43,6 +44,8 @@ export interface Keys {
   ):
     | { readonly kind: TokenKind; readonly hash: Uint8Array; readonly hashes: readonly Uint8Array[] }
     | undefined;
+  /** 32 bytes of chance, for a secret that others sign with. */
+  randomSecret(): Uint8Array;
   /** Authenticates a page token. */
   pageMac(bytes: Uint8Array): Uint8Array;
   /** Hashes of a request that may be repeated, under each secret, newest first. */
@@ -111,6 +114,7 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
       }
       return undefined;
     },
+    randomSecret: () => randomBytes(SECRET_BYTES),
     pageMac: (bytes) => createHmac("sha256", newest.page).update(bytes).digest(),
     requestMacs: (bytes) => rings.map(({ request }) => createHmac("sha256", request).update(bytes).digest()),
     audit: { keyId: newest.id, mac: (bytes) => auditHash(newest, bytes) },

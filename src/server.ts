@@ -34,6 +34,7 @@ import { markSilentRunners } from "./jobs/runner-silence.ts";
 import { fireSchedules } from "./jobs/schedules.ts";
 import { startJobs } from "./jobs/ticker.ts";
 import { removeExpiredTokens } from "./jobs/token-expiry.ts";
+import { removeDeletedWorkflows } from "./jobs/workflow-removal.ts";
 import { pruneTriggers } from "./jobs/trigger-pruning.ts";
 import { removeDeletedWorkflows } from "./jobs/workflow-removal.ts";
 import type { Keys } from "./keys.ts";
@@ -92,6 +93,9 @@ const SCHEDULES_MS = 1_000;
 
 /** How often entries of the ledger of triggers, and ids of deliveries, that are too old are removed. */
 const TRIGGER_PRUNING_MS = 600_000;
+
+/** How often workflows that are pending deletion are looked through for those whose executions have ended. */
+const WORKFLOW_REMOVAL_MS = 1_000;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -199,6 +203,11 @@ export function build(config: Config, deps: ServerDependencies): Server {
             name: "token-expiry",
             everyMs: config.removalInterval * 1000,
             run: () => removeExpiredTokens(store, deps.now()),
+          },
+          {
+            name: "workflow-removal",
+            everyMs: WORKFLOW_REMOVAL_MS,
+            run: () => removeDeletedWorkflows(store),
           },
           {
             name: "workflow-removal",

@@ -4,8 +4,10 @@ import { type Config, keyFileOf } from "../config.ts";
 import { addSecret } from "../key-file.ts";
 import { type Keys, keysFrom } from "../keys.ts";
 import { DamagedHostToken, sealHostTokensAnew } from "../services/host-token-rotation.ts";
+import { DamagedWebhookSecret, sealWebhookSecretsAnew } from "../services/workflow-secret-rotation.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
+import type { Store } from "../store/store.ts";
 import { openExistingData, StartError } from "./open-data.ts";
 
 /**
@@ -40,21 +42,35 @@ export async function rotateKeys(config: Pick<Config, "dataDir" | "keyFile">): P
 async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string): Promise<string> {
   const { store, keys } = await openExistingData(config);
   try {
-    const finished = await sealHostTokensAnew(store, keys);
-    if (finished > 0) {
-      return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${sealed(finished)}.\nRotate again for a new key.\n`;
+    const finished = await sealAnew(store, keys);
+    if (finished.hostTokens + finished.webhookSecrets > 0) {
+      return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${told(finished)}.\nRotate again for a new key.\n`;
     }
     const rotated = newKeys(file);
-    const count = await sealHostTokensAnew(store, rotated);
-    return `The new key is ${rotated.id}: ${sealed(count)}.\nFormer keys stay in ${file} for tokens and audit rows made with them.\n`;
+    const sealed = await sealAnew(store, rotated);
+    return `The new key is ${rotated.id}: ${told(sealed)}.\nFormer keys stay in ${file} for tokens and audit rows made with them.\n`;
   } catch (error) {
     if (error instanceof DamagedHostToken) {
       throw new StartError(`${error.message}; delete that token, or restore its row, and rotate again`);
+    }
+    if (error instanceof DamagedWebhookSecret) {
+      throw new StartError(`${error.message}; delete that workflow, or restore its row, and rotate again`);
     }
     throw error;
   } finally {
     await store.close();
   }
+}
+
+/** How many credentials were sealed with the newest key. */
+interface Sealed {
+  readonly hostTokens: number;
+  readonly webhookSecrets: number;
+}
+
+async function sealAnew(store: Store, keys: Keys): Promise<Sealed> {
+  const hostTokens = await sealHostTokensAnew(store, keys);
+  return { hostTokens, webhookSecrets: await sealWebhookSecretsAnew(store, keys) };
 }
 
 function newKeys(file: string): Keys {
@@ -65,6 +81,9 @@ function newKeys(file: string): Keys {
   }
 }
 
-function sealed(count: number): string {
-  return `${count} host authentication ${count === 1 ? "token was" : "tokens were"} sealed with it`;
+function told({ hostTokens, webhookSecrets }: Sealed): string {
+  const tokens = `${hostTokens} host authentication ${hostTokens === 1 ? "token" : "tokens"}`;
+  const secrets = `${webhookSecrets} webhook ${webhookSecrets === 1 ? "secret" : "secrets"}`;
+  const verb = hostTokens + webhookSecrets === 1 ? "was" : "were";
+  return `${tokens} and ${secrets} ${verb} sealed with it`;
 }

@@ -43,6 +43,20 @@ describe("a page token", () => {
     );
   });
 
+  test("carries any text beside them, and none where there is none", () => {
+    const text = fc.string({ unit: "binary", minLength: 1, maxLength: 80 });
+    fc.assert(
+      fc.property(fc.double({ noNaN: true }), text, fc.uuid(), (key, text, id) => {
+        const issued = tokens.issue(QUERY, { key, text, id });
+        expect(tokens.read(QUERY, issued)).toEqual({ key, text, id });
+        expect(issued.length).toBeLessThan(500);
+        expect(isRefused(issued.slice(0, -4))).toBe(true);
+      }),
+      replay,
+    );
+    expect(tokens.read(QUERY, token)).not.toHaveProperty("text");
+  });
+
   test("is no position when it is empty", () => {
     expect(tokens.read(QUERY, "")).toBeUndefined();
   });

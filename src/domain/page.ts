@@ -10,8 +10,10 @@ const MAC_BYTES = 16;
 
 /** Place of the last row of a page in the order of its query. */
 export interface PagePosition {
-  /** The sort key before the id: a score or a time; 0 when the order is by id alone. */
+  /** The sort key before the id: a score or a time; 0 when the order is by a text or by id alone. */
   readonly key: number;
+  /** The sort key of an order by a text, which is not empty; absent in every other. */
+  readonly text?: string;
   /** Lower-case UUID. */
   readonly id: string;
 }
@@ -30,6 +32,10 @@ export interface PageTokens {
   read(query: string, token: string): PagePosition | undefined;
 }
 
+/** A double and a UUID; the text, where there is one, follows to the end. */
+const KEY_BYTES = 8;
+const POSITION_BYTES = KEY_BYTES + 16;
+
 /**
  * Page tokens are a version byte, a MAC over query and position, and the
  * position: nothing to guess, and useless for any other query.
@@ -38,10 +44,11 @@ export function pageTokens(mac: Mac): PageTokens {
   const sign = (query: string, position: Uint8Array) =>
     mac(Buffer.concat([Buffer.from(query, "utf8"), Buffer.from([0]), position])).subarray(0, MAC_BYTES);
   return {
-    issue(query, { key, id }) {
-      const position = Buffer.alloc(24);
-      position.writeDoubleBE(key, 0);
-      position.write(id.replaceAll("-", ""), 8, "hex");
+    issue(query, { key, text = "", id }) {
+      const fixed = Buffer.alloc(POSITION_BYTES);
+      fixed.writeDoubleBE(key, 0);
+      fixed.write(id.replaceAll("-", ""), KEY_BYTES, "hex");
+      const position = Buffer.concat([fixed, Buffer.from(text, "utf8")]);
       return Buffer.concat([Buffer.from([TOKEN_VERSION]), sign(query, position), position]).toString(
         "base64url",
       );
@@ -50,13 +57,14 @@ export function pageTokens(mac: Mac): PageTokens {
       if (token === "") return undefined;
       const bytes = Buffer.from(token, "base64url");
       const position = bytes.subarray(1 + MAC_BYTES);
-      if (bytes[0] !== TOKEN_VERSION || position.length !== 24 || bytes.toString("base64url") !== token) {
-        throw pageTokenInvalid();
-      }
+      const isForm = bytes[0] === TOKEN_VERSION && position.length >= POSITION_BYTES;
+      if (!isForm || bytes.toString("base64url") !== token) throw pageTokenInvalid();
       if (!equal(sign(query, position), bytes.subarray(1, 1 + MAC_BYTES))) throw pageTokenInvalid();
-      const hex = position.toString("hex", 8);
+      const hex = position.toString("hex", KEY_BYTES, POSITION_BYTES);
+      const text = position.toString("utf8", POSITION_BYTES);
       return {
         key: position.readDoubleBE(0),
+        ...(text !== "" && { text }),
         id: [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join(
           "-",
         ),

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import {
   type ServiceAccount,
@@ -9,7 +9,7 @@ import {
 } from "#gen/service/v1/service_account_pb.js";
 import type { CreateServiceAccountRequest } from "#gen/service/v1/service_account_service_pb.js";
 import { phaseUnsuitable, valueUnusable } from "./error.ts";
-import { refuseNoMoment } from "./moment.ts";
+import { momentMs, refuseNoMoment } from "./moment.ts";
 import { TOKEN_VALID_DEFAULT_MS } from "./personal-token.ts";
 
 /** What a new service account takes from its surroundings. */
@@ -84,9 +84,4 @@ export function newServiceAccountToken(
     expiresAt: timestampFromMs(expiresAtMs),
   });
   return { token, expiresAtMs };
-}
-
-/** Whole milliseconds, rounded up: the instant itself is not before it. */
-function momentMs(moment: Timestamp | undefined): number {
-  return moment ? Number(moment.seconds) * 1000 + Math.ceil(moment.nanos / 1e6) : 0;
 }

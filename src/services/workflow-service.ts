@@ -3,19 +3,25 @@ import type {
   CancelWorkflowExecutionActionRequest,
   CancelWorkflowExecutionRequest,
   CreateWorkflowRequest,
+  DeleteWorkflowRequest,
   GetWorkflowExecutionActionRequest,
   GetWorkflowExecutionRequest,
+  GetWorkflowExecutionSummaryRequest,
   GetWorkflowRequest,
+  GetWorkflowWebhookSecretRequest,
   ListWorkflowExecutionActionsRequest,
   ListWorkflowExecutionOutputsRequest,
   ListWorkflowExecutionsRequest,
+  ListWorkflowsRequest,
   RetryFailedActionsRequest,
+  RotateWorkflowWebhookSecretRequest,
   StartWorkflowRequest,
   UpdateWorkflowRequest,
 } from "#gen/service/v1/workflow_service_pb.js";
 import { callerOf } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { cancelWorkflowExecution, cancelWorkflowExecutionAction } from "./workflow-cancel.ts";
+import { deleteWorkflow } from "./workflow-deletion.ts";
 import {
   answerAction,
   answerActions,
@@ -23,7 +29,10 @@ import {
   answerExecutions,
   answerOutputs,
 } from "./workflow-execution-list.ts";
+import { answerWorkflows } from "./workflow-list.ts";
+import { answerWebhookSecret, rotateWebhookSecret } from "./workflow-secret.ts";
 import { retryFailedActions, startWorkflow } from "./workflow-start.ts";
+import { answerSummary } from "./workflow-summary.ts";
 import { answerWorkflow, changeWorkflow, createWorkflow } from "./workflow-write.ts";
 
 /** Workflows: what runs, when and over which repositories; and their executions. */
@@ -40,6 +49,20 @@ export class WorkflowService {
     answerWorkflow(this.#deps, workflowId, ctx);
 
   updateWorkflow = (req: UpdateWorkflowRequest, ctx: HandlerContext) => changeWorkflow(this.#deps, req, ctx);
+
+  listWorkflows = (req: ListWorkflowsRequest, ctx: HandlerContext) =>
+    answerWorkflows(this.#deps, callerOf(ctx), req);
+
+  deleteWorkflow = (req: DeleteWorkflowRequest, ctx: HandlerContext) => deleteWorkflow(this.#deps, req, ctx);
+
+  getWorkflowWebhookSecret = ({ workflowId }: GetWorkflowWebhookSecretRequest, ctx: HandlerContext) =>
+    answerWebhookSecret(this.#deps, workflowId, ctx);
+
+  rotateWorkflowWebhookSecret = ({ workflowId }: RotateWorkflowWebhookSecretRequest, ctx: HandlerContext) =>
+    rotateWebhookSecret(this.#deps, workflowId, ctx);
+
+  getWorkflowExecutionSummary = (req: GetWorkflowExecutionSummaryRequest, ctx: HandlerContext) =>
+    answerSummary(this.#deps, callerOf(ctx), req);
 
   startWorkflow = (req: StartWorkflowRequest, ctx: HandlerContext) => startWorkflow(this.#deps, req, ctx);
 

@@ -19,9 +19,9 @@ import { writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { retryExecution } from "./execution-retry.ts";
 import { refuseStart, startExecution } from "./execution-start.ts";
+import { ownedWorkflow } from "./owned-workflow.ts";
 import { recordTriggerEvent } from "./trigger-ledger.ts";
 import { checkContextReferences } from "./workflow-references.ts";
-import { ownedWorkflow } from "./workflow-write.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store">;
 

@@ -15,15 +15,17 @@ import { refuseAgent, refuseAgentSettings, refuseContext } from "../domain/workf
 import { findPolicies } from "../store/organization-policies.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../store/workflow.ts";
-import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
+import { callerOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
+import { ownedWorkflow } from "./owned-workflow.ts";
 import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
+import { makeWebhookSecret } from "./workflow-secret.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl">;
 
 /** Stores a new workflow once everything in it holds. */
 export function createWorkflow(
-  { store, baseUrl }: Dependencies,
+  { store, keys, baseUrl }: Dependencies,
   req: CreateWorkflowRequest,
   ctx: HandlerContext,
 ) {
@@ -31,6 +33,7 @@ export function createWorkflow(
     const workflow = newWorkflow(req, { id: tx.newId(), creator: caller.subject, now: tx.now });
     await checkWritten(tx, caller, req);
     await insertWorkflow(tx, caller, workflow);
+    await makeWebhookSecret(tx, keys, workflow.id);
     return { workflow: withWebhookUrl(workflow, baseUrl()) };
   });
 }
@@ -60,23 +63,6 @@ export function changeWorkflow(
     await updateWorkflow(tx, caller, before, after);
     return { workflow: withWebhookUrl(after, baseUrl()) };
   });
-}
-
-/**
- * A workflow that the caller may change.
- *
- * @throws DomainError NOT_FOUND, PERMISSION_DENIED
- */
-export async function ownedWorkflow(
-  tx: WriteTransaction,
-  ctx: HandlerContext,
-  caller: Caller,
-  workflowId: string,
-): Promise<Workflow> {
-  const workflow = await findWorkflow(tx.db, caller, workflowId);
-  if (!workflow) throw notFound("workflow");
-  refuseStranger(ctx, workflow.metadata?.creator);
-  return workflow;
 }
 
 /** Checks what a request writes; what it leaves as it was may have become unusable meanwhile. */

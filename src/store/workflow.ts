@@ -126,13 +126,8 @@ export async function updateWorkflow(
   });
 }
 
-/** Removes the row for good, with its secret, schedules, ledger, executions and what those hold. */
+/** Removes the row for good, with its secret, schedules and ledger; its executions must be gone. */
 export async function removeWorkflow(tx: WriteTransaction, scope: Scope, workflow: Workflow): Promise<void> {
-  await tx.db
-    .deleteFrom("workflow_execution")
-    .where("workflow_id", "=", workflow.id)
-    .where("organization_id", "=", scope.organizationId)
-    .execute();
   await tx.db
     .deleteFrom("workflow")
     .where("id", "=", workflow.id)
