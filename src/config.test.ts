@@ -84,6 +84,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["1", 1],
     ["86400", 86_400],
   ],
+  leaseDuration: [
+    ["5", 5],
+    ["3600", 3_600],
+  ],
   eventRetention: [
     ["1", 1],
     ["3650", 3_650],
@@ -142,6 +146,7 @@ describe("without flags and variables", () => {
       popularityInterval: 300,
       removalInterval: 10,
       allowOrganizationCreation: false,
+      leaseDuration: 30,
       eventRetention: 30,
       localRunner: false,
       localRunnerSlots: 4,
@@ -201,6 +206,7 @@ describe("a value that cannot be used", () => {
         (text) => [name, text] as [SettingName, string],
       ),
     ),
+    ...["", "4", "3601"].map((text) => ["leaseDuration", text] as [SettingName, string]),
     ...["", "0", "33"].map((text) => ["localRunnerSlots", text] as [SettingName, string]),
     ...["https://git.example.org", "git.example.org/", "user@git.example.org", "git .example.org", "*"].map(
       (text) => ["plainHttpHosts", text] as [SettingName, string],

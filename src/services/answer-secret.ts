@@ -2,7 +2,13 @@ import { clone, type DescMessage, type MessageShape, ScalarType } from "@bufbuil
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
 /** Names of the fields in which answers carry a secret, this once and never again. */
-const SECRET_FIELDS: ReadonlySet<string> = new Set(["token", "exchange_token", "refresh_token", "secret"]);
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
+  "token",
+  "exchange_token",
+  "refresh_token",
+  "environment_token",
+  "secret",
+]);
 
 /** A copy of an answer that may be kept, and whether anything had to be left out of it. */
 export function withoutSecrets<D extends DescMessage>(

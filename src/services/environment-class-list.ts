@@ -45,6 +45,10 @@ async function classFilter(
     runnerIds: runnersInScope(caller, grant, filter?.runnerIds ?? []),
     runnerKinds: filter?.runnerKinds ?? [],
     enabled: filter?.enabled,
-    taking: policies && { asked: asked === true, runnerKinds: kindsTaking(policies, caller.role) },
+    taking: policies && {
+      asked: asked === true,
+      runnerKinds: kindsTaking(policies, caller.role),
+      local: policies.inForce.allowLocalRunners ?? true,
+    },
   };
 }

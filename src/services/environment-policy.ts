@@ -9,10 +9,9 @@ import {
 } from "../domain/environment-limit.ts";
 import { boundLifetime, refuseLockedDown, specUnderPolicies } from "../domain/environment-policy.ts";
 import type { Policies } from "../domain/policies.ts";
-import { isLocalKind } from "../domain/runner.ts";
 import { countEnvironmentsOfCreator } from "../store/environment-count.ts";
 import { findPolicies } from "../store/organization-policies.ts";
-import { findRunner } from "../store/runner.ts";
+import { worksLocally } from "../store/runner-life.ts";
 import type { Schema } from "../store/schema.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 
@@ -33,7 +32,7 @@ export async function newEnvironmentUnderPolicies(
     role: caller.role,
     fromProject: template.projectId !== "",
     // Looked up only where it matters: nearly every organization allows them.
-    local: !policies.inForce.allowLocalRunners && (await isLocal(tx.db, caller, template.runnerId)),
+    local: !policies.inForce.allowLocalRunners && (await worksLocally(tx.db, caller, template.runnerId)),
   });
   const origin = {
     id: tx.newId(),
@@ -77,9 +76,4 @@ async function refuseTooMany(
   const counts = await countEnvironmentsOfCreator(db, scope, metadata?.creator?.id ?? "", id);
   if (isNew) refuseAnotherEnvironment(policies, counts);
   if (spec?.desiredPhase === EnvironmentPhase.RUNNING) refuseAnotherRunning(policies, counts);
-}
-
-async function isLocal(db: Kysely<Schema>, scope: Scope, runnerId: string): Promise<boolean> {
-  const runner = runnerId === "" ? undefined : await findRunner(db, scope, runnerId);
-  return runner !== undefined && isLocalKind(runner.kind);
 }

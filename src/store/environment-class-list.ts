@@ -12,7 +12,14 @@ export interface EnvironmentClassFilter {
   /** Only classes that are so; undefined for both. */
   readonly enabled: boolean | undefined;
   /** Only classes that take environments of the caller, or only the others; undefined for both. */
-  readonly taking: { readonly asked: boolean; readonly runnerKinds: readonly number[] } | undefined;
+  readonly taking:
+    | {
+        readonly asked: boolean;
+        readonly runnerKinds: readonly number[];
+        /** Whether also runners that said that they are on somebody's own machine. */
+        readonly local: boolean;
+      }
+    | undefined;
 }
 
 export interface ListedEnvironmentClass {
@@ -43,7 +50,7 @@ export async function listEnvironmentClasses(
     query = query.where((eb) => {
       const takes = eb.and([
         eb("environment_class.enabled", "=", 1),
-        taking.runnerKinds.length > 0 ? onRunnerOf(eb, taking.runnerKinds) : eb.lit(false),
+        taking.runnerKinds.length > 0 ? onRunnerOf(eb, taking.runnerKinds, taking.local) : eb.lit(false),
       ]);
       return taking.asked ? takes : eb.not(takes);
     });
@@ -55,12 +62,15 @@ export async function listEnvironmentClasses(
   }));
 }
 
-function onRunnerOf(eb: ExpressionBuilder<Schema, "environment_class">, kinds: readonly number[]) {
-  return eb.exists(
-    eb
-      .selectFrom("runner")
-      .select("runner.id")
-      .whereRef("runner.id", "=", "environment_class.runner_id")
-      .where("runner.kind", "in", kinds),
-  );
+function onRunnerOf(
+  eb: ExpressionBuilder<Schema, "environment_class">,
+  kinds: readonly number[],
+  local = true,
+) {
+  const ofKind = eb
+    .selectFrom("runner")
+    .select("runner.id")
+    .whereRef("runner.id", "=", "environment_class.runner_id")
+    .where("runner.kind", "in", kinds);
+  return eb.exists(local ? ofKind : ofKind.where("runner.local", "=", 0));
 }

@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import { isLocalKind } from "../domain/runner.ts";
 import { fromBody, toBody } from "./json.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
@@ -32,6 +33,12 @@ export async function findKnownRunner(
 ): Promise<KnownRunner | undefined> {
   const [row] = await selectKnownRunner(db, { id, organizationId: scope.organizationId });
   return row && { runner: fromBody(RunnerSchema, row.body), local: row.local === 1, seenAt: row.seen_at };
+}
+
+/** Whether a runner is on the server's or a member's own machine, by its kind or by what it said; false for none. */
+export async function worksLocally(db: Kysely<Schema>, scope: Scope, runnerId: string): Promise<boolean> {
+  const known = runnerId === "" ? undefined : await findKnownRunner(db, scope, runnerId);
+  return known !== undefined && (known.local || isLocalKind(known.runner.kind));
 }
 
 /** Changes what is told of a runner, and whether it is connected; `before` is the runner until now. */

@@ -113,8 +113,11 @@ export async function findTokens(
   return selectTokens(db, { organizationId: scope.organizationId, kind, subjectId });
 }
 
-/** Up to `limit` exchange tokens that no longer hold at `now`. For the system, so without a scope. */
-export async function findExpiredExchangeTokens(
+/** Tokens that nobody sees in a list: they are removed once they hold no longer. */
+const UNLISTED_KINDS: readonly TokenTable["kind"][] = ["exchange", "runner", "environment"];
+
+/** Up to `limit` tokens of programs that no longer hold at `now`. For the system, so without a scope. */
+export async function findExpiredProgramTokens(
   db: Kysely<Schema>,
   now: number,
   limit: number,
@@ -122,7 +125,7 @@ export async function findExpiredExchangeTokens(
   return db
     .selectFrom("token")
     .selectAll()
-    .where("kind", "=", "exchange")
+    .where("kind", "in", UNLISTED_KINDS)
     .where("expires_at", "<=", now)
     .orderBy("id")
     .limit(limit)

@@ -343,6 +343,8 @@ CREATE TABLE token (
 
 CREATE INDEX token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
 
+CREATE INDEX token_by_expiry on token (kind, expires_at);
+
 CREATE INDEX token_by_key on token (key_id);
 
 CREATE INDEX token_by_subject on token (organization_id, kind, subject_id, id);

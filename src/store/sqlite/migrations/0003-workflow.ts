@@ -4,6 +4,7 @@ export const name = "0003-workflow";
 export const statements = `
 alter table runner add column local integer not null default 0;
 alter table runner add column seen_at integer;
+create index token_by_expiry on token (kind, expires_at);
 create index runner_by_sign_of_life on runner (seen_at) where seen_at is not null;
 
 create table workflow (
@@ -164,6 +165,14 @@ create index work_leased on work (expires_at) where leased_by is not null;
 create index work_by_holder on work (leased_by) where leased_by is not null;
 create index work_by_runner on work (runner_id) where runner_id is not null;
 create index work_by_account on work (account_id) where account_id is not null;
+
+-- What waited for a runner before there was any work for one.
+insert into work
+select environment.id, environment.organization_id, 1, environment.id, environment.creator_id, member.account_id,
+  environment.runner_id, environment.environment_class_id,
+  row_number() over (partition by environment.creator_id order by environment.id), 0, 0, 0, null, null, 0
+from environment left join member on member.id = environment.creator_id
+where environment.desired_phase = 40 and environment.phase <> 40;
 
 create table work_turn (
   organization_id text primary key references organization (id),
