@@ -12,6 +12,8 @@ import { serviceAccountTokenOfRow } from "../store/service-account-token.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { cancelSubscriptions } from "../store/subscription.ts";
 import { disableTokensOfCreator } from "../store/token-disabling.ts";
+import { findWorkflowsOfExecutor } from "../store/workflow.ts";
+import { cutOffExecutions } from "./execution-cancel.ts";
 
 /**
  * Cuts an account off and stops what acts for it, all in the one transaction.
@@ -40,12 +42,18 @@ export async function blockAccount(
   }
   const tokens = await disableTokensOfCreator(tx, accountId);
   const stopped = await stopEnvironments(tx, accountId);
-  const touched = new Set([...tokens.map(({ organization_id }) => organization_id), ...stopped]);
+  const cutOff = await cutOffExecutor(tx, accountId);
+  const touched = new Set([
+    ...tokens.map(({ organization_id }) => organization_id),
+    ...stopped,
+    ...cutOff.organizationIds,
+  ]);
   const formerOrganizationIds = [...touched].filter((id) => !organizationIds.includes(id));
   await updateAccountBlock(tx, account, {
     blockedAt: tx.now,
     organizationIds,
     formerOrganizationIds,
+    workflowIds: cutOff.workflowIds,
     reason,
   });
   const receipt = create(BlockAccountResponseSchema, {
@@ -90,4 +98,28 @@ async function stopEnvironments(tx: WriteTransaction, accountId: string): Promis
     }
   }
   return stopped;
+}
+
+/**
+ * Stops what runs as the account, in every organization. Its workflows start
+ * nothing any more, of themselves: see executorOf.
+ *
+ * @returns where something was stopped, and by organization the workflows that have no fit executor now
+ */
+async function cutOffExecutor(
+  tx: WriteTransaction,
+  accountId: string,
+): Promise<{ organizationIds: string[]; workflowIds: Map<string, string[]> }> {
+  const organizationIds: string[] = [];
+  const workflowIds = new Map<string, string[]>();
+  for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
+    const scope = { organizationId };
+    if ((await cutOffExecutions(tx, scope, userId)) > 0) organizationIds.push(organizationId);
+    const workflows = await findWorkflowsOfExecutor(tx.db, scope, userId);
+    workflowIds.set(
+      organizationId,
+      workflows.map(({ id }) => id),
+    );
+  }
+  return { organizationIds, workflowIds };
 }

@@ -13,11 +13,12 @@ import {
   newExecution,
   phaseOfExecution,
 } from "../domain/workflow-execution.ts";
+import { refuseStart } from "../domain/workflow-start.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findActionsOfExecution, insertActions } from "../store/workflow-action.ts";
 import { insertExecution, type StoredExecution, setExpanded } from "../store/workflow-execution.ts";
 import { advanceExecution } from "./execution-advance.ts";
-import { origin, refuseStart, startedExecution, startingExecutor } from "./execution-start.ts";
+import { origin, startedExecution, startingExecutor } from "./execution-start.ts";
 
 /**
  * Starts an execution that does the failed actions of another again, from that

@@ -8,12 +8,13 @@ import {
   type WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../domain/caller.ts";
-import { contextMissing, credentialMissing, pendingDeletion, workflowDisabled } from "../domain/error.ts";
+import { contextMissing, credentialMissing } from "../domain/error.ts";
 import { workflowError } from "../domain/workflow-error.ts";
 import { type ExecutionTemplate, executionSearchText, newExecution } from "../domain/workflow-execution.ts";
 import { refuseTooManySteps, searchOf } from "../domain/workflow-expansion.ts";
 import { renderWorkflow } from "../domain/workflow-parameters.ts";
 import { refuseAgent, refuseAgentSettings, refuseContext } from "../domain/workflow-policy.ts";
+import { refuseStart } from "../domain/workflow-start.ts";
 import { findRunnerWithHostToken } from "../store/host-token-choice.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
@@ -77,12 +78,6 @@ export async function startExecution(
   await insertExecution(tx, scope, execution, { triggerIndex, variables: rendered.environment, searchText });
   if (!searchOf(rendered.context)) await expandExecution(tx, scope, execution);
   return startedExecution(tx, scope, execution.id);
-}
-
-/** @throws DomainError PENDING_DELETION, WORKFLOW_DISABLED */
-export function refuseStart({ spec }: Workflow): void {
-  if (spec?.deleting) throw pendingDeletion("workflow");
-  if (spec?.disabled) throw workflowDisabled();
 }
 
 /**

@@ -12,13 +12,14 @@ import type { Caller } from "../domain/caller.ts";
 import { contextMissing, notFound, valueUnusable } from "../domain/error.ts";
 import { checkContext } from "../domain/workflow-check.ts";
 import { refuseContext } from "../domain/workflow-policy.ts";
+import { refuseBorrowedContext, refuseStart } from "../domain/workflow-start.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { findExecution } from "../store/workflow-execution.ts";
 import { writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { retryExecution } from "./execution-retry.ts";
-import { refuseStart, startExecution } from "./execution-start.ts";
+import { startExecution } from "./execution-start.ts";
 import { ownedWorkflow } from "./owned-workflow.ts";
 import { recordTriggerEvent } from "./trigger-ledger.ts";
 import { checkContextReferences } from "./workflow-references.ts";
@@ -32,7 +33,7 @@ export function startWorkflow({ store }: Dependencies, req: StartWorkflowRequest
     refuseStart(workflow);
     const { contextOverride, parameters } = req;
     const { context, triggerIndex } = contextOverride
-      ? { context: await usableOverride(tx, caller, contextOverride), triggerIndex: null }
+      ? { context: await usableOverride(tx, caller, workflow, contextOverride), triggerIndex: null }
       : manualContext(workflow);
     const trigger = create(WorkflowExecutionTriggerSchema, {
       trigger: { case: "manual", value: {} },
@@ -76,13 +77,16 @@ export function retryFailedActions(
  * A context that the request brings along. What it names must be there and fit
  * for the caller to use; every member may use the organization's projects and classes.
  *
- * @throws DomainError VALUE_UNUSABLE, NOT_FOUND, PENDING_DELETION, PHASE_UNSUITABLE; PolicyDenied
+ * @throws DomainError PERMISSION_DENIED, VALUE_UNUSABLE, NOT_FOUND, PENDING_DELETION,
+ *   PHASE_UNSUITABLE; PolicyDenied
  */
 async function usableOverride(
   tx: WriteTransaction,
   caller: Caller,
+  workflow: Workflow,
   context: WorkflowTriggerContext,
 ): Promise<WorkflowTriggerContext> {
+  refuseBorrowedContext(workflow, caller);
   if (context.context.case === "fromTrigger") {
     throw valueUnusable(
       "contextOverride.fromTrigger",

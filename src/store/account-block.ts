@@ -13,6 +13,8 @@ export interface BlockChange {
    * without the reason: its words are for those that the account still concerns.
    */
   readonly formerOrganizationIds?: readonly string[];
+  /** By organization, the workflows that start no more because the account is their executor. */
+  readonly workflowIds?: ReadonlyMap<string, readonly string[]>;
   readonly reason?: string;
 }
 
@@ -23,7 +25,7 @@ export interface BlockChange {
 export async function updateAccountBlock(
   tx: WriteTransaction,
   { id, blocked_at }: Pick<AccountTable, "id" | "blocked_at">,
-  { blockedAt, organizationIds, formerOrganizationIds = [], reason = "" }: BlockChange,
+  { blockedAt, organizationIds, formerOrganizationIds = [], workflowIds, reason = "" }: BlockChange,
 ): Promise<void> {
   if (blockedAt !== blocked_at) {
     await tx.db
@@ -40,7 +42,7 @@ export async function updateAccountBlock(
       id,
       kind: "updated",
       before: blockBody(blocked_at),
-      after: blockBody(blockedAt),
+      after: blockBody(blockedAt, workflowIds?.get(organizationId ?? "")),
       reason: isFormer ? "" : reason,
     });
   }
@@ -59,6 +61,8 @@ export async function findUsersOfAccount(
     .execute();
 }
 
-function blockBody(blockedAt: number | null): string {
-  return JSON.stringify(blockedAt === null ? {} : { blockedAt: new Date(blockedAt).toISOString() });
+function blockBody(blockedAt: number | null, workflowIds: readonly string[] = []): string {
+  if (blockedAt === null) return "{}";
+  const at = new Date(blockedAt).toISOString();
+  return JSON.stringify({ blockedAt: at, ...(workflowIds.length > 0 && { workflowIds }) });
 }

@@ -181,6 +181,8 @@ export declare const AccountService: GenService<{
    *   answer unauthenticated;
    * - its environments that run, or are about to, get the desired phase
    *   STOPPED; those that are pending deletion are left to that;
+   * - the workflow executions that run as it are stopped at once; workflows
+   *   whose executor it is start no more and are named in the audit trail;
    * - its active subscriptions are cancelled.
    * Blocking a blocked account changes nothing: the call answers the receipt of
    * the first one again and records the new reason.
