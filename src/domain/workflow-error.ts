@@ -38,6 +38,8 @@ export const WORKFLOW_REASONS = {
   environment_refused: { code: ENVIRONMENT, retriable: false },
   /** Its runner was lost with each attempt. Metadata: `attempt`. */
   attempts_exhausted: { code: ENVIRONMENT, retriable: true },
+  /** The runner that could have taken it, alone or with its class, was deleted. */
+  runner_removed: { code: ENVIRONMENT, retriable: false },
   /** Metadata: `max_time_seconds`. */
   max_time_exceeded: { code: ENVIRONMENT, retriable: false },
   /** The runner let go of it although nobody had asked for that. */

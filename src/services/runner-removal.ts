@@ -8,14 +8,17 @@ import { removeRunner } from "../store/runner.ts";
 import { findProjectIdsOfRunner } from "../store/runner-projects.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findTokens, removeToken } from "../store/token.ts";
+import { endLeasesOf, endWorkFor } from "./runner-work.ts";
 
 /**
  * Removes a runner with all that hangs on it: its environments, the entries of
- * projects for its classes, the classes, its exchange token, and the credentials stored
- * for it. What refers goes before what it refers to.
+ * projects for its classes, the classes, its tokens, and the credentials stored
+ * for it. Work that it holds may go to others, work that only it could do has
+ * failed. What refers goes before what it refers to.
  */
 export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
   const { runnerId } = runner;
+  await endLeasesOf(tx, scope, runnerId);
   for (const environment of await findEnvironmentsOfRunner(tx.db, scope, runnerId)) {
     await removeEnvironment(tx, scope, environment);
   }
@@ -28,8 +31,9 @@ export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runn
     }
   }
   for (const environmentClass of classes) await removeEnvironmentClass(tx, scope, environmentClass);
-  for (const token of await findTokens(tx.db, scope, "exchange", runnerId)) {
-    await removeToken(tx, scope, token);
+  await endWorkFor(tx, scope, runnerId, classIds);
+  for (const kind of ["exchange", "runner"] as const) {
+    for (const token of await findTokens(tx.db, scope, kind, runnerId)) await removeToken(tx, scope, token);
   }
   for (const token of await findHostTokensOfRunner(tx.db, scope, runnerId)) {
     await removeHostToken(tx, scope, token);
