@@ -59,7 +59,7 @@ export async function commitAll(tools: GitTools, call: GitCall, req: CommitReque
   const staged = await tryGit(tools, ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"], call);
   if (staged.exit !== 0) await commit(req.message);
   else if (await isOwnAndUnmarked(tools, call, req.marks)) {
-    await commit(await git(tools, ["log", "-1", "--format=%B"], call), "--amend");
+    await commit(await git(tools, ["log", "-1", "--format=%B"], call), "--amend", "--allow-empty");
   }
   return (await git(tools, ["rev-parse", "--verify", "HEAD"], call)).trim();
 }

@@ -75,8 +75,9 @@ export function gitFailure(command: string, complaints: string, secrets: readonl
 function told(complaints: string, secrets: readonly string[]): string {
   // Masked before it is cut: half a secret would not be found any more.
   const masked = secrets.reduce(masking, complaints);
-  const lines = masked.split(/[\r\n]+/).filter((line) => /^(fatal|error|remote| ! |!)/.test(line));
-  const line = lines.join("; ").replace(/[\p{Cc}\p{Cf}\s]+/gu, " ");
+  const lines = masked.split(/[\r\n]+/).filter((line) => line !== "");
+  const telling = lines.filter((line) => /^(fatal|error|remote):/.test(line));
+  const line = (telling.length > 0 ? telling : lines).join("; ").replace(/[\p{Cc}\p{Cf}\s]+/gu, " ");
   return line.trim().slice(-MOST_CHARACTERS);
 }
 

@@ -1,0 +1,66 @@
+import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+
+/** The operations of runner.v1. */
+export type WorkClient = Client<typeof WorkService>;
+
+/** The way to a server by HTTP. `server` is its URL without `/api`. */
+export function connectTo(server: string): Transport {
+  return createConnectTransport({ baseUrl: `${server}/api`, httpVersion: "1.1" });
+}
+
+/** The operations, called with a token. */
+export function workClient(transport: Transport, token: string): WorkClient {
+  const withToken = (header: HeadersInit | undefined) => {
+    const headers = new Headers(header);
+    headers.set("authorization", `Bearer ${token}`);
+    return headers;
+  };
+  return createClient(WorkService, {
+    unary: (method, signal, timeoutMs, header, message, values) =>
+      transport.unary(method, signal, timeoutMs, withToken(header), message, values),
+    stream: (method, signal, timeoutMs, header, messages, values) =>
+      transport.stream(method, signal, timeoutMs, withToken(header), messages, values),
+  });
+}
+
+/**
+ * What a failed call means.
+ *
+ * - `lost`: the lease is another's, or the account behind the work is cut off.
+ * - `unauthenticated`: the token does not hold.
+ * - `refused`: the same call fails again.
+ * - `passing`: it may succeed later; the server is away, or busy.
+ */
+export type Trouble = "lost" | "unauthenticated" | "refused" | "passing";
+
+const REFUSED: readonly Code[] = [
+  Code.InvalidArgument,
+  Code.FailedPrecondition,
+  Code.NotFound,
+  Code.AlreadyExists,
+  Code.PermissionDenied,
+  Code.OutOfRange,
+  Code.Unimplemented,
+];
+
+export function troubleOf(error: unknown): Trouble {
+  const { code, reason } = causeOf(error);
+  // By the reason: a connection that breaks is `aborted` too, and a proxy may refuse with any code.
+  if (reason === ErrorReason.LEASE_LOST || reason === ErrorReason.ACCOUNT_BLOCKED) return "lost";
+  if (reason === ErrorReason.UNAUTHENTICATED) return "unauthenticated";
+  return reason !== undefined && REFUSED.includes(code) ? "refused" : "passing";
+}
+
+/** Whether the server said that there is no such thing. */
+export function isNotFound(error: unknown): boolean {
+  return causeOf(error).reason === ErrorReason.NOT_FOUND;
+}
+
+/** The reason is undefined for an error that did not come from the server. */
+function causeOf(error: unknown): { readonly code: Code; readonly reason: ErrorReason | undefined } {
+  const failure = ConnectError.from(error);
+  return { code: failure.code, reason: failure.findDetails(ErrorDetailSchema)[0]?.reason };
+}

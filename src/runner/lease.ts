@@ -1,0 +1,165 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
+import type { Work } from "#gen/runner/v1/work_pb.js";
+import type {
+  FinishWorkRequestSchema,
+  GetHostCredentialResponse,
+  ReportProgressRequestSchema,
+} from "#gen/runner/v1/work_service_pb.js";
+import { backOffMs, pause } from "./back-off.ts";
+import { isNotFound, troubleOf, type WorkClient } from "./connection.ts";
+
+/**
+ * Why work ends before its end.
+ *
+ * - `stop`: the service says so.
+ * - `drain`: the runner shuts down; another one is to do the work.
+ * - `lost`: the work is another's, or nobody's; nothing may be told of it any more.
+ */
+export type Interruption = "stop" | "drain" | "lost";
+
+/** The reason of a lease's signal. */
+export class WorkInterrupted extends Error {
+  override readonly name = "WorkInterrupted";
+  readonly interruption: Interruption;
+
+  constructor(interruption: Interruption) {
+    super(`the work was interrupted: ${interruption}`);
+    this.interruption = interruption;
+  }
+}
+
+/** What has happened since the last report. */
+export type Progress = Omit<MessageInitShape<typeof ReportProgressRequestSchema>, "leaseId" | "fence">;
+/** How work ended. */
+export type WorkEnd = Omit<MessageInitShape<typeof FinishWorkRequestSchema>, "leaseId" | "fence">;
+
+/** One call; it is made again while the lease holds. */
+const CALL_MS = 10_000;
+/** A lease is renewed at a third of its time, and at least this often. */
+const RENEWAL_MS = 10_000;
+/** Where the clocks of server and runner differ, a lease may seem to end before it began. */
+const SHORTEST_MS = 1_000;
+
+/**
+ * The hold on one piece of work: kept by renewing it until the work is finished,
+ * or until it is lost. Every call is repeated while the server is away, as long
+ * as the lease holds.
+ */
+export class Lease {
+  readonly #client: WorkClient;
+  readonly #name: Pick<Work, "leaseId" | "fence">;
+  readonly #interrupted = new AbortController();
+  /** Aborted when the lease is finished or lost: no call is made any more. */
+  readonly #over = new AbortController();
+  /** On the clock of performance.now(). */
+  #holdsUntil = 0;
+
+  constructor(
+    client: WorkClient,
+    { leaseId, fence, expiresAt }: Pick<Work, "leaseId" | "fence" | "expiresAt">,
+  ) {
+    this.#client = client;
+    this.#name = { leaseId, fence };
+    this.#hold(expiresAt);
+    void this.#keep();
+  }
+
+  /** Aborted with a WorkInterrupted when the work is to end now. */
+  get signal(): AbortSignal {
+    return this.#interrupted.signal;
+  }
+
+  /** Ends the work; of several causes the first one counts, unless the lease is lost. */
+  interrupt(interruption: Interruption): void {
+    this.#interrupted.abort(new WorkInterrupted(interruption));
+    if (interruption === "lost") this.#over.abort(new WorkInterrupted(interruption));
+  }
+
+  /** Whether another one may have the work by now. */
+  get isLost(): boolean {
+    return this.#over.signal.reason instanceof WorkInterrupted;
+  }
+
+  /**
+   * Tells the service what has happened; it may answer that the work is to stop.
+   *
+   * @throws WorkInterrupted when the lease is lost
+   * @throws ConnectError when the service refuses the report
+   */
+  async report(progress: Progress): Promise<void> {
+    const { expiresAt, stop } = await this.#ask((options) =>
+      this.#client.reportProgress({ ...progress, ...this.#name }, options),
+    );
+    this.#hold(expiresAt);
+    if (stop) this.interrupt("stop");
+  }
+
+  /**
+   * Gives the work back. The lease is over then, whatever comes of it.
+   *
+   * @throws WorkInterrupted when the lease was lost before
+   * @throws ConnectError when the service refuses the end
+   */
+  async finish(end: WorkEnd): Promise<void> {
+    try {
+      await this.#ask((options) => this.#client.finishWork({ ...end, ...this.#name }, options));
+    } finally {
+      this.#over.abort();
+    }
+  }
+
+  /**
+   * The credential that the work's executor has for a host; undefined without one.
+   *
+   * @throws as {@link report}
+   */
+  async credential(host: string): Promise<GetHostCredentialResponse | undefined> {
+    try {
+      return await this.#ask((options) => this.#client.getHostCredential({ ...this.#name, host }, options));
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #hold(expiresAt: Timestamp | undefined): void {
+    const leftMs = expiresAt ? timestampMs(expiresAt) - Date.now() : 0;
+    this.#holdsUntil = performance.now() + Math.max(leftMs, SHORTEST_MS);
+  }
+
+  async #keep(): Promise<void> {
+    const over = this.#over.signal;
+    for (;;) {
+      const leftMs = this.#holdsUntil - performance.now();
+      await pause(Math.min(leftMs / 3, RENEWAL_MS), over);
+      if (over.aborted) return;
+      try {
+        const { expiresAt, stop } = await this.#ask((options) =>
+          this.#client.renewLease(this.#name, options),
+        );
+        this.#hold(expiresAt);
+        if (stop) this.interrupt("stop");
+      } catch {
+        if (!over.aborted) this.interrupt("lost");
+      }
+    }
+  }
+
+  async #ask<T>(call: (options: CallOptions) => Promise<T>): Promise<T> {
+    const over = this.#over.signal;
+    for (let failures = 1; ; failures++) {
+      over.throwIfAborted();
+      try {
+        return await call({ signal: over, timeoutMs: CALL_MS });
+      } catch (error) {
+        over.throwIfAborted();
+        const trouble = troubleOf(error);
+        if (trouble === "refused") throw error;
+        if (trouble !== "passing" || performance.now() >= this.#holdsUntil) this.interrupt("lost");
+        await pause(Math.min(backOffMs(failures), this.#holdsUntil - performance.now()), over);
+      }
+    }
+  }
+}
