@@ -11,6 +11,7 @@ import {
   withWebhookUrl,
 } from "../domain/workflow.ts";
 import { checkAction, checkTriggers } from "../domain/workflow-check.ts";
+import { checkWorkflowParameters } from "../domain/workflow-parameters.ts";
 import { refuseAgent, refuseAgentSettings, refuseContext } from "../domain/workflow-policy.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import type { WriteTransaction } from "../store/store.ts";
@@ -75,6 +76,7 @@ async function checkWritten(
   checkTriggers(req.triggers, tx.now);
   if (req.action) checkAction(req.action, "action");
   if (req.report) checkAction(req.report, "report");
+  checkWorkflowParameters(req);
   const contexts = req.triggers.flatMap(({ context }) => context ?? []);
   const policies = await findPolicies(tx.db, caller);
   for (const context of contexts) refuseContext(policies, context, caller.role);
