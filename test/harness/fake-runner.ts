@@ -1,0 +1,105 @@
+import { expect } from "@jest/globals";
+import { type Answer, post } from "./call.ts";
+import type { TestServer } from "./server.ts";
+
+/** A runner that does nothing by itself: a test says what it reports. */
+export interface FakeRunner {
+  readonly runnerId: string;
+  /** Its own token. */
+  readonly token: string;
+  /** Id of its one environment class; it offers one when it registers. */
+  readonly environmentClassId: string;
+  /** Any operation of runner.v1 as this runner, such as `call("Heartbeat", {})`. */
+  call(operation: string, body?: object): Promise<Answer>;
+  /** The works that it is given now, or within `wait`; by default one, at once. */
+  lease(request?: object): Promise<Answer["body"][]>;
+  /** The one work that it is given within 10 s. */
+  leaseOne(request?: object): Promise<Answer["body"]>;
+  renew(work: Leased): Promise<Answer>;
+  report(work: Leased, progress?: object): Promise<Answer>;
+  finish(work: Leased, outcome?: string, more?: object): Promise<Answer>;
+  credential(work: Leased, host: string): Promise<Answer>;
+}
+
+/** How a work is named to the service. */
+export type Leased = { readonly leaseId: string; readonly fence: string };
+
+/** What a fake runner is. */
+export interface FakeRunnerOptions {
+  /** An administrator of its organization; by default the server's first one. */
+  readonly token?: string;
+  readonly name?: string;
+  /** Whether it says that it works on somebody's own machine. */
+  readonly local?: boolean;
+}
+
+/** Makes a runner and registers it, as its program would. */
+export async function registerRunner(
+  server: Pick<TestServer, "url" | "token">,
+  { token: administrator = server.token, name = "A fake runner", local = false }: FakeRunnerOptions = {},
+): Promise<FakeRunner> {
+  const { exchangeToken } = await succeeded(
+    post(server, "RunnerService/CreateRunner", { name }, administrator),
+  );
+  const introduction = {
+    version: "1.0.0",
+    systemDetails: "a test",
+    local,
+    environmentClass: { displayName: `Class of ${name}`, description: "for tests" },
+  };
+  const registered = await succeeded(post(server, "WorkService/Register", introduction, exchangeToken));
+  return runnerOf(server, registered);
+}
+
+/** A runner that has registered already, from the answer to that. */
+export function runnerOf(
+  server: Pick<TestServer, "url" | "token">,
+  {
+    runnerId,
+    token,
+    environmentClassIds,
+  }: { runnerId: string; token: string; environmentClassIds: string[] },
+): FakeRunner {
+  const call = (operation: string, body: object = {}) =>
+    post(server, `WorkService/${operation}`, body, token);
+  const named = ({ leaseId, fence }: Leased, more: object) => ({ leaseId, fence, ...more });
+  const lease = async (request: object = {}) =>
+    (await succeeded(call("LeaseWork", { maxLeases: 1, wait: "0s", ...request }))).works;
+  return {
+    runnerId,
+    token,
+    environmentClassId: environmentClassIds[0] ?? "",
+    call,
+    lease,
+    async leaseOne(request = {}) {
+      const [work] = await lease({ wait: "10s", ...request });
+      if (!work) throw new Error("the runner was given no work within 10 s");
+      return work;
+    },
+    renew: (work) => call("RenewLease", named(work, {})),
+    report: (work, progress = {}) => call("ReportProgress", named(work, progress)),
+    finish: (work, outcome = "OUTCOME_DONE", more = {}) =>
+      call("FinishWork", named(work, { outcome, ...more })),
+    credential: (work, host) => call("GetHostCredential", named(work, { host })),
+  };
+}
+
+/** Carries an action out to its end: the environment runs, and each step is done. */
+export async function doAction(runner: FakeRunner, work: Answer["body"]): Promise<void> {
+  await succeeded(runner.report(work, { environment: { phase: "ENVIRONMENT_PHASE_RUNNING" } }));
+  for (const stepIndex of work.action.steps.keys()) {
+    const steps = [
+      { stepIndex, state: "STATE_RUNNING" },
+      { stepIndex, state: "STATE_DONE" },
+    ];
+    await succeeded(runner.report(work, { steps }));
+  }
+  await succeeded(runner.finish(work));
+}
+
+/** The body of an answer, which must be a success. */
+export async function succeeded(answer: Promise<Answer>): Promise<Answer["body"]> {
+  const { status, body } = await answer;
+  expect([status, body]).toEqual([200, body]);
+  return body;
+}
