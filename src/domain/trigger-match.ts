@@ -67,6 +67,15 @@ export function matchingTriggers(
   });
 }
 
+/** The first manual trigger, whose context runs when somebody starts the workflow; undefined without one. */
+export function manualTrigger(
+  triggers: readonly WorkflowTrigger[],
+): { readonly triggerIndex: number; readonly context: WorkflowTriggerContext } | undefined {
+  const triggerIndex = triggers.findIndex(({ trigger }) => trigger.case === "manual");
+  const context = triggers[triggerIndex]?.context;
+  return context && { triggerIndex, context };
+}
+
 /** The projects whose git remotes `matchingTriggers` asks for, each once. */
 export function projectIdsOf(triggers: readonly WorkflowTrigger[]): string[] {
   const ids = triggers.flatMap(({ trigger, context }) =>

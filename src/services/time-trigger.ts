@@ -13,6 +13,7 @@ import type { WriteTransaction } from "../store/store.ts";
 import { findOpenExecutionIds } from "../store/workflow-execution.ts";
 import { findTriggerEventByKey } from "../store/workflow-trigger-event.ts";
 import { cancelExecution } from "./execution-cancel.ts";
+import { startExecution } from "./execution-start.ts";
 import { recordTriggerEvent } from "./trigger-ledger.ts";
 import { startAndRecord, whyOff } from "./trigger-start.ts";
 
@@ -60,16 +61,16 @@ export async function fireTimeTrigger(tx: WriteTransaction, due: DueInstant): Pr
   if (overlapPolicy === OverlapPolicy.SKIP && previous.length > 0) {
     return record(TriggerVerdict.OVERLAP, `the execution ${previous[0]} still runs`);
   }
-  const start = {
-    ...due,
-    trigger: create(WorkflowExecutionTriggerSchema, {
-      trigger: { case: "time", value: { triggeredAt: timestampFromMs(instantMs) } },
-      context,
-    }),
-    parameters: {},
-  };
-  return startAndRecord(tx, start, { ...entry, ...(dedupeKey !== undefined && { dedupeKey }) }, async () => {
+  return startAndRecord(tx, due, { ...entry, dedupeKey }, async () => {
     for (const id of previous) await cancelExecution(tx, due, id);
+    return startExecution(tx, {
+      ...due,
+      trigger: create(WorkflowExecutionTriggerSchema, {
+        trigger: { case: "time", value: { triggeredAt: timestampFromMs(instantMs) } },
+        context,
+      }),
+      parameters: {},
+    });
   });
 }
 

@@ -1,4 +1,4 @@
-import { clone, create, toJson } from "@bufbuild/protobuf";
+import { clone, create, fromJson, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { PullRequest } from "#gen/service/v1/agent_pb.js";
 import {
@@ -30,7 +30,7 @@ export interface TriggerOccurrence {
   readonly pullRequestEvent?: PullRequestEvent | undefined;
   readonly redeliveredEventId?: string | undefined;
   /** One of a kind within the workflow; left out where the same may be entered again. */
-  readonly dedupeKey?: string;
+  readonly dedupeKey?: string | undefined;
   readonly payload?: TriggerPayload;
 }
 
@@ -45,6 +45,8 @@ export interface TriggerPayload {
   readonly repositoryUrls?: readonly string[];
   /** Why the parameters of a delivery could not be read. */
   readonly problem?: string;
+  /** Why a delivery asked for nothing. */
+  readonly reason?: string;
 }
 
 /**
@@ -98,6 +100,14 @@ export async function recordDuplicate(
   copy.reason = "the delivery arrived before";
   await insertTriggerEvent(tx, scope, copy, { dedupeKey: null, payload: first.payload });
   return copy;
+}
+
+/** What an entry was stored with. */
+export function readPayload(text: string): TriggerPayload {
+  const { contextOverride, ...rest } = JSON.parse(text);
+  return contextOverride
+    ? { ...rest, contextOverride: fromJson(WorkflowTriggerContextSchema, contextOverride) }
+    : rest;
 }
 
 function payloadText({ contextOverride, ...rest }: TriggerPayload): string {

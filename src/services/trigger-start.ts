@@ -1,45 +1,44 @@
-import { TriggerVerdict, type Workflow, type WorkflowTriggerEvent } from "#gen/service/v1/workflow_pb.js";
+import {
+  TriggerVerdict,
+  type Workflow,
+  type WorkflowExecution,
+  type WorkflowTriggerEvent,
+} from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../domain/error.ts";
-import type { WriteTransaction } from "../store/store.ts";
-import { type ExecutionStart, startExecution } from "./execution-start.ts";
+import type { Scope, WriteTransaction } from "../store/store.ts";
 import { recordTriggerEvent, type TriggerOccurrence } from "./trigger-ledger.ts";
 
-/** What an entry says that does not follow from the start itself. */
-export type StartOccurrence = Omit<TriggerOccurrence, "workflowId" | "verdict" | "reason" | "executionId">;
+/** What an entry says that does not follow from how the start went. */
+export type StartOccurrence = Omit<TriggerOccurrence, "verdict" | "reason" | "executionId">;
 
 /**
  * Starts an execution because a trigger fired, and enters it. A start that is
- * refused, as StartWorkflow would have been, is entered with the reason, and
+ * refused, as StartWorkflow would have been, is entered with the reason and
  * leaves nothing else; its key stays free.
- *
- * @param prepare what must be done first, and is undone when the start is refused
  */
 export async function startAndRecord(
   tx: WriteTransaction,
-  start: ExecutionStart,
-  { dedupeKey, ...occurrence }: StartOccurrence,
-  prepare: () => Promise<void> = async () => undefined,
+  scope: Scope,
+  { dedupeKey, ...entry }: StartOccurrence,
+  start: () => Promise<WorkflowExecution>,
 ): Promise<WorkflowTriggerEvent> {
-  const entry = {
-    ...occurrence,
-    workflowId: start.workflow.id,
-    ...(start.triggerIndex !== null && { triggerIndex: start.triggerIndex }),
-  };
+  let execution: WorkflowExecution;
   try {
-    const { id } = await tx.attempt(async () => {
-      await prepare();
-      return startExecution(tx, start);
-    });
-    const started = { ...entry, verdict: TriggerVerdict.STARTED, executionId: id };
-    return recordTriggerEvent(tx, start, dedupeKey === undefined ? started : { ...started, dedupeKey });
+    execution = await tx.attempt(start);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    return recordTriggerEvent(tx, start, {
+    return recordTriggerEvent(tx, scope, {
       ...entry,
       verdict: TriggerVerdict.REFUSED,
       reason: error.message,
     });
   }
+  return recordTriggerEvent(tx, scope, {
+    ...entry,
+    verdict: TriggerVerdict.STARTED,
+    executionId: execution.id,
+    dedupeKey,
+  });
 }
 
 /** Why triggers of a workflow do not fire; undefined while they do. */

@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import {
   WorkflowTriggerEvent_Source as Source,
@@ -10,6 +10,7 @@ import {
 import type { PullRequestDelivery } from "../domain/pull-request-event.ts";
 import {
   contextOfTrigger,
+  manualTrigger,
   matchingTriggers,
   projectIdsOf,
   type TriggerMatch,
@@ -18,6 +19,7 @@ import type { WebhookReading } from "../domain/webhook-reading.ts";
 import { findProjectRemotes } from "../store/project-index.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { findTriggerEventByKey } from "../store/workflow-trigger-event.ts";
+import { startExecution } from "./execution-start.ts";
 import { recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
 import { startAndRecord, whyOff } from "./trigger-start.ts";
 
@@ -105,11 +107,18 @@ async function fireMatch(
       executionId: earlier.workflowExecutionId,
     });
   }
-  const start = startOf(delivered, triggerIndex, {
-    trigger: { case: "pullRequest", value: pullRequest },
-    context: contextOfTrigger(trigger, pullRequest),
-  });
-  return startAndRecord(tx, start, { ...entry, ...(!redelivered && { dedupeKey: deduplicationKey }) });
+  const dedupeKey = redelivered ? undefined : deduplicationKey;
+  return startAndRecord(tx, delivered, { ...entry, dedupeKey }, () =>
+    startExecution(tx, {
+      ...delivered,
+      triggerIndex,
+      trigger: create(WorkflowExecutionTriggerSchema, {
+        trigger: { case: "pullRequest", value: pullRequest },
+        context: contextOfTrigger(trigger, pullRequest),
+      }),
+      parameters: {},
+    }),
+  );
 }
 
 async function fireManual(
@@ -117,18 +126,20 @@ async function fireManual(
   delivered: Delivered,
   parameters: Readonly<Record<string, string>>,
 ): Promise<WorkflowTriggerEvent> {
-  const triggers = delivered.workflow.spec?.triggers ?? [];
-  const triggerIndex = triggers.findIndex(({ trigger }) => trigger.case === "manual");
-  const context = triggers[triggerIndex]?.context;
-  if (!context) {
+  const manual = manualTrigger(delivered.workflow.spec?.triggers ?? []);
+  if (!manual) {
     const reason = "the workflow has no manual trigger, over whose context the parameters would run";
     return recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason);
   }
-  const start = startOf(delivered, triggerIndex, { trigger: { case: "manual", value: {} }, context });
-  return startAndRecord(
-    tx,
-    { ...start, parameters },
-    { ...entryOf(delivered), payload: payloadOf(delivered.reading) },
+  const { triggerIndex, context } = manual;
+  const entry = { ...entryOf(delivered), triggerIndex, payload: payloadOf(delivered.reading) };
+  return startAndRecord(tx, delivered, entry, () =>
+    startExecution(tx, {
+      ...delivered,
+      triggerIndex,
+      trigger: create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context }),
+      parameters,
+    }),
   );
 }
 
@@ -169,21 +180,6 @@ function payloadOf(reading: WebhookReading): TriggerPayload {
     case "problem":
       return { problem: reading.problem };
     case "nothing":
-      return {};
+      return { reason: reading.reason };
   }
-}
-
-function startOf(
-  { organizationId, workflow, creator }: Delivered,
-  triggerIndex: number,
-  trigger: MessageInitShape<typeof WorkflowExecutionTriggerSchema>,
-) {
-  return {
-    organizationId,
-    workflow,
-    creator,
-    triggerIndex,
-    trigger: create(WorkflowExecutionTriggerSchema, trigger),
-    parameters: {},
-  };
 }

@@ -13,13 +13,19 @@ import type {
   ListWorkflowExecutionOutputsRequest,
   ListWorkflowExecutionsRequest,
   ListWorkflowsRequest,
+  ListWorkflowTriggerEventsRequest,
+  RedeliverWorkflowTriggerEventRequest,
   RetryFailedActionsRequest,
   RotateWorkflowWebhookSecretRequest,
   StartWorkflowRequest,
+  StreamActionLogsRequest,
   UpdateWorkflowRequest,
 } from "#gen/service/v1/workflow_service_pb.js";
+import { streamActionLogs } from "./action-logs.ts";
 import { callerOf } from "./call.ts";
-import type { ServiceDependencies } from "./dependencies.ts";
+import type { EventServiceDependencies } from "./event-service.ts";
+import { answerTriggerEvents } from "./trigger-event-list.ts";
+import { redeliverTriggerEvent } from "./trigger-redelivery.ts";
 import { cancelWorkflowExecution, cancelWorkflowExecutionAction } from "./workflow-cancel.ts";
 import { deleteWorkflow } from "./workflow-deletion.ts";
 import {
@@ -37,9 +43,9 @@ import { answerWorkflow, changeWorkflow, createWorkflow } from "./workflow-write
 
 /** Workflows: what runs, when and over which repositories; and their executions. */
 export class WorkflowService {
-  readonly #deps: ServiceDependencies;
+  readonly #deps: EventServiceDependencies;
 
-  constructor(deps: ServiceDependencies) {
+  constructor(deps: EventServiceDependencies) {
     this.#deps = deps;
   }
 
@@ -87,6 +93,15 @@ export class WorkflowService {
   cancelWorkflowExecutionAction = (req: CancelWorkflowExecutionActionRequest, ctx: HandlerContext) =>
     cancelWorkflowExecutionAction(this.#deps, req, ctx);
 
+  streamActionLogs = (req: StreamActionLogsRequest, ctx: HandlerContext) =>
+    streamActionLogs(this.#deps, req, ctx);
+
   listWorkflowExecutionOutputs = (req: ListWorkflowExecutionOutputsRequest, ctx: HandlerContext) =>
     answerOutputs(this.#deps, callerOf(ctx), req);
+
+  listWorkflowTriggerEvents = (req: ListWorkflowTriggerEventsRequest, ctx: HandlerContext) =>
+    answerTriggerEvents(this.#deps, callerOf(ctx), req);
+
+  redeliverWorkflowTriggerEvent = (req: RedeliverWorkflowTriggerEventRequest, ctx: HandlerContext) =>
+    redeliverTriggerEvent(this.#deps, req, ctx);
 }

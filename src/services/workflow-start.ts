@@ -10,6 +10,7 @@ import {
 import type { RetryFailedActionsRequest, StartWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { contextMissing, notFound, valueUnusable } from "../domain/error.ts";
+import { manualTrigger } from "../domain/trigger-match.ts";
 import { checkContext } from "../domain/workflow-check.ts";
 import { refuseContext } from "../domain/workflow-policy.ts";
 import { refuseBorrowedContext, refuseStart } from "../domain/workflow-start.ts";
@@ -19,7 +20,7 @@ import { findExecution } from "../store/workflow-execution.ts";
 import { writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { retryExecution } from "./execution-retry.ts";
-import { startExecution } from "./execution-start.ts";
+import { type ExecutionStart, startExecution } from "./execution-start.ts";
 import { ownedWorkflow } from "./owned-workflow.ts";
 import { recordTriggerEvent } from "./trigger-ledger.ts";
 import { checkContextReferences } from "./workflow-references.ts";
@@ -31,28 +32,15 @@ export function startWorkflow({ store }: Dependencies, req: StartWorkflowRequest
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const workflow = await ownedWorkflow(tx, ctx, caller, req.workflowId);
     refuseStart(workflow);
-    const { contextOverride, parameters } = req;
-    const { context, triggerIndex } = contextOverride
-      ? { context: await usableOverride(tx, caller, workflow, contextOverride), triggerIndex: null }
-      : manualContext(workflow);
-    const trigger = create(WorkflowExecutionTriggerSchema, {
-      trigger: { case: "manual", value: {} },
-      context,
-    });
-    const execution = await startExecution(tx, {
-      organizationId: caller.organizationId,
-      workflow,
-      trigger,
-      triggerIndex,
-      creator: caller.subject,
-      parameters,
-    });
+    const start = await manualStart(tx, caller, workflow, req);
+    const execution = await startExecution(tx, start);
+    const { triggerIndex } = start;
     await recordTriggerEvent(tx, caller, {
       workflowId: workflow.id,
       source: WorkflowTriggerEvent_Source.MANUAL,
       verdict: TriggerVerdict.STARTED,
       executionId: execution.id,
-      payload: { parameters, contextOverride },
+      payload: { parameters: req.parameters, contextOverride: req.contextOverride },
       ...(triggerIndex !== null && { triggerIndex }),
     });
     return { workflowExecution: execution };
@@ -71,6 +59,26 @@ export function retryFailedActions(
     const workflow = await ownedWorkflow(tx, ctx, caller, stored.execution.metadata?.workflowId ?? "");
     return { workflowExecution: await retryExecution(tx, caller, stored, workflow, caller.subject) };
   });
+}
+
+/**
+ * A start by hand: over the context that was given, else over the manual trigger's.
+ *
+ * @throws DomainError CONTEXT_MISSING without either; VALUE_UNUSABLE, NOT_FOUND,
+ *   PENDING_DELETION, PHASE_UNSUITABLE, PolicyDenied for what the given one names
+ */
+export async function manualStart(
+  tx: WriteTransaction,
+  caller: Caller,
+  workflow: Workflow,
+  { contextOverride, parameters }: Pick<StartWorkflowRequest, "contextOverride" | "parameters">,
+): Promise<ExecutionStart> {
+  const { context, triggerIndex } = contextOverride
+    ? { context: await usableOverride(tx, caller, workflow, contextOverride), triggerIndex: null }
+    : manualContext(workflow);
+  const trigger = create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context });
+  const { organizationId, subject: creator } = caller;
+  return { organizationId, workflow, trigger, triggerIndex, creator, parameters };
 }
 
 /**
@@ -101,9 +109,7 @@ async function usableOverride(
 
 /** @throws DomainError CONTEXT_MISSING for a workflow without a manual trigger */
 function manualContext({ spec }: Workflow): { context: WorkflowTriggerContext; triggerIndex: number } {
-  const triggers = spec?.triggers ?? [];
-  const triggerIndex = triggers.findIndex(({ trigger }) => trigger.case === "manual");
-  const context = triggers[triggerIndex]?.context;
-  if (!context) throw contextMissing();
-  return { context, triggerIndex };
+  const manual = manualTrigger(spec?.triggers ?? []);
+  if (!manual) throw contextMissing();
+  return manual;
 }

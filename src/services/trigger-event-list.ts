@@ -1,0 +1,25 @@
+import type { ListWorkflowTriggerEventsRequest } from "#gen/service/v1/workflow_service_pb.js";
+import type { Caller } from "../domain/caller.ts";
+import { pageSize, queryText } from "../domain/page.ts";
+import { listTriggerEvents } from "../store/workflow-trigger-event.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { onePage } from "./page.ts";
+
+/** One page of the ledger of the caller's organization, newest first. */
+export async function answerTriggerEvents(
+  { store, pageTokens }: Pick<ServiceDependencies, "store" | "pageTokens">,
+  caller: Caller,
+  req: ListWorkflowTriggerEventsRequest,
+) {
+  const filter = {
+    workflowIds: req.filter?.workflowIds ?? [],
+    verdicts: req.filter?.verdicts ?? [],
+  };
+  const query = queryText("ListWorkflowTriggerEvents", caller.organizationId, filter);
+  const before = pageTokens.read(query, req.pagination?.token ?? "")?.id;
+  const size = pageSize(req.pagination);
+  const found = await listTriggerEvents(store.reader, caller, filter, before, size + 1);
+  const positioned = found.map((event) => ({ event, position: { key: 0, id: event.id } }));
+  const { rows, pagination } = onePage(pageTokens, query, positioned, size);
+  return { pagination, triggerEvents: rows.map(({ event }) => event) };
+}
