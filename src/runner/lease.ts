@@ -3,9 +3,12 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
 import type { Work } from "#gen/runner/v1/work_pb.js";
 import type {
-  FinishWorkRequestSchema,
+  FailureSchema,
+  FinishWorkRequest_Outcome,
   GetHostCredentialResponse,
-  ReportProgressRequestSchema,
+  ReportProgressRequest_EnvironmentProgressSchema,
+  ReportProgressRequest_LogChunkSchema,
+  ReportProgressRequest_StepProgressSchema,
 } from "#gen/runner/v1/work_service_pb.js";
 import { backOffMs, pause } from "./back-off.ts";
 import { isNotFound, troubleOf, type WorkClient } from "./connection.ts";
@@ -31,9 +34,18 @@ export class WorkInterrupted extends Error {
 }
 
 /** What has happened since the last report. */
-export type Progress = Omit<MessageInitShape<typeof ReportProgressRequestSchema>, "leaseId" | "fence">;
+export interface Progress {
+  readonly environment?: MessageInitShape<typeof ReportProgressRequest_EnvironmentProgressSchema>;
+  readonly steps?: MessageInitShape<typeof ReportProgressRequest_StepProgressSchema>[];
+  readonly logs?: MessageInitShape<typeof ReportProgressRequest_LogChunkSchema>[];
+}
+
 /** How work ended. */
-export type WorkEnd = Omit<MessageInitShape<typeof FinishWorkRequestSchema>, "leaseId" | "fence">;
+export interface WorkEnd {
+  readonly outcome: FinishWorkRequest_Outcome;
+  readonly failure?: MessageInitShape<typeof FailureSchema>;
+  readonly warnings?: MessageInitShape<typeof FailureSchema>[];
+}
 
 /** One call; it is made again while the lease holds. */
 const CALL_MS = 10_000;
