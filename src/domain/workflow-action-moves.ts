@@ -8,6 +8,7 @@ import {
   WorkflowExecutionActionSchema,
   type WorkflowStep,
 } from "#gen/service/v1/workflow_pb.js";
+import { phaseUnsuitable } from "./error.ts";
 import { phaseOf } from "./workflow-action.ts";
 import { addFailures, addWarnings, workflowError } from "./workflow-error.ts";
 import { type ActionEvent, isFinalAction, movedAction } from "./workflow-moves.ts";
@@ -49,6 +50,11 @@ export function steppedAction(
   moves: readonly StepMove[],
   now: number,
 ): SteppedAction {
+  const phase = phaseOf(present);
+  if (phase !== Phase.RUNNING && phase !== Phase.STOPPING) {
+    const name = Phase[phase] ?? "";
+    throw phaseUnsuitable("workflow execution action", name, `the action is ${name}: no runner has it`);
+  }
   const action = clone(WorkflowExecutionActionSchema, present);
   const statuses = action.status?.stepStatuses ?? [];
   const values: OutputValues = {};
