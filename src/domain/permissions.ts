@@ -1,3 +1,4 @@
+import { AGENT_PERMISSIONS } from "./agent-permissions.ts";
 import type { Role } from "./caller.ts";
 import { ADMINISTRATORS, MADE, MAKERS, MEMBERS, ONESELF, PEOPLE, type Permission } from "./grants.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
@@ -26,12 +27,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     besides: "an administrator of every organization that the account is a member of",
   },
 
-  "AgentService/StartAgent": { permission: "start_agent", grants: MEMBERS },
-  "AgentService/SendToAgentExecution": {
-    permission: "send_to_agent_execution",
-    grants: { ...MAKERS, runner: "own" },
-    own: "agent runs that the caller started; a runner's: the agent runs on it",
-  },
+  ...AGENT_PERMISSIONS,
 
   "EnvironmentService/GetEnvironment": {
     permission: "get_environment",

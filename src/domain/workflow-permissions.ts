@@ -85,4 +85,9 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: EVERY_RUNNER,
     own: "credentials of the executor of work that the runner holds the lease of",
   },
+  "AgentWorkService/StreamInputs": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "AgentWorkService/ReportAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "AgentWorkService/StartSubagent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "AgentWorkService/StartStepAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "AgentWorkService/GetStepAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
 };

@@ -63,16 +63,19 @@ function elementBytes(field: DescField, rules: FieldRules | undefined): number {
   if (field.message) return messageBytes(field.message);
   if (field.enum) return enumBytes(field.enum);
   if (field.scalar === ScalarType.STRING) return textBytes(field, rules);
-  if (field.scalar === ScalarType.BYTES) {
-    const most = rules?.type.case === "bytes" ? rules.type.value.maxLen : 0n;
-    if (!most) throw new Error(`${field} has no upper bound`);
-    return Math.ceil(Number(most) / 3) * 4 + QUOTES;
-  }
+  if (field.scalar === ScalarType.BYTES) return base64Bytes(field, rules);
   return NUMBER_BYTES;
+}
+
+function base64Bytes(field: DescField, rules: FieldRules | undefined): number {
+  const most = rules?.type.case === "bytes" ? rules.type.value.maxLen : 0n;
+  if (!most) throw new Error(`${field} has no upper bound`);
+  return Math.ceil(Number(most) / 3) * 4 + QUOTES;
 }
 
 function mapValueBytes(field: DescField, rules: FieldRules | undefined): number {
   if (field.enum) return enumBytes(field.enum);
+  if (field.scalar === ScalarType.BYTES) return base64Bytes(field, rules);
   return field.scalar === ScalarType.STRING ? textBytes(field, rules) : NUMBER_BYTES;
 }
 

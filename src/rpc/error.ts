@@ -43,6 +43,10 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.CONTEXT_MISSING]: Code.FailedPrecondition,
   [ErrorReason.EXECUTOR_UNFIT]: Code.FailedPrecondition,
   [ErrorReason.CREDENTIAL_MISSING]: Code.FailedPrecondition,
+  [ErrorReason.QUEUE_CHANGED]: Code.Aborted,
+  [ErrorReason.QUEUE_FULL]: Code.ResourceExhausted,
+  [ErrorReason.AGENT_MISSING]: Code.FailedPrecondition,
+  [ErrorReason.TEXT_DECEPTIVE]: Code.InvalidArgument,
 };
 
 /** A call as the log and an internal error name it. */

@@ -4,6 +4,7 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
+import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService } from "#gen/service/v1/account_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
@@ -45,6 +46,7 @@ export const CONTRACT: readonly DescService[] = [
   UserService,
   WorkflowService,
   WorkService,
+  AgentWorkService,
 ];
 
 /** Services around the contract take small questions only. */

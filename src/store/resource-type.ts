@@ -20,6 +20,8 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
   workflow_execution: Kind.WORKFLOW_EXECUTION,
   workflow_action: Kind.WORKFLOW_EXECUTION_ACTION,
   prebuild: Kind.PREBUILD,
+  agent_execution: Kind.AGENT_EXECUTION,
+  agent: Kind.AGENT,
 };
 
 /** @throws when a row names a kind that the contract lacks */

@@ -48,7 +48,9 @@ export type ResourceType =
   | "workflow"
   | "workflow_execution"
   | "workflow_action"
-  | "prebuild";
+  | "prebuild"
+  | "agent_execution"
+  | "agent";
 
 /** What a write may use: its own transaction, the one instant it happens at, and the record. */
 export interface WriteTransaction {

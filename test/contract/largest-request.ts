@@ -94,7 +94,7 @@ function largestValue(field: DescField): JsonValue {
 function elementOf(field: DescField, rules: FieldRules | undefined, index: number): JsonValue {
   if (field.message)
     return isWellKnown(field.message) ? wellKnown(field.message, rules) : largest(field.message);
-  if (field.enum) return longestName(field.enum);
+  if (field.enum) return longestName(field.enum, rules);
   switch (field.scalar) {
     case ScalarType.STRING:
       return text(field, rules, index);
@@ -146,6 +146,8 @@ function longestInt32(rules: FieldRules | undefined): number {
   return inCel === undefined && standard?.greaterThan.case === undefined ? -(2 ** 31) : most;
 }
 
-function longestName({ values }: DescEnum): string {
-  return values.map(({ name }) => name).reduce((a, b) => (b.length > a.length ? b : a));
+function longestName({ values }: DescEnum, rules: FieldRules | undefined): string {
+  const isStated = rules?.cel.some(({ expression }) => expression === "this != 0");
+  const allowed = values.filter(({ number }) => number !== 0 || !isStated);
+  return allowed.map(({ name }) => name).reduce((a, b) => (b.length > a.length ? b : a));
 }

@@ -7,7 +7,14 @@ import { CONTRACT } from "../../src/rpc/routes.ts";
 import { ROOT } from "../harness/program.ts";
 
 const page = readFileSync(join(ROOT, "docs/permissions.md"), "utf8");
-const ROLES: readonly Role[] = ["administrator", "member", "service_account", "runner", "environment", "exchange"];
+const ROLES: readonly Role[] = [
+  "administrator",
+  "member",
+  "service_account",
+  "runner",
+  "environment",
+  "exchange",
+];
 const operations = CONTRACT.flatMap((service) =>
   service.methods.map((each) => `${service.name}/${each.name}`),
 );

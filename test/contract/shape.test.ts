@@ -114,8 +114,24 @@ const WORKFLOWS = [
   "WorkflowService/StreamActionLogs",
 ];
 
+// What agents need around them.
+const AGENTS = [
+  "AgentService/DeleteAgentExecution",
+  "AgentService/GetAgentExecution",
+  "AgentService/ListAgentExecutions",
+  "AgentService/ListAgentInputs",
+  "AgentService/ListAgents",
+  "AgentService/StopAgentExecution",
+  "AgentService/WatchAgentExecution",
+];
+
 // What runners call; a package of its own, runner.v1.
 const WORK = [
+  "AgentWorkService/GetStepAgent",
+  "AgentWorkService/ReportAgent",
+  "AgentWorkService/StartStepAgent",
+  "AgentWorkService/StartSubagent",
+  "AgentWorkService/StreamInputs",
   "WorkService/FinishWork",
   "WorkService/GetHostCredential",
   "WorkService/Heartbeat",
@@ -128,6 +144,7 @@ const WORK = [
 // What the Versioning part of the specification and the wire reference call deprecated.
 const DEPRECATED = [
   "AdmissionLevel.ADMISSION_LEVEL_OWNER_ONLY",
+  "AgentExecutionFailureReason.AGENT_EXECUTION_FAILURE_REASON_INTERNAL",
   "CreateHostAuthenticationTokenRequest.user_id",
   "ExtAgentModel.EXT_AGENT_MODEL_3",
   "ExtAgentModel.EXT_AGENT_MODEL_4",
@@ -159,7 +176,7 @@ function operation({ parent, name }: DescMethod): string {
 
 describe("the operations of the contract", () => {
   test("are the specified ones and those that projects need around them", () => {
-    const all = [...SPECIFIED, ...ADDED, ...GOVERNING, ...WORKFLOWS, ...WORK];
+    const all = [...SPECIFIED, ...ADDED, ...GOVERNING, ...WORKFLOWS, ...AGENTS, ...WORK];
     expect(methods.map(operation).sort()).toEqual(all.sort());
   });
 
@@ -183,8 +200,8 @@ describe("the operations of the contract", () => {
     const named = methods.filter(
       ({ name, output }) => /^(Get|List|Stream|Watch)[A-Z]/.test(name) && !answersSecret(output),
     );
-    // A credential that a runner gets is told in the audit trail.
-    const told = ["WorkService/GetHostCredential"];
+    // A credential that a runner gets is told in the audit trail, and inputs that it gets have been delivered.
+    const told = ["WorkService/GetHostCredential", "AgentWorkService/StreamInputs"];
     expect(readers.map(operation)).toEqual(named.map(operation).filter((name) => !told.includes(name)));
   });
 

@@ -15,7 +15,7 @@ export function isStream(operation: string): boolean {
 
 /** The package of an operation: what runners call has one of its own. */
 export function packageOf(operation: string): string {
-  return operation.startsWith("WorkService/") ? "runner.v1" : "service.v1";
+  return /^(Agent)?WorkService\//.test(operation) ? "runner.v1" : "service.v1";
 }
 
 /** The first message of a stream, or the error that it ends with, as if it were the answer of a unary call. */

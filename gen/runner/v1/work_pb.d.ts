@@ -10,7 +10,7 @@ import type { SecurityPolicy } from "../../service/v1/security_pb.js";
 import type { Environment, EnvironmentInitializer } from "../../service/v1/environment_pb.js";
 import type { WorkflowStep } from "../../service/v1/workflow_pb.js";
 import type { ListWorkflowExecutionOutputsResponse_ActionOutput } from "../../service/v1/workflow_service_pb.js";
-import type { PullRequest } from "../../service/v1/agent_pb.js";
+import type { AgentExecution, PullRequest } from "../../service/v1/agent_pb.js";
 
 /**
  * Describes the file runner/v1/work.proto.
@@ -106,6 +106,14 @@ export declare type Work = Message<"runner.v1.Work"> & {
      */
     value: PrebuildRemovalWork;
     case: "prebuildRemoval";
+  } | {
+    /**
+     * An agent to run.
+     *
+     * @generated from field: runner.v1.AgentWork agent = 14;
+     */
+    value: AgentWork;
+    case: "agent";
   } | { case: undefined; value?: undefined };
 };
 
@@ -377,6 +385,72 @@ export declare type PrebuildRemovalWork = Message<"runner.v1.PrebuildRemovalWork
 export declare const PrebuildRemovalWorkSchema: GenMessage<PrebuildRemovalWork>;
 
 /**
+ * An agent to run: make its environment where it has none yet, start the program,
+ * hand it inputs as they come, post what it answers.
+ *
+ * @generated from message runner.v1.AgentWork
+ */
+export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
+  /**
+   * The run as it is; `spec.desiredPhase` says what is wanted.
+   *
+   * @generated from field: service.v1.AgentExecution agent_execution = 1;
+   */
+  agentExecution?: AgentExecution | undefined;
+
+  /**
+   * The environment that it works in. One whose phase is CREATING is to be made
+   * from its initializer first.
+   *
+   * @generated from field: service.v1.Environment environment = 2;
+   */
+  environment?: Environment | undefined;
+
+  /**
+   * Program and arguments of the agent, as the operator registered them: run as
+   * they are, never through a shell.
+   *
+   * @generated from field: repeated string command = 3;
+   */
+  command: string[];
+
+  /**
+   * How the agent's program speaks.
+   *
+   * @generated from field: runner.v1.AgentForm form = 4;
+   */
+  form: AgentForm;
+
+  /**
+   * The block that the service took last, after which posting goes on.
+   *
+   * @generated from field: int64 last_sequence = 5;
+   */
+  lastSequence: bigint;
+
+  /**
+   * Variables to set in the environment of the program. Values are data.
+   *
+   * @generated from field: map<string, string> variables = 6;
+   */
+  variables: { [key: string]: string };
+
+  /**
+   * The prepared workspace that its environment starts from. Empty: from the
+   * initializer.
+   *
+   * @generated from field: string prebuild_id = 7;
+   */
+  prebuildId: string;
+};
+
+/**
+ * Describes the message runner.v1.AgentWork.
+ * Use `create(AgentWorkSchema)` to create a new message.
+ */
+export declare const AgentWorkSchema: GenMessage<AgentWork>;
+
+/**
  * The kinds of work.
  *
  * @generated from enum runner.v1.WorkKind
@@ -416,10 +490,51 @@ export enum WorkKind {
    * @generated from enum value: WORK_KIND_PREBUILD_REMOVAL = 4;
    */
   PREBUILD_REMOVAL = 4,
+
+  /**
+   * An agent is to be run.
+   *
+   * @generated from enum value: WORK_KIND_AGENT = 5;
+   */
+  AGENT = 5,
 }
 
 /**
  * Describes the enum runner.v1.WorkKind.
  */
 export declare const WorkKindSchema: GenEnum<WorkKind>;
+
+/**
+ * How an agent's program speaks.
+ *
+ * @generated from enum runner.v1.AgentForm
+ */
+export enum AgentForm {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: AGENT_FORM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * One JSON object a line, both ways: docs/agents.md has the form.
+   *
+   * @generated from enum value: AGENT_FORM_JSON_LINES = 1;
+   */
+  JSON_LINES = 1,
+
+  /**
+   * Plain text: a prompt on its input, the answer on its output; the program is
+   * started anew for each turn.
+   *
+   * @generated from enum value: AGENT_FORM_TEXT = 2;
+   */
+  TEXT = 2,
+}
+
+/**
+ * Describes the enum runner.v1.AgentForm.
+ */
+export declare const AgentFormSchema: GenEnum<AgentForm>;
 

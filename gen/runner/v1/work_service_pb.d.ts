@@ -403,9 +403,10 @@ export declare type ReportProgressRequest_StepProgress = Message<"runner.v1.Repo
 
   /**
    * For a report step that is done: what was printed for each output, by its
-   * key, each at most 65,536 bytes. The service reads it by the output's schema
-   * and holds it against the acceptance criteria; where that fails, the step
-   * has failed, and the answer says to stop.
+   * key, each at most 16,386 bytes: 4,096 characters and the end of a line. The
+   * service reads it by the output's schema and holds it against the
+   * acceptance criteria; where that fails, the step has failed, and the answer
+   * says to stop.
    *
    * @generated from field: map<string, bytes> outputs = 5;
    */

@@ -4,7 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Subject } from "./identity_pb.js";
 
 /**
  * Describes the file service/v1/agent.proto.
@@ -1159,12 +1160,33 @@ export declare type UserInputMetadata = Message<"service.v1.UserInputMetadata"> 
 export declare const UserInputMetadataSchema: GenMessage<UserInputMetadata>;
 
 /**
- * One run of an agent. What is here so far is the form of outputs, which
- * workflows share; the rest follows with the operations that answer it.
+ * One run of an agent: a conversation that people and programs feed while it
+ * goes. Removed by DeleteAgentExecution only.
  *
  * @generated from message service.v1.AgentExecution
  */
 export declare type AgentExecution = Message<"service.v1.AgentExecution"> & {
+  /**
+   * The run's id, a UUID v7.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Where the run comes from.
+   *
+   * @generated from field: service.v1.AgentExecution.Metadata metadata = 2;
+   */
+  metadata?: AgentExecution_Metadata | undefined;
+
+  /**
+   * What is wanted of the run.
+   *
+   * @generated from field: service.v1.AgentExecution.Spec spec = 3;
+   */
+  spec?: AgentExecution_Spec | undefined;
+
   /**
    * How far the run is.
    *
@@ -1180,11 +1202,249 @@ export declare type AgentExecution = Message<"service.v1.AgentExecution"> & {
 export declare const AgentExecutionSchema: GenMessage<AgentExecution>;
 
 /**
- * How far a run is, and what it has produced.
+ * Where a run comes from.
+ *
+ * @generated from message service.v1.AgentExecution.Metadata
+ */
+export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution.Metadata"> & {
+  /**
+   * Name that people see; may be empty.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What the run is about, in the agent's words; may be empty.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * Who started the run: for a sub-agent the creator of its parent.
+   *
+   * @generated from field: service.v1.Subject creator = 3;
+   */
+  creator?: Subject | undefined;
+
+  /**
+   * When the run was started.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 4;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When metadata or spec last changed.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 5;
+   */
+  updatedAt?: Timestamp | undefined;
+
+  /**
+   * What the run is for.
+   *
+   * @generated from field: service.v1.AgentExecutionRole role = 6;
+   */
+  role: AgentExecutionRole;
+
+  /**
+   * The action of a workflow execution that the run belongs to. Unset: none.
+   *
+   * @generated from field: optional string workflow_action_id = 7;
+   */
+  workflowActionId?: string | undefined;
+
+  /**
+   * Notes of whoever started it.
+   *
+   * @generated from field: map<string, string> annotations = 8;
+   */
+  annotations: { [key: string]: string };
+
+  /**
+   * The session that the run belongs to.
+   *
+   * @generated from field: string session_id = 9;
+   */
+  sessionId: string;
+
+  /**
+   * The run that started this one as a sub-agent. Empty for others.
+   *
+   * @generated from field: string parent_execution_id = 1000;
+   */
+  parentExecutionId: string;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.Metadata.
+ * Use `create(AgentExecution_MetadataSchema)` to create a new message.
+ */
+export declare const AgentExecution_MetadataSchema: GenMessage<AgentExecution_Metadata>;
+
+/**
+ * What is wanted of a run.
+ *
+ * @generated from message service.v1.AgentExecution.Spec
+ */
+export declare type AgentExecution_Spec = Message<"service.v1.AgentExecution.Spec"> & {
+  /**
+   * Rises by one with each change of the spec, from 1.
+   *
+   * @generated from field: uint64 spec_version = 1;
+   */
+  specVersion: bigint;
+
+  /**
+   * An opaque mark of this state of the spec; it changes when the desired
+   * phase does.
+   *
+   * @generated from field: string session = 2;
+   */
+  session: string;
+
+  /**
+   * The phase that the run is meant to be in: RUNNING, or STOPPED once it is
+   * to end.
+   *
+   * @generated from field: service.v1.AgentExecution.Phase desired_phase = 3;
+   */
+  desiredPhase: AgentExecution_Phase;
+
+  /**
+   * The agent that runs.
+   *
+   * @generated from field: string agent_id = 4;
+   */
+  agentId: string;
+
+  /**
+   * The code that it works on.
+   *
+   * @generated from field: service.v1.AgentCodeContext code_context = 5;
+   */
+  codeContext?: AgentCodeContext | undefined;
+
+  /**
+   * Settings of the alternative agent, for the whole run.
+   *
+   * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 9;
+   */
+  extAgentSettings?: ExtAgentSettings | undefined;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.Spec.
+ * Use `create(AgentExecution_SpecSchema)` to create a new message.
+ */
+export declare const AgentExecution_SpecSchema: GenMessage<AgentExecution_Spec>;
+
+/**
+ * How far a run is.
  *
  * @generated from message service.v1.AgentExecution.Status
  */
 export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.Status"> & {
+  /**
+   * Rises by one with each change of the status, from 1.
+   *
+   * @generated from field: uint64 status_version = 1;
+   */
+  statusVersion: bigint;
+
+  /**
+   * The session of the spec that this status answers to.
+   *
+   * @generated from field: string session = 2;
+   */
+  session: string;
+
+  /**
+   * Where the run is.
+   *
+   * @generated from field: service.v1.AgentExecution.Phase phase = 3;
+   */
+  phase: AgentExecution_Phase;
+
+  /**
+   * Why the run failed; empty while it has not.
+   *
+   * @generated from field: string failure_message = 4;
+   */
+  failureMessage: string;
+
+  /**
+   * What people should know although the run goes on; may be empty.
+   *
+   * @generated from field: string warning_message = 5;
+   */
+  warningMessage: string;
+
+  /**
+   * What kind of failure it was. Unspecified while there was none.
+   *
+   * @generated from field: service.v1.AgentExecutionFailureReason failure_reason = 6;
+   */
+  failureReason: AgentExecutionFailureReason;
+
+  /**
+   * Rounds that the agent has gone, as it reported them.
+   *
+   * @generated from field: int64 iterations = 20;
+   */
+  iterations: bigint;
+
+  /**
+   * Tokens that the agent read, as it reported them.
+   *
+   * @generated from field: int64 input_tokens_used = 21;
+   */
+  inputTokensUsed: bigint;
+
+  /**
+   * Tokens that the agent wrote, as it reported them.
+   *
+   * @generated from field: int64 output_tokens_used = 22;
+   */
+  outputTokensUsed: bigint;
+
+  /**
+   * Tokens in the agent's context now, as it reported them.
+   *
+   * @generated from field: int64 context_window_length = 23;
+   */
+  contextWindowLength: bigint;
+
+  /**
+   * Tokens that were put into a cache, as it reported them.
+   *
+   * @generated from field: int64 cached_creation_tokens_used = 24;
+   */
+  cachedCreationTokensUsed: bigint;
+
+  /**
+   * Tokens that were read from a cache, as it reported them.
+   *
+   * @generated from field: int64 cached_input_tokens_used = 25;
+   */
+  cachedInputTokensUsed: bigint;
+
+  /**
+   * Most tokens that fit into the agent's context. 0 means unknown.
+   *
+   * @generated from field: int64 context_window_limit = 26;
+   */
+  contextWindowLimit: bigint;
+
+  /**
+   * The environments that the run works in or has worked in.
+   *
+   * @generated from field: repeated service.v1.AgentExecution.Status.EnvironmentUsage used_environments = 50;
+   */
+  usedEnvironments: AgentExecution_Status_EnvironmentUsage[];
+
   /**
    * What the run reported, by the keys that it was asked for: 1 to 128
    * characters each.
@@ -1192,6 +1452,41 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
    * @generated from field: map<string, service.v1.AgentExecution.Status.OutputValue> outputs = 70;
    */
   outputs: { [key: string]: AgentExecution_Status_OutputValue };
+
+  /**
+   * The mode that is active, as the agent reported it.
+   *
+   * @generated from field: service.v1.AgentMode mode = 90;
+   */
+  mode: AgentMode;
+
+  /**
+   * What the run waits for. Unset while it waits for nothing.
+   *
+   * @generated from field: service.v1.AgentExecution.WaitingInfo waiting_info = 110;
+   */
+  waitingInfo?: AgentExecution_WaitingInfo | undefined;
+
+  /**
+   * The run's goal. Unset without one.
+   *
+   * @generated from field: service.v1.AgentExecution.Status.Goal goal = 140;
+   */
+  goal?: AgentExecution_Status_Goal | undefined;
+
+  /**
+   * The settings in force, as the agent reported them.
+   *
+   * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 150;
+   */
+  extAgentSettings?: ExtAgentSettings | undefined;
+
+  /**
+   * The runs that this one started, oldest first.
+   *
+   * @generated from field: repeated service.v1.AgentExecution.Status.Subagent subagents = 160;
+   */
+  subagents: AgentExecution_Status_Subagent[];
 };
 
 /**
@@ -1251,6 +1546,801 @@ export declare type AgentExecution_Status_OutputValue = Message<"service.v1.Agen
  * Use `create(AgentExecution_Status_OutputValueSchema)` to create a new message.
  */
 export declare const AgentExecution_Status_OutputValueSchema: GenMessage<AgentExecution_Status_OutputValue>;
+
+/**
+ * An environment that a run works in.
+ *
+ * @generated from message service.v1.AgentExecution.Status.EnvironmentUsage
+ */
+export declare type AgentExecution_Status_EnvironmentUsage = Message<"service.v1.AgentExecution.Status.EnvironmentUsage"> & {
+  /**
+   * The environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * Whether it was made for the run.
+   *
+   * @generated from field: bool created_by_agent = 2;
+   */
+  createdByAgent: boolean;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.Status.EnvironmentUsage.
+ * Use `create(AgentExecution_Status_EnvironmentUsageSchema)` to create a new message.
+ */
+export declare const AgentExecution_Status_EnvironmentUsageSchema: GenMessage<AgentExecution_Status_EnvironmentUsage>;
+
+/**
+ * What a run works towards.
+ *
+ * @generated from message service.v1.AgentExecution.Status.Goal
+ */
+export declare type AgentExecution_Status_Goal = Message<"service.v1.AgentExecution.Status.Goal"> & {
+  /**
+   * What is to be reached.
+   *
+   * @generated from field: string objective = 1;
+   */
+  objective: string;
+
+  /**
+   * How it stands.
+   *
+   * @generated from field: service.v1.AgentGoalStatus status = 2;
+   */
+  status: AgentGoalStatus;
+
+  /**
+   * When the goal last changed.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 3;
+   */
+  updatedAt?: Timestamp | undefined;
+
+  /**
+   * When the goal was set.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 4;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * Time that the agent has worked towards it.
+   *
+   * @generated from field: google.protobuf.Duration time_used = 5;
+   */
+  timeUsed?: Duration | undefined;
+
+  /**
+   * Tokens that were used for it.
+   *
+   * @generated from field: int64 tokens_used = 6;
+   */
+  tokensUsed: bigint;
+
+  /**
+   * Tokens that may be used for it. Unset: no limit.
+   *
+   * @generated from field: optional int64 token_budget = 7;
+   */
+  tokenBudget?: bigint | undefined;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.Status.Goal.
+ * Use `create(AgentExecution_Status_GoalSchema)` to create a new message.
+ */
+export declare const AgentExecution_Status_GoalSchema: GenMessage<AgentExecution_Status_Goal>;
+
+/**
+ * A run that this one started.
+ *
+ * @generated from message service.v1.AgentExecution.Status.Subagent
+ */
+export declare type AgentExecution_Status_Subagent = Message<"service.v1.AgentExecution.Status.Subagent"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The run that started it.
+   *
+   * @generated from field: string parent_id = 2;
+   */
+  parentId: string;
+
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * What it does now, in its own words; may be empty.
+   *
+   * @generated from field: string current_activity = 4;
+   */
+  currentActivity: string;
+
+  /**
+   * What it last said of its state; may be empty.
+   *
+   * @generated from field: string status_message = 5;
+   */
+  statusMessage: string;
+
+  /**
+   * Where it is.
+   *
+   * @generated from field: service.v1.AgentExecution.Phase phase = 6;
+   */
+  phase: AgentExecution_Phase;
+
+  /**
+   * When it was started.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 8;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When it last changed.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 9;
+   */
+  updatedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.Status.Subagent.
+ * Use `create(AgentExecution_Status_SubagentSchema)` to create a new message.
+ */
+export declare const AgentExecution_Status_SubagentSchema: GenMessage<AgentExecution_Status_Subagent>;
+
+/**
+ * What a run waits for.
+ *
+ * @generated from message service.v1.AgentExecution.WaitingInfo
+ */
+export declare type AgentExecution_WaitingInfo = Message<"service.v1.AgentExecution.WaitingInfo"> & {
+  /**
+   * Names this wait.
+   *
+   * @generated from field: string wait_id = 1;
+   */
+  waitId: string;
+
+  /**
+   * The interests, any of which wakes the run.
+   *
+   * @generated from field: repeated service.v1.AgentExecution.WaitingInfo.Interest interests = 2;
+   */
+  interests: AgentExecution_WaitingInfo_Interest[];
+
+  /**
+   * Since when it waits.
+   *
+   * @generated from field: google.protobuf.Timestamp waiting_since = 3;
+   */
+  waitingSince?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.WaitingInfo.
+ * Use `create(AgentExecution_WaitingInfoSchema)` to create a new message.
+ */
+export declare const AgentExecution_WaitingInfoSchema: GenMessage<AgentExecution_WaitingInfo>;
+
+/**
+ * One thing that a run waits for.
+ *
+ * @generated from message service.v1.AgentExecution.WaitingInfo.Interest
+ */
+export declare type AgentExecution_WaitingInfo_Interest = Message<"service.v1.AgentExecution.WaitingInfo.Interest"> & {
+  /**
+   * Names the interest within its run.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What is waited for; exactly one.
+   *
+   * @generated from oneof service.v1.AgentExecution.WaitingInfo.Interest.interest
+   */
+  interest: {
+    /**
+     * A time.
+     *
+     * @generated from field: service.v1.AgentExecution.WaitingInfo.TimerInterest timer = 2;
+     */
+    value: AgentExecution_WaitingInfo_TimerInterest;
+    case: "timer";
+  } | {
+    /**
+     * The end of a sub-agent.
+     *
+     * @generated from field: service.v1.AgentExecution.WaitingInfo.SubAgentInterest sub_agent = 3;
+     */
+    value: AgentExecution_WaitingInfo_SubAgentInterest;
+    case: "subAgent";
+  } | {
+    /**
+     * A message of a user.
+     *
+     * @generated from field: service.v1.AgentExecution.WaitingInfo.UserMessageInterest user_message = 4;
+     */
+    value: AgentExecution_WaitingInfo_UserMessageInterest;
+    case: "userMessage";
+  } | {
+    /**
+     * A phase of an environment.
+     *
+     * @generated from field: service.v1.AgentExecution.WaitingInfo.EnvironmentInterest environment = 5;
+     */
+    value: AgentExecution_WaitingInfo_EnvironmentInterest;
+    case: "environment";
+  } | {
+    /**
+     * The rebuild of a devcontainer.
+     *
+     * @generated from field: service.v1.AgentExecution.WaitingInfo.DevcontainerRebuildInterest devcontainer_rebuild = 6;
+     */
+    value: AgentExecution_WaitingInfo_DevcontainerRebuildInterest;
+    case: "devcontainerRebuild";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.WaitingInfo.Interest.
+ * Use `create(AgentExecution_WaitingInfo_InterestSchema)` to create a new message.
+ */
+export declare const AgentExecution_WaitingInfo_InterestSchema: GenMessage<AgentExecution_WaitingInfo_Interest>;
+
+/**
+ * A time to be woken at.
+ *
+ * @generated from message service.v1.AgentExecution.WaitingInfo.TimerInterest
+ */
+export declare type AgentExecution_WaitingInfo_TimerInterest = Message<"service.v1.AgentExecution.WaitingInfo.TimerInterest"> & {
+  /**
+   * How long to wait, as `<seconds>s`. Empty when cron is set.
+   *
+   * @generated from field: string duration = 1;
+   */
+  duration: string;
+
+  /**
+   * Five cron fields in UTC. Empty when duration is set.
+   *
+   * @generated from field: string cron = 2;
+   */
+  cron: string;
+
+  /**
+   * When it fires, as the server worked it out.
+   *
+   * @generated from field: google.protobuf.Timestamp fires_at = 3;
+   */
+  firesAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.WaitingInfo.TimerInterest.
+ * Use `create(AgentExecution_WaitingInfo_TimerInterestSchema)` to create a new message.
+ */
+export declare const AgentExecution_WaitingInfo_TimerInterestSchema: GenMessage<AgentExecution_WaitingInfo_TimerInterest>;
+
+/**
+ * The end of a sub-agent.
+ *
+ * @generated from message service.v1.AgentExecution.WaitingInfo.SubAgentInterest
+ */
+export declare type AgentExecution_WaitingInfo_SubAgentInterest = Message<"service.v1.AgentExecution.WaitingInfo.SubAgentInterest"> & {
+  /**
+   * The sub-agent's run.
+   *
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.WaitingInfo.SubAgentInterest.
+ * Use `create(AgentExecution_WaitingInfo_SubAgentInterestSchema)` to create a new message.
+ */
+export declare const AgentExecution_WaitingInfo_SubAgentInterestSchema: GenMessage<AgentExecution_WaitingInfo_SubAgentInterest>;
+
+/**
+ * Any message of a user.
+ *
+ * @generated from message service.v1.AgentExecution.WaitingInfo.UserMessageInterest
+ */
+export declare type AgentExecution_WaitingInfo_UserMessageInterest = Message<"service.v1.AgentExecution.WaitingInfo.UserMessageInterest"> & {
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.WaitingInfo.UserMessageInterest.
+ * Use `create(AgentExecution_WaitingInfo_UserMessageInterestSchema)` to create a new message.
+ */
+export declare const AgentExecution_WaitingInfo_UserMessageInterestSchema: GenMessage<AgentExecution_WaitingInfo_UserMessageInterest>;
+
+/**
+ * A phase of an environment.
+ *
+ * @generated from message service.v1.AgentExecution.WaitingInfo.EnvironmentInterest
+ */
+export declare type AgentExecution_WaitingInfo_EnvironmentInterest = Message<"service.v1.AgentExecution.WaitingInfo.EnvironmentInterest"> & {
+  /**
+   * The environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * The phase: running, stopped or deleted; empty means any of them.
+   *
+   * @generated from field: string phase = 2;
+   */
+  phase: string;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.WaitingInfo.EnvironmentInterest.
+ * Use `create(AgentExecution_WaitingInfo_EnvironmentInterestSchema)` to create a new message.
+ */
+export declare const AgentExecution_WaitingInfo_EnvironmentInterestSchema: GenMessage<AgentExecution_WaitingInfo_EnvironmentInterest>;
+
+/**
+ * The rebuild of a devcontainer.
+ *
+ * @generated from message service.v1.AgentExecution.WaitingInfo.DevcontainerRebuildInterest
+ */
+export declare type AgentExecution_WaitingInfo_DevcontainerRebuildInterest = Message<"service.v1.AgentExecution.WaitingInfo.DevcontainerRebuildInterest"> & {
+  /**
+   * The environment that it is in.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * The build that is waited for.
+   *
+   * @generated from field: string session_id = 2;
+   */
+  sessionId: string;
+
+  /**
+   * The phases that wake; empty means any.
+   *
+   * @generated from field: repeated string phases = 3;
+   */
+  phases: string[];
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.WaitingInfo.DevcontainerRebuildInterest.
+ * Use `create(AgentExecution_WaitingInfo_DevcontainerRebuildInterestSchema)` to create a new message.
+ */
+export declare const AgentExecution_WaitingInfo_DevcontainerRebuildInterestSchema: GenMessage<AgentExecution_WaitingInfo_DevcontainerRebuildInterest>;
+
+/**
+ * Where a run is.
+ *
+ * @generated from enum service.v1.AgentExecution.Phase
+ */
+export enum AgentExecution_Phase {
+  /**
+   * Never sent; in a filter it matches nothing.
+   *
+   * @generated from enum value: PHASE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It waits for its environment or for a runner.
+   *
+   * @generated from enum value: PHASE_PENDING = 10;
+   */
+  PENDING = 10,
+
+  /**
+   * The agent works.
+   *
+   * @generated from enum value: PHASE_RUNNING = 20;
+   */
+  RUNNING = 20,
+
+  /**
+   * The agent has done its turn and waits for input or for an interest.
+   *
+   * @generated from enum value: PHASE_WAITING_FOR_INPUT = 30;
+   */
+  WAITING_FOR_INPUT = 30,
+
+  /**
+   * It has ended. Final.
+   *
+   * @generated from enum value: PHASE_STOPPED = 40;
+   */
+  STOPPED = 40,
+}
+
+/**
+ * Describes the enum service.v1.AgentExecution.Phase.
+ */
+export declare const AgentExecution_PhaseSchema: GenEnum<AgentExecution_Phase>;
+
+/**
+ * An agent that the operator registered: a program that a runner starts in an
+ * environment.
+ *
+ * @generated from message service.v1.Agent
+ */
+export declare type Agent = Message<"service.v1.Agent"> & {
+  /**
+   * The agent's id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Its name, unique among the agents that the organization sees.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * What it is, for people; may be empty.
+   *
+   * @generated from field: string description = 3;
+   */
+  description: string;
+
+  /**
+   * Whether it is the one that is used when a request names none.
+   *
+   * @generated from field: bool default = 4;
+   */
+  default: boolean;
+
+  /**
+   * Whether it takes ExtAgentSettings.
+   *
+   * @generated from field: bool takes_settings = 5;
+   */
+  takesSettings: boolean;
+
+  /**
+   * Whether only this organization sees it; others are seen by all
+   * organizations of the installation.
+   *
+   * @generated from field: bool own = 6;
+   */
+  own: boolean;
+};
+
+/**
+ * Describes the message service.v1.Agent.
+ * Use `create(AgentSchema)` to create a new message.
+ */
+export declare const AgentSchema: GenMessage<Agent>;
+
+/**
+ * One piece of what an agent answered.
+ *
+ * @generated from message service.v1.AgentOutputBlock
+ */
+export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & {
+  /**
+   * Place of the block in its run, from 1 without gaps.
+   *
+   * @generated from field: int64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * When the service took it.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 2;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * The input that began the turn it belongs to. Empty before the first. At most
+   * 128 characters.
+   *
+   * @generated from field: string input_id = 3;
+   */
+  inputId: string;
+
+  /**
+   * What it is; exactly one.
+   *
+   * @generated from oneof service.v1.AgentOutputBlock.block
+   */
+  block: {
+    /**
+     * Words of the agent.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.Text text = 10;
+     */
+    value: AgentOutputBlock_Text;
+    case: "text";
+  } | {
+    /**
+     * A file that the agent changed.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.FileChange file_change = 11;
+     */
+    value: AgentOutputBlock_FileChange;
+    case: "fileChange";
+  } | {
+    /**
+     * A tool that the agent used or asks to use.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.ToolRequest tool_request = 12;
+     */
+    value: AgentOutputBlock_ToolRequest;
+    case: "toolRequest";
+  } | {
+    /**
+     * Something that went wrong.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.Error error = 13;
+     */
+    value: AgentOutputBlock_Error;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.
+ * Use `create(AgentOutputBlockSchema)` to create a new message.
+ */
+export declare const AgentOutputBlockSchema: GenMessage<AgentOutputBlock>;
+
+/**
+ * Words of the agent.
+ *
+ * @generated from message service.v1.AgentOutputBlock.Text
+ */
+export declare type AgentOutputBlock_Text = Message<"service.v1.AgentOutputBlock.Text"> & {
+  /**
+   * The text, at most 65,536 characters.
+   *
+   * @generated from field: string content = 1;
+   */
+  content: string;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.Text.
+ * Use `create(AgentOutputBlock_TextSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_TextSchema: GenMessage<AgentOutputBlock_Text>;
+
+/**
+ * A file that the agent changed.
+ *
+ * @generated from message service.v1.AgentOutputBlock.FileChange
+ */
+export declare type AgentOutputBlock_FileChange = Message<"service.v1.AgentOutputBlock.FileChange"> & {
+  /**
+   * Its path, relative to the working tree. At most 1,024 characters.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * What happened to it.
+   *
+   * @generated from field: service.v1.AgentOutputBlock.FileChange.Kind kind = 2;
+   */
+  kind: AgentOutputBlock_FileChange_Kind;
+
+  /**
+   * The change as a unified diff; may be empty. At most 65,536 characters.
+   *
+   * @generated from field: string diff = 3;
+   */
+  diff: string;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.FileChange.
+ * Use `create(AgentOutputBlock_FileChangeSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_FileChangeSchema: GenMessage<AgentOutputBlock_FileChange>;
+
+/**
+ * What happened to a file.
+ *
+ * @generated from enum service.v1.AgentOutputBlock.FileChange.Kind
+ */
+export enum AgentOutputBlock_FileChange_Kind {
+  /**
+   * Not told.
+   *
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It was made.
+   *
+   * @generated from enum value: KIND_CREATED = 1;
+   */
+  CREATED = 1,
+
+  /**
+   * It was changed.
+   *
+   * @generated from enum value: KIND_MODIFIED = 2;
+   */
+  MODIFIED = 2,
+
+  /**
+   * It was removed.
+   *
+   * @generated from enum value: KIND_DELETED = 3;
+   */
+  DELETED = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentOutputBlock.FileChange.Kind.
+ */
+export declare const AgentOutputBlock_FileChange_KindSchema: GenEnum<AgentOutputBlock_FileChange_Kind>;
+
+/**
+ * A tool that the agent used or asks to use.
+ *
+ * @generated from message service.v1.AgentOutputBlock.ToolRequest
+ */
+export declare type AgentOutputBlock_ToolRequest = Message<"service.v1.AgentOutputBlock.ToolRequest"> & {
+  /**
+   * Name of the tool. At most 256 characters.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it is asked, as the agent wrote it, usually JSON. At most 65,536
+   * characters.
+   *
+   * @generated from field: string arguments = 2;
+   */
+  arguments: string;
+
+  /**
+   * Names the request within its run. At most 128 characters.
+   *
+   * @generated from field: string id = 3;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.ToolRequest.
+ * Use `create(AgentOutputBlock_ToolRequestSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_ToolRequestSchema: GenMessage<AgentOutputBlock_ToolRequest>;
+
+/**
+ * Something that went wrong.
+ *
+ * @generated from message service.v1.AgentOutputBlock.Error
+ */
+export declare type AgentOutputBlock_Error = Message<"service.v1.AgentOutputBlock.Error"> & {
+  /**
+   * What happened. At most 4,096 characters.
+   *
+   * @generated from field: string message = 1;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.Error.
+ * Use `create(AgentOutputBlock_ErrorSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_ErrorSchema: GenMessage<AgentOutputBlock_Error>;
+
+/**
+ * One input of a run, queued or past.
+ *
+ * @generated from message service.v1.AgentInput
+ */
+export declare type AgentInput = Message<"service.v1.AgentInput"> & {
+  /**
+   * The input's id: the one of a user input, or one that the server chose.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * How far it is.
+   *
+   * @generated from field: service.v1.AgentInputReceipt receipt = 2;
+   */
+  receipt: AgentInputReceipt;
+
+  /**
+   * Who sent it. Unset for the service.
+   *
+   * @generated from field: service.v1.Subject sender = 3;
+   */
+  sender?: Subject | undefined;
+
+  /**
+   * When it was stored.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 4;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * What it is; exactly one. The data of images is left out.
+   *
+   * @generated from oneof service.v1.AgentInput.input
+   */
+  input: {
+    /**
+     * A message of a person or a program that speaks for one.
+     *
+     * @generated from field: service.v1.UserInputBlock user_input = 10;
+     */
+    value: UserInputBlock;
+    case: "userInput";
+  } | {
+    /**
+     * A message of another agent run.
+     *
+     * @generated from field: service.v1.AgentMessage agent_message = 11;
+     */
+    value: AgentMessage;
+    case: "agentMessage";
+  } | {
+    /**
+     * News of something that the run waits for.
+     *
+     * @generated from field: service.v1.WakeEvent wake_event = 12;
+     */
+    value: WakeEvent;
+    case: "wakeEvent";
+  } | {
+    /**
+     * An order that the agent carries out: compact, or a change of the goal.
+     *
+     * @generated from field: service.v1.AgentControlInput control_input = 13;
+     */
+    value: AgentControlInput;
+    case: "controlInput";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message service.v1.AgentInput.
+ * Use `create(AgentInputSchema)` to create a new message.
+ */
+export declare const AgentInputSchema: GenMessage<AgentInput>;
 
 /**
  * How an agent works. What a mode changes in detail is up to the agent.
@@ -1553,4 +2643,140 @@ export enum AgentGoalStatus {
  * Describes the enum service.v1.AgentGoalStatus.
  */
 export declare const AgentGoalStatusSchema: GenEnum<AgentGoalStatus>;
+
+/**
+ * What a run is for.
+ *
+ * @generated from enum service.v1.AgentExecutionRole
+ */
+export enum AgentExecutionRole {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: AGENT_EXECUTION_ROLE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A run that somebody, or another run, started.
+   *
+   * @generated from enum value: AGENT_EXECUTION_ROLE_DEFAULT = 1;
+   */
+  DEFAULT = 1,
+
+  /**
+   * A step of a workflow's action.
+   *
+   * @generated from enum value: AGENT_EXECUTION_ROLE_WORKFLOW = 2;
+   */
+  WORKFLOW = 2,
+}
+
+/**
+ * Describes the enum service.v1.AgentExecutionRole.
+ */
+export declare const AgentExecutionRoleSchema: GenEnum<AgentExecutionRole>;
+
+/**
+ * Why a run failed.
+ *
+ * @generated from enum service.v1.AgentExecutionFailureReason
+ */
+export enum AgentExecutionFailureReason {
+  /**
+   * It has not failed.
+   *
+   * @generated from enum value: AGENT_EXECUTION_FAILURE_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Its environment could not be made or was lost.
+   *
+   * @generated from enum value: AGENT_EXECUTION_FAILURE_REASON_ENVIRONMENT = 1;
+   */
+  ENVIRONMENT = 1,
+
+  /**
+   * The service could not go on with it: its runner fell silent, or a policy or
+   * the block of an account ended it.
+   *
+   * @generated from enum value: AGENT_EXECUTION_FAILURE_REASON_SERVICE = 2;
+   */
+  SERVICE = 2,
+
+  /**
+   * The agent could not reach its model.
+   *
+   * @generated from enum value: AGENT_EXECUTION_FAILURE_REASON_LLM_INTEGRATION = 3;
+   */
+  LLM_INTEGRATION = 3,
+
+  /**
+   * Deprecated: use AGENT_EXECUTION_FAILURE_REASON_SERVICE.
+   *
+   * @generated from enum value: AGENT_EXECUTION_FAILURE_REASON_INTERNAL = 4 [deprecated = true];
+   * @deprecated
+   */
+  INTERNAL = 4,
+
+  /**
+   * The agent's program failed.
+   *
+   * @generated from enum value: AGENT_EXECUTION_FAILURE_REASON_AGENT_EXECUTION = 5;
+   */
+  AGENT_EXECUTION = 5,
+}
+
+/**
+ * Describes the enum service.v1.AgentExecutionFailureReason.
+ */
+export declare const AgentExecutionFailureReasonSchema: GenEnum<AgentExecutionFailureReason>;
+
+/**
+ * How far an input is.
+ *
+ * @generated from enum service.v1.AgentInputReceipt
+ */
+export enum AgentInputReceipt {
+  /**
+   * Never sent; in a filter it matches nothing.
+   *
+   * @generated from enum value: AGENT_INPUT_RECEIPT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It waits in the queue.
+   *
+   * @generated from enum value: AGENT_INPUT_RECEIPT_QUEUED = 1;
+   */
+  QUEUED = 1,
+
+  /**
+   * It was handed to the runner, which has not confirmed it.
+   *
+   * @generated from enum value: AGENT_INPUT_RECEIPT_DELIVERED = 2;
+   */
+  DELIVERED = 2,
+
+  /**
+   * The agent got it.
+   *
+   * @generated from enum value: AGENT_INPUT_RECEIPT_SEEN = 3;
+   */
+  SEEN = 3,
+
+  /**
+   * It was taken out of the queue and never delivered.
+   *
+   * @generated from enum value: AGENT_INPUT_RECEIPT_DELETED = 4;
+   */
+  DELETED = 4,
+}
+
+/**
+ * Describes the enum service.v1.AgentInputReceipt.
+ */
+export declare const AgentInputReceiptSchema: GenEnum<AgentInputReceipt>;
 

@@ -4,7 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { AgentCodeContext, AgentControlInput, AgentMessage, AgentMode, ExtAgentSettings, TurnOptions, UserInputBlock, WakeEvent } from "./agent_pb.js";
+import type { Agent, AgentCodeContext, AgentControlInput, AgentExecution, AgentExecution_Phase, AgentExecutionRole, AgentInput, AgentMessage, AgentMode, AgentOutputBlock, ExtAgentSettings, TurnOptions, UserInputBlock, WakeEvent } from "./agent_pb.js";
+import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 
 /**
  * Describes the file service/v1/agent_service.proto.
@@ -190,6 +191,15 @@ export declare type SendToAgentExecutionRequest = Message<"service.v1.SendToAgen
    * @generated from field: service.v1.TurnOptions turn_options = 7;
    */
   turnOptions?: TurnOptions | undefined;
+
+  /**
+   * The revision of the queue that the sender has seen. Set: the input is
+   * refused (aborted) when the queue has changed since. Unset: it is taken
+   * whatever the queue has become.
+   *
+   * @generated from field: optional int64 expected_queue_revision = 1000;
+   */
+  expectedQueueRevision?: bigint | undefined;
 };
 
 /**
@@ -211,6 +221,427 @@ export declare type SendToAgentExecutionResponse = Message<"service.v1.SendToAge
  * Use `create(SendToAgentExecutionResponseSchema)` to create a new message.
  */
 export declare const SendToAgentExecutionResponseSchema: GenMessage<SendToAgentExecutionResponse>;
+
+/**
+ * Which run to return.
+ *
+ * @generated from message service.v1.GetAgentExecutionRequest
+ */
+export declare type GetAgentExecutionRequest = Message<"service.v1.GetAgentExecutionRequest"> & {
+  /**
+   * Id of the run.
+   *
+   * @generated from field: string agent_execution_id = 1;
+   */
+  agentExecutionId: string;
+};
+
+/**
+ * Describes the message service.v1.GetAgentExecutionRequest.
+ * Use `create(GetAgentExecutionRequestSchema)` to create a new message.
+ */
+export declare const GetAgentExecutionRequestSchema: GenMessage<GetAgentExecutionRequest>;
+
+/**
+ * The run that was asked for.
+ *
+ * @generated from message service.v1.GetAgentExecutionResponse
+ */
+export declare type GetAgentExecutionResponse = Message<"service.v1.GetAgentExecutionResponse"> & {
+  /**
+   * The run as it is now; always set.
+   *
+   * @generated from field: service.v1.AgentExecution agent_execution = 1;
+   */
+  agentExecution?: AgentExecution | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetAgentExecutionResponse.
+ * Use `create(GetAgentExecutionResponseSchema)` to create a new message.
+ */
+export declare const GetAgentExecutionResponseSchema: GenMessage<GetAgentExecutionResponse>;
+
+/**
+ * Which runs to list.
+ *
+ * @generated from message service.v1.ListAgentExecutionsRequest
+ */
+export declare type ListAgentExecutionsRequest = Message<"service.v1.ListAgentExecutionsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Restricts the list. Unset: all runs that the caller may read.
+   *
+   * @generated from field: service.v1.ListAgentExecutionsRequest.Filter filter = 2;
+   */
+  filter?: ListAgentExecutionsRequest_Filter | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListAgentExecutionsRequest.
+ * Use `create(ListAgentExecutionsRequestSchema)` to create a new message.
+ */
+export declare const ListAgentExecutionsRequestSchema: GenMessage<ListAgentExecutionsRequest>;
+
+/**
+ * Conditions on runs. Different fields combine with AND, the values of one
+ * field with OR; an empty field restricts nothing.
+ *
+ * @generated from message service.v1.ListAgentExecutionsRequest.Filter
+ */
+export declare type ListAgentExecutionsRequest_Filter = Message<"service.v1.ListAgentExecutionsRequest.Filter"> & {
+  /**
+   * Only runs of one of these agents.
+   *
+   * @generated from field: repeated string agent_ids = 1;
+   */
+  agentIds: string[];
+
+  /**
+   * Only runs on one of these projects.
+   *
+   * @generated from field: repeated string project_ids = 2;
+   */
+  projectIds: string[];
+
+  /**
+   * Only runs in one of these environments.
+   *
+   * @generated from field: repeated string environment_ids = 3;
+   */
+  environmentIds: string[];
+
+  /**
+   * Only runs that one of these subjects started.
+   *
+   * @generated from field: repeated string creator_ids = 4;
+   */
+  creatorIds: string[];
+
+  /**
+   * Only runs in one of these phases.
+   *
+   * @generated from field: repeated service.v1.AgentExecution.Phase status_phases = 5;
+   */
+  statusPhases: AgentExecution_Phase[];
+
+  /**
+   * Only runs of one of these roles.
+   *
+   * @generated from field: repeated service.v1.AgentExecutionRole roles = 6;
+   */
+  roles: AgentExecutionRole[];
+
+  /**
+   * Only runs that have all of these annotations. At most 25 pairs, keys of 1
+   * to 128 characters, values of at most 512.
+   *
+   * @generated from field: map<string, string> annotations = 7;
+   */
+  annotations: { [key: string]: string };
+
+  /**
+   * Only runs of one of these sessions.
+   *
+   * @generated from field: repeated string session_ids = 8;
+   */
+  sessionIds: string[];
+
+  /**
+   * Only these runs. At most 100 ids.
+   *
+   * @generated from field: repeated string agent_execution_ids = 9;
+   */
+  agentExecutionIds: string[];
+};
+
+/**
+ * Describes the message service.v1.ListAgentExecutionsRequest.Filter.
+ * Use `create(ListAgentExecutionsRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListAgentExecutionsRequest_FilterSchema: GenMessage<ListAgentExecutionsRequest_Filter>;
+
+/**
+ * A page of runs.
+ *
+ * @generated from message service.v1.ListAgentExecutionsResponse
+ */
+export declare type ListAgentExecutionsResponse = Message<"service.v1.ListAgentExecutionsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The runs of this page, the newest first.
+   *
+   * @generated from field: repeated service.v1.AgentExecution agent_executions = 2;
+   */
+  agentExecutions: AgentExecution[];
+};
+
+/**
+ * Describes the message service.v1.ListAgentExecutionsResponse.
+ * Use `create(ListAgentExecutionsResponseSchema)` to create a new message.
+ */
+export declare const ListAgentExecutionsResponseSchema: GenMessage<ListAgentExecutionsResponse>;
+
+/**
+ * Which run to stop.
+ *
+ * @generated from message service.v1.StopAgentExecutionRequest
+ */
+export declare type StopAgentExecutionRequest = Message<"service.v1.StopAgentExecutionRequest"> & {
+  /**
+   * Id of the run.
+   *
+   * @generated from field: string agent_execution_id = 1;
+   */
+  agentExecutionId: string;
+};
+
+/**
+ * Describes the message service.v1.StopAgentExecutionRequest.
+ * Use `create(StopAgentExecutionRequestSchema)` to create a new message.
+ */
+export declare const StopAgentExecutionRequestSchema: GenMessage<StopAgentExecutionRequest>;
+
+/**
+ * Nothing to say: the run is being stopped, or had stopped.
+ *
+ * @generated from message service.v1.StopAgentExecutionResponse
+ */
+export declare type StopAgentExecutionResponse = Message<"service.v1.StopAgentExecutionResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.StopAgentExecutionResponse.
+ * Use `create(StopAgentExecutionResponseSchema)` to create a new message.
+ */
+export declare const StopAgentExecutionResponseSchema: GenMessage<StopAgentExecutionResponse>;
+
+/**
+ * Which run to delete.
+ *
+ * @generated from message service.v1.DeleteAgentExecutionRequest
+ */
+export declare type DeleteAgentExecutionRequest = Message<"service.v1.DeleteAgentExecutionRequest"> & {
+  /**
+   * Id of the run.
+   *
+   * @generated from field: string agent_execution_id = 1;
+   */
+  agentExecutionId: string;
+};
+
+/**
+ * Describes the message service.v1.DeleteAgentExecutionRequest.
+ * Use `create(DeleteAgentExecutionRequestSchema)` to create a new message.
+ */
+export declare const DeleteAgentExecutionRequestSchema: GenMessage<DeleteAgentExecutionRequest>;
+
+/**
+ * Nothing to say: the run is deleted.
+ *
+ * @generated from message service.v1.DeleteAgentExecutionResponse
+ */
+export declare type DeleteAgentExecutionResponse = Message<"service.v1.DeleteAgentExecutionResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.DeleteAgentExecutionResponse.
+ * Use `create(DeleteAgentExecutionResponseSchema)` to create a new message.
+ */
+export declare const DeleteAgentExecutionResponseSchema: GenMessage<DeleteAgentExecutionResponse>;
+
+/**
+ * Which run to watch, and from where.
+ *
+ * @generated from message service.v1.WatchAgentExecutionRequest
+ */
+export declare type WatchAgentExecutionRequest = Message<"service.v1.WatchAgentExecutionRequest"> & {
+  /**
+   * Id of the run.
+   *
+   * @generated from field: string agent_execution_id = 1;
+   */
+  agentExecutionId: string;
+
+  /**
+   * The last block that the caller has. 0, the default, begins with the first.
+   *
+   * @generated from field: int64 after_sequence = 2;
+   */
+  afterSequence: bigint;
+};
+
+/**
+ * Describes the message service.v1.WatchAgentExecutionRequest.
+ * Use `create(WatchAgentExecutionRequestSchema)` to create a new message.
+ */
+export declare const WatchAgentExecutionRequestSchema: GenMessage<WatchAgentExecutionRequest>;
+
+/**
+ * News of a run.
+ *
+ * @generated from message service.v1.WatchAgentExecutionResponse
+ */
+export declare type WatchAgentExecutionResponse = Message<"service.v1.WatchAgentExecutionResponse"> & {
+  /**
+   * What is new; exactly one.
+   *
+   * @generated from oneof service.v1.WatchAgentExecutionResponse.news
+   */
+  news: {
+    /**
+     * The next block.
+     *
+     * @generated from field: service.v1.AgentOutputBlock block = 1;
+     */
+    value: AgentOutputBlock;
+    case: "block";
+  } | {
+    /**
+     * The run as it is now: first of all, and after each change. Changes that
+     * follow one another quickly may be told as one.
+     *
+     * @generated from field: service.v1.AgentExecution agent_execution = 2;
+     */
+    value: AgentExecution;
+    case: "agentExecution";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message service.v1.WatchAgentExecutionResponse.
+ * Use `create(WatchAgentExecutionResponseSchema)` to create a new message.
+ */
+export declare const WatchAgentExecutionResponseSchema: GenMessage<WatchAgentExecutionResponse>;
+
+/**
+ * Whose inputs to list.
+ *
+ * @generated from message service.v1.ListAgentInputsRequest
+ */
+export declare type ListAgentInputsRequest = Message<"service.v1.ListAgentInputsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Id of the run.
+   *
+   * @generated from field: string agent_execution_id = 2;
+   */
+  agentExecutionId: string;
+
+  /**
+   * Whether inputs that are no longer queued are listed too, all in the order in
+   * which they were stored. False, the default: the queue alone.
+   *
+   * @generated from field: bool include_past = 3;
+   */
+  includePast: boolean;
+};
+
+/**
+ * Describes the message service.v1.ListAgentInputsRequest.
+ * Use `create(ListAgentInputsRequestSchema)` to create a new message.
+ */
+export declare const ListAgentInputsRequestSchema: GenMessage<ListAgentInputsRequest>;
+
+/**
+ * A page of inputs.
+ *
+ * @generated from message service.v1.ListAgentInputsResponse
+ */
+export declare type ListAgentInputsResponse = Message<"service.v1.ListAgentInputsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The inputs of this page.
+   *
+   * @generated from field: repeated service.v1.AgentInput inputs = 2;
+   */
+  inputs: AgentInput[];
+
+  /**
+   * The revision of the queue, from 0: it rises by one with each change of the
+   * queue, so also when an input is delivered.
+   *
+   * @generated from field: int64 queue_revision = 3;
+   */
+  queueRevision: bigint;
+};
+
+/**
+ * Describes the message service.v1.ListAgentInputsResponse.
+ * Use `create(ListAgentInputsResponseSchema)` to create a new message.
+ */
+export declare const ListAgentInputsResponseSchema: GenMessage<ListAgentInputsResponse>;
+
+/**
+ * Which agents to list.
+ *
+ * @generated from message service.v1.ListAgentsRequest
+ */
+export declare type ListAgentsRequest = Message<"service.v1.ListAgentsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListAgentsRequest.
+ * Use `create(ListAgentsRequestSchema)` to create a new message.
+ */
+export declare const ListAgentsRequestSchema: GenMessage<ListAgentsRequest>;
+
+/**
+ * A page of agents.
+ *
+ * @generated from message service.v1.ListAgentsResponse
+ */
+export declare type ListAgentsResponse = Message<"service.v1.ListAgentsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The agents of this page, by name ascending.
+   *
+   * @generated from field: repeated service.v1.Agent agents = 2;
+   */
+  agents: Agent[];
+};
+
+/**
+ * Describes the message service.v1.ListAgentsResponse.
+ * Use `create(ListAgentsResponseSchema)` to create a new message.
+ */
+export declare const ListAgentsResponseSchema: GenMessage<ListAgentsResponse>;
 
 /**
  * Starts agent runs and feeds them while they go. Every operation also answers
@@ -264,6 +695,104 @@ export declare const AgentService: GenService<{
     methodKind: "unary";
     input: typeof SendToAgentExecutionRequestSchema;
     output: typeof SendToAgentExecutionResponseSchema;
+  },
+  /**
+   * Returns one run. Whoever may read the run may call it: its creator,
+   * administrators and the runner that it is on always, others as the
+   * organization's conversationSharingPolicy says. Errors: not_found, also for a
+   * run that the caller may not read.
+   * Answers unimplemented until this part of the server is built.
+   *
+   * @generated from rpc service.v1.AgentService.GetAgentExecution
+   */
+  getAgentExecution: {
+    methodKind: "unary";
+    input: typeof GetAgentExecutionRequestSchema;
+    output: typeof GetAgentExecutionResponseSchema;
+  },
+  /**
+   * Lists the runs that the caller may read, the newest first. Errors:
+   * invalid_argument for a page token of another query.
+   * Answers unimplemented until this part of the server is built.
+   *
+   * @generated from rpc service.v1.AgentService.ListAgentExecutions
+   */
+  listAgentExecutions: {
+    methodKind: "unary";
+    input: typeof ListAgentExecutionsRequestSchema;
+    output: typeof ListAgentExecutionsResponseSchema;
+  },
+  /**
+   * Stops a run and its sub-agents and returns without waiting for the runner.
+   * What is queued is not delivered any more. To stop one that has stopped
+   * changes nothing. The run's creator and administrators of the organization
+   * may call it. Errors: permission_denied for everybody else in it; not_found.
+   * Answers unimplemented until this part of the server is built.
+   *
+   * @generated from rpc service.v1.AgentService.StopAgentExecution
+   */
+  stopAgentExecution: {
+    methodKind: "unary";
+    input: typeof StopAgentExecutionRequestSchema;
+    output: typeof StopAgentExecutionResponseSchema;
+  },
+  /**
+   * Deletes a run that has stopped, with its inputs and output. The run's
+   * creator and administrators of the organization may call it. Errors:
+   * permission_denied for everybody else in it; not_found, also on a repetition;
+   * failed_precondition when the run has not stopped.
+   * Answers unimplemented until this part of the server is built.
+   *
+   * @generated from rpc service.v1.AgentService.DeleteAgentExecution
+   */
+  deleteAgentExecution: {
+    methodKind: "unary";
+    input: typeof DeleteAgentExecutionRequestSchema;
+    output: typeof DeleteAgentExecutionResponseSchema;
+  },
+  /**
+   * Streams what the agent answers, each block once and in order, and the run
+   * whenever it changes. Whoever kept the last sequence number resumes after it.
+   * The stream ends once the run has stopped and all was sent, when the caller's
+   * token no longer holds, or when the server drains (unavailable). Whoever may
+   * read the run may call it. Errors: not_found; invalid_argument when
+   * `after_sequence` is a number that the run has not reached.
+   * Answers unimplemented until this part of the server is built.
+   *
+   * @generated from rpc service.v1.AgentService.WatchAgentExecution
+   */
+  watchAgentExecution: {
+    methodKind: "server_streaming";
+    input: typeof WatchAgentExecutionRequestSchema;
+    output: typeof WatchAgentExecutionResponseSchema;
+  },
+  /**
+   * Lists the inputs of a run: those that are queued in the order of their
+   * delivery, or all in the order in which they were stored. Whoever may read
+   * the run may call it. Errors: not_found; invalid_argument for a page token of
+   * another query.
+   * Answers unimplemented until this part of the server is built.
+   *
+   * @generated from rpc service.v1.AgentService.ListAgentInputs
+   */
+  listAgentInputs: {
+    methodKind: "unary";
+    input: typeof ListAgentInputsRequestSchema;
+    output: typeof ListAgentInputsResponseSchema;
+  },
+  /**
+   * Lists the agents that the organization may see, by name ascending. Agents
+   * are registered by the operator on the server's machine. Every member and
+   * service account of the organization may call it. Errors: invalid_argument
+   * for a page token of another query.
+   * Answers unimplemented until this part of the server is built.
+   *
+   * @generated from rpc service.v1.AgentService.ListAgents
+   */
+  listAgents: {
+    methodKind: "unary";
+    input: typeof ListAgentsRequestSchema;
+    output: typeof ListAgentsResponseSchema;
   },
 }>;
 

@@ -305,6 +305,38 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_CREDENTIAL_MISSING = 31;
    */
   CREDENTIAL_MISSING = 31,
+
+  /**
+   * The queue of the run has changed since the revision that the request
+   * expects. Code aborted. Metadata: `revision`, the present one.
+   *
+   * @generated from enum value: ERROR_REASON_QUEUE_CHANGED = 32;
+   */
+  QUEUE_CHANGED = 32,
+
+  /**
+   * The queue of the run is full. Code resource_exhausted. Metadata: `limit`.
+   *
+   * @generated from enum value: ERROR_REASON_QUEUE_FULL = 33;
+   */
+  QUEUE_FULL = 33,
+
+  /**
+   * No agent was named and none is configured. Code failed_precondition. No
+   * metadata.
+   *
+   * @generated from enum value: ERROR_REASON_AGENT_MISSING = 34;
+   */
+  AGENT_MISSING = 34,
+
+  /**
+   * A text carries characters that hide or reorder what is read. Code
+   * invalid_argument. Metadata: `field`; `cleaned`, the text without them, cut to
+   * 4,096 characters.
+   *
+   * @generated from enum value: ERROR_REASON_TEXT_DECEPTIVE = 35;
+   */
+  TEXT_DECEPTIVE = 35,
 }
 
 /**

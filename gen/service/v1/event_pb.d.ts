@@ -332,6 +332,20 @@ export enum ResourceType {
    * @generated from enum value: RESOURCE_TYPE_PREBUILD = 17;
    */
   PREBUILD = 17,
+
+  /**
+   * An AgentExecution.
+   *
+   * @generated from enum value: RESOURCE_TYPE_AGENT_EXECUTION = 18;
+   */
+  AGENT_EXECUTION = 18,
+
+  /**
+   * An Agent, which the operator registers.
+   *
+   * @generated from enum value: RESOURCE_TYPE_AGENT = 19;
+   */
+  AGENT = 19,
 }
 
 /**

@@ -1,0 +1,39 @@
+import { MAKERS, MEMBERS, type Permission } from "./grants.ts";
+
+const STARTED = "agent runs that the caller started";
+const STARTED_OR_HELD = `${STARTED}; a runner's: the agent runs on it`;
+const SHARED = "what the organization's conversation sharing policy opens to the caller";
+
+/** Rows of the table of permissions: agents and their runs. */
+export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
+  "AgentService/StartAgent": { permission: "start_agent", grants: MEMBERS },
+  "AgentService/SendToAgentExecution": {
+    permission: "send_to_agent_execution",
+    grants: { ...MAKERS, runner: "own" },
+    own: STARTED_OR_HELD,
+  },
+  "AgentService/GetAgentExecution": {
+    permission: "get_agent_execution",
+    grants: { ...MEMBERS, runner: "own" },
+    own: "the agent runs on the runner",
+    besides: SHARED,
+  },
+  "AgentService/ListAgentExecutions": {
+    permission: "list_agent_executions",
+    grants: MEMBERS,
+    besides: SHARED,
+  },
+  "AgentService/StopAgentExecution": { permission: "stop_agent_execution", grants: MAKERS, own: STARTED },
+  "AgentService/DeleteAgentExecution": {
+    permission: "delete_agent_execution",
+    grants: MAKERS,
+    own: STARTED,
+  },
+  "AgentService/WatchAgentExecution": {
+    permission: "watch_agent_execution",
+    grants: MEMBERS,
+    besides: SHARED,
+  },
+  "AgentService/ListAgentInputs": { permission: "list_agent_inputs", grants: MEMBERS, besides: SHARED },
+  "AgentService/ListAgents": { permission: "list_agents", grants: MEMBERS },
+};
