@@ -1,0 +1,38 @@
+import type { Policies } from "#gen/runner/v1/work_pb.js";
+import { WorkFailure } from "./work-failure.ts";
+
+/**
+ * Refuses work whose policies bind in the environment: commands run on the
+ * machine as it is, where nothing watches what they start and touch, and in no
+ * image. A policy that is switched off, or covers nothing, is kept by any runner.
+ *
+ * @throws WorkFailure policy_unsupported, naming them
+ */
+export function refuseUnkeptPolicies(policies: Policies | undefined): void {
+  const unkept = policies ? bindingPolicies(policies) : [];
+  if (unkept.length === 0) return;
+  throw new WorkFailure(
+    "policy_unsupported",
+    `this runner runs commands in plain folders and cannot keep ${unkept.join(", ")}: ` +
+      "let a runner do the work that can, or change the organization's policies",
+  );
+}
+
+function bindingPolicies({
+  vetoExecPolicy,
+  vetoFilePolicy,
+  securityPolicy,
+  securityAgentPolicy,
+  defaultEnvironmentImage,
+}: Policies): string[] {
+  const { paths, blockDevices } = vetoFilePolicy ?? {};
+  const { endpointSecurity, customAgents = [] } = securityAgentPolicy ?? {};
+  const binding = {
+    vetoExecPolicy: vetoExecPolicy?.enabled && vetoExecPolicy.executables.length > 0,
+    vetoFilePolicy: vetoFilePolicy?.enabled && ((paths?.entries.length ?? 0) > 0 || blockDevices?.enabled),
+    securityPolicyId: (securityPolicy?.spec?.executables?.rules.length ?? 0) > 0,
+    securityAgentPolicy: endpointSecurity?.enabled || customAgents.some(({ enabled }) => enabled),
+    defaultEnvironmentImage: defaultEnvironmentImage !== "",
+  };
+  return Object.entries(binding).flatMap(([name, isBinding]) => (isBinding ? [name] : []));
+}

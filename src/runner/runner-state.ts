@@ -1,0 +1,60 @@
+import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { RunnerProblem } from "./runner-problem.ts";
+
+/** What a runner remembers of its registration. */
+export interface RunnerState {
+  /** The server that it is registered at, as the settings name it. */
+  readonly server: string;
+  readonly runnerId: string;
+  /** A secret: the file is its owner's alone. */
+  readonly token: string;
+}
+
+const FILE = "runner.json";
+
+/**
+ * Undefined for a runner that has not registered yet.
+ *
+ * @throws RunnerProblem when the file cannot be used
+ */
+export async function readState(folder: string): Promise<RunnerState | undefined> {
+  const file = join(folder, FILE);
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw new RunnerProblem(`the state of the runner cannot be read: ${message}`);
+  }
+  const { server, runnerId, token } = parsed(text);
+  if (typeof server === "string" && typeof runnerId === "string" && typeof token === "string") {
+    return { server, runnerId, token };
+  }
+  throw new RunnerProblem(`${file} is damaged: remove it and register the runner anew`);
+}
+
+/** Writes the file whole or not at all, so that it is there after a crash; the folder is made. */
+export async function writeState(folder: string, state: RunnerState): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const draft = join(folder, `${FILE}.draft`);
+  const handle = await open(draft, "w", 0o600);
+  try {
+    await handle.chmod(0o600);
+    await handle.writeFile(`${JSON.stringify(state)}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(draft, join(folder, FILE));
+}
+
+/** Without its text: a token stands in it. */
+function parsed(text: string): Partial<Record<keyof RunnerState, unknown>> {
+  try {
+    return { ...JSON.parse(text) };
+  } catch {
+    return {};
+  }
+}
