@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { replay } from "../../test/harness/seed.ts";
-import { remoteForms, repositoryName } from "./remote.ts";
+import { isClonable, remoteForms, repositoryName } from "./remote.ts";
 
 describe("the forms under which a remote is found", () => {
   test.each([
@@ -100,6 +100,49 @@ describe("the repository's name", () => {
 
   test("of a path with a drive letter is what follows the letter", () => {
     expect(repositoryName("C:\\x")).toBe("\\x");
+  });
+});
+
+describe("a remote that runners clone", () => {
+  test.each([
+    "https://git.example.org/o/r.git",
+    "HTTPS://git.example.org/o/r",
+    "http://git.example.org:8080/r",
+    "https://user@git.example.org/o/r",
+    "ssh://git@git.example.org:2222/o/r.git",
+    "ssh://[2001:db8::7]/o/r",
+    "file:///srv/git/r.git",
+    "git@git.example.org:o/r.git",
+    "git.example.org:r",
+    "git@[2001:db8::7]:o/r",
+    "[::1]:r",
+  ])("is %s", (remote) => {
+    expect(isClonable(remote)).toBe(true);
+  });
+
+  test.each([
+    "",
+    "r",
+    "./r",
+    "/srv/git/r.git",
+    "-oProxyCommand=x:y",
+    "--upload-pack=x",
+    "ssh://-oProxyCommand=x/r",
+    "git@-oProxyCommand=x:r",
+    "ext::sh -c x",
+    "fd::3",
+    "http::https://git.example.org/r",
+    "git://git.example.org/r",
+    "ftp://git.example.org/r",
+    "javascript://git.example.org/r",
+    "https://git.example.org",
+    "https://git.example.org/",
+    "https:///",
+    "file://git.example.org/r",
+    "file:///",
+    "ssh://git.example.org",
+  ])("is not %j", (remote) => {
+    expect(isClonable(remote)).toBe(false);
   });
 });
 
