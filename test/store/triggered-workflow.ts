@@ -3,6 +3,7 @@ import type {
   WorkflowExecution,
   WorkflowTriggerContextSchema,
   WorkflowTriggerEvent,
+  WorkflowTriggerSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
