@@ -1,0 +1,59 @@
+import { type Answer, post } from "./call.ts";
+import { succeeded } from "./fake-runner.ts";
+import type { TestServer } from "./server.ts";
+
+/** What a workflow is started with; what is left out is one repository and one command. */
+export interface Run {
+  /** Who makes and starts it; by default the server's first administrator. */
+  readonly token?: string;
+  /** How many repositories, one action each. */
+  readonly actions?: number;
+  readonly maxParallel?: number;
+  readonly steps?: readonly object[];
+  readonly report?: object;
+  /** The clone URL of a repository by its place. */
+  readonly repository?: (index: number) => string;
+  readonly environmentClassId?: string;
+  /** The context itself, in place of repositories. */
+  readonly context?: object;
+  readonly maxTime?: string;
+}
+
+/** Makes a workflow and starts it. */
+export async function startRun(server: Pick<TestServer, "url" | "token">, run: Run = {}) {
+  const { token = server.token, actions = 1, maxParallel = actions, steps = [task("true")] } = run;
+  const { repository = (index) => `https://git.example.org/team/r${index}.git`, report } = run;
+  const call = (operation: string, body: object): Promise<Answer["body"]> =>
+    succeeded(post(server, `WorkflowService/${operation}`, body, token));
+  const context = run.context ?? {
+    repositories: {
+      repositoryUrls: { repoUrls: Array.from({ length: actions }, (_, index) => repository(index)) },
+      ...(run.environmentClassId && { environmentClassId: run.environmentClassId }),
+    },
+  };
+  const perExecution = run.maxTime && { perExecution: { maxTime: run.maxTime } };
+  const { workflow } = await call("CreateWorkflow", {
+    name: "Run",
+    triggers: [{ manual: {}, context }],
+    action: { limits: { maxParallel, maxTotal: Math.max(actions, maxParallel), ...perExecution }, steps },
+    ...(report && { report: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ report }] } }),
+  });
+  const started = await call("StartWorkflow", { workflowId: workflow.id });
+  const executionId: string = started.workflowExecution.id;
+  return {
+    workflowId: workflow.id as string,
+    executionId,
+    execution: async () =>
+      (await call("GetWorkflowExecution", { workflowExecutionId: executionId })).workflowExecution,
+    /** All actions, in their order. */
+    actions: async (): Promise<Answer["body"][]> =>
+      (await call("ListWorkflowExecutionActions", { filter: { workflowExecutionIds: [executionId] } }))
+        .workflowExecutionActions,
+    cancel: () => call("CancelWorkflowExecution", { workflowExecutionId: executionId }),
+    call,
+  };
+}
+
+export function task(command: string) {
+  return { task: { command } };
+}
