@@ -6,8 +6,8 @@ import { type Store, SYSTEM } from "../store/store.ts";
 const PROJECTS_A_RUN = 100;
 
 /**
- * Removes the projects that are marked for removal and that no environment
- * refers to any more, at most 100 of them.
+ * Removes the projects that are marked for removal once no environment refers
+ * to them and no prebuild of theirs is left, at most 100 of them.
  *
  * @returns how many were removed
  */

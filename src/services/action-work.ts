@@ -29,6 +29,7 @@ import {
 } from "./action-progress.ts";
 import { reportAction } from "./action-report.ts";
 import { MOST_ATTEMPTS } from "./lease.ts";
+import { prebuildFor } from "./prebuild-choice.ts";
 import { reportInput } from "./report-input.ts";
 import {
   abandonActionEnvironment,
@@ -151,6 +152,7 @@ async function contentOf(
     variables: { ...variables },
     ...(deadline !== undefined && { maxTime: durationFromMs(Math.max(0, deadline - tx.now)) }),
     report,
+    prebuildId: await prebuildFor(tx.db, scope, environment),
     outputs: report ? await reportInput(tx.db, scope, execution) : [],
     ...(pullRequest && { pullRequest }),
   });

@@ -23,6 +23,7 @@ import { removeWork } from "../store/work.ts";
 import { bindWork, releaseWork } from "../store/work-lease.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
 import { MOST_ATTEMPTS } from "./lease.ts";
+import { prebuildFor } from "./prebuild-choice.ts";
 import type { LeaseEnd, WorkHandler } from "./work-handler.ts";
 
 /** How long a runner that could not stop or clean up an environment is left alone before it tries again. */
@@ -40,8 +41,10 @@ export const environmentWork: WorkHandler = {
     await updateEnvironment(tx, scope, before, environment);
     // What one runner has begun is on its machine only.
     await bindWork(tx, work.id, runnerId);
+    const isNew = environment.status?.phase === EnvironmentPhase.CREATING;
+    const prebuildId = isNew ? await prebuildFor(tx.db, scope, environment) : "";
     return {
-      work: { case: "environment", value: create(EnvironmentWorkSchema, { environment }) },
+      work: { case: "environment", value: create(EnvironmentWorkSchema, { environment, prebuildId }) },
       environment,
       securityPolicyId: environment.spec?.securityPolicyId ?? "",
     };

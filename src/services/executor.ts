@@ -9,7 +9,7 @@ import { findServiceAccount } from "../store/service-account.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 
 /**
- * The executor of a workflow as a caller, with the role that it has now. It
+ * The executor of a workflow or of prebuilds as a caller, with the role that it has now. It
  * carries no token, so `tokenId` is empty.
  *
  * @throws DomainError EXECUTOR_UNFIT when its account is blocked, it left the
@@ -23,16 +23,13 @@ export async function executorOf(tx: WriteTransaction, scope: Scope, subject: Su
   }
   const member = await findMember(tx.db, scope, subject.id);
   if (!member) {
-    throw executorUnfit(
-      subject.id,
-      "the workflow's executor is no member of the organization: name another executor",
-    );
+    throw executorUnfit(subject.id, "the executor is no member of the organization: name another executor");
   }
   const account = await findAccount(tx.db, member.account_id);
   if (!account || account.blocked_at !== null) {
     throw executorUnfit(
       subject.id,
-      "the account of the workflow's executor is blocked: unblock it, or name another executor",
+      "the account of the executor is blocked: unblock it, or name another executor",
     );
   }
   const role = member.role === OrganizationRole.ADMIN ? "administrator" : "member";
@@ -54,6 +51,6 @@ async function refuseUnfitServiceAccount(tx: WriteTransaction, scope: Scope, id:
   if (found && found.suspended === 0 && !isSuspended(found.valid_until, tx.now)) return;
   throw executorUnfit(
     id,
-    "the workflow's executor is a service account that is suspended, ended or gone: name another executor",
+    "the executor is a service account that is suspended, ended or gone: name another executor",
   );
 }

@@ -34,6 +34,7 @@ import type { Schema } from "../store/schema.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
+import { letPrebuildsGo } from "./prebuild-end.ts";
 import { answerProjectClasses, answerProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, refuseLocalClasses } from "./project-references.ts";
 
@@ -128,7 +129,9 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await owned(tx, ctx, caller, projectId);
       const after = deletedProject(before, tx.now);
-      if (after) await updateProject(tx, caller, before, after);
+      if (!after) return {};
+      await updateProject(tx, caller, before, after);
+      await letPrebuildsGo(tx, caller, projectId);
       return {};
     });
   }

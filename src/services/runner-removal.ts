@@ -3,6 +3,7 @@ import { withoutClasses } from "../domain/environment-class.ts";
 import { findEnvironmentsOfRunner, removeEnvironment } from "../store/environment.ts";
 import { findClassesOfRunner, removeEnvironmentClass } from "../store/environment-class.ts";
 import { findHostTokensOfRunner, removeHostToken } from "../store/host-token.ts";
+import { findPrebuilds, removePrebuild } from "../store/prebuild.ts";
 import { findWholeProject, updateProject } from "../store/project.ts";
 import { removeRunner } from "../store/runner.ts";
 import { findProjectIdsOfRunner } from "../store/runner-projects.ts";
@@ -12,7 +13,7 @@ import { endLeasesOf, endWorkFor } from "./runner-work.ts";
 
 /**
  * Removes a runner with all that hangs on it: its environments, the entries of
- * projects for its classes, the classes, its tokens, and the credentials stored
+ * projects for its classes, its prebuilds, the classes, its tokens, and the credentials stored
  * for it. Work that it holds may go to others, work that only it could do has
  * failed. What refers goes before what it refers to.
  */
@@ -29,6 +30,9 @@ export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runn
     if (project) {
       await updateProject(tx, scope, project, withoutClasses(project, new Set(classIds), tx.now));
     }
+  }
+  for (const prebuild of await findPrebuilds(tx.db, scope, { runnerId })) {
+    await removePrebuild(tx, scope, prebuild);
   }
   for (const environmentClass of classes) await removeEnvironmentClass(tx, scope, environmentClass);
   await endWorkFor(tx, scope, runnerId, classIds);

@@ -1,11 +1,14 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { actionWork } from "./action-work.ts";
 import { environmentWork } from "./environment-work.ts";
+import { prebuildRemovalWork, prebuildWork } from "./prebuild-work.ts";
 import type { WorkHandler } from "./work-handler.ts";
 
 const HANDLERS: Readonly<Partial<Record<WorkKind, WorkHandler>>> = {
   [WorkKind.ENVIRONMENT]: environmentWork,
   [WorkKind.ACTION]: actionWork,
+  [WorkKind.PREBUILD]: prebuildWork,
+  [WorkKind.PREBUILD_REMOVAL]: prebuildRemovalWork,
 };
 
 /** What is particular to a kind of work, as rows have it. */

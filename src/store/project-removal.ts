@@ -2,7 +2,7 @@ import type { Kysely } from "kysely";
 import { ProjectPhase } from "#gen/service/v1/project_pb.js";
 import type { Schema } from "./schema.ts";
 
-/** Up to `limit` projects marked for removal that no environment refers to. For the system, so without a scope. */
+/** Up to `limit` projects marked for removal that no environment refers to, with no prebuild left. For the system, so without a scope. */
 export async function findRemovableProjects(
   db: Kysely<Schema>,
   limit: number,
@@ -18,6 +18,13 @@ export async function findRemovableProjects(
             .selectFrom("environment")
             .select("environment.id")
             .whereRef("environment.project_id", "=", "project.id"),
+        ),
+      ),
+    )
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb.selectFrom("prebuild").select("prebuild.id").whereRef("prebuild.project_id", "=", "project.id"),
         ),
       ),
     )

@@ -3,6 +3,7 @@ import type { Kysely } from "kysely";
 import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import { projectSearchText } from "../domain/project.ts";
 import { fromBody, toBody } from "./json.ts";
+import { followPrebuilds } from "./prebuild-schedule.ts";
 import { prepared } from "./prepared.ts";
 import { replaceProjectIndex } from "./project-index.ts";
 import type { ProjectTable, Schema } from "./schema.ts";
@@ -97,6 +98,7 @@ export async function insertProject(tx: WriteTransaction, scope: Scope, project:
     used_by: project.usedBy ? toBody(Project_UsedBySchema, project.usedBy) : "{}",
   });
   await replaceProjectIndex(tx.db, scope, undefined, project);
+  await followPrebuilds(tx, scope, undefined, project);
   tx.record({
     organizationId: scope.organizationId,
     type: "project",
@@ -138,6 +140,7 @@ export async function updateProject(
     organization_id: scope.organizationId,
   });
   await replaceProjectIndex(tx.db, scope, before, after);
+  await followPrebuilds(tx, scope, before, after);
   tx.record({
     organizationId: scope.organizationId,
     type: "project",
@@ -148,7 +151,7 @@ export async function updateProject(
   });
 }
 
-/** Removes the row for good; no environment may refer to it. */
+/** Removes the row for good; no environment may refer to it, and no prebuild may be left of it. */
 export async function removeProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<void> {
   await tx.db
     .deleteFrom("project")

@@ -186,11 +186,14 @@ export interface PrebuildTable {
   project_id: string;
   environment_class_id: string;
   runner_id: string;
+  /** As in domain/prebuild.ts. */
   state: "waiting" | "running" | "ready" | "failed" | "removing";
   /** The instant that it was due at. */
   instant: number;
   executor_id: string;
   executor_principal: number;
+  /** While it runs: when its time is over. */
+  stops_at: number | null;
   /** JSON of what the audit trail shows of it. */
   body: string;
 }

@@ -185,6 +185,13 @@ create table prebuild_schedule (
   next_at integer not null
 ) strict, without rowid;
 create index prebuild_schedule_by_time on prebuild_schedule (next_at);
+-- Kept without effect until now: due at once, as after a downtime.
+insert into prebuild_schedule
+select id, organization_id, 0 from project
+where desired_phase = 1
+  and json_extract(body, '$.prebuildConfiguration.enabled')
+  and json_array_length(body, '$.prebuildConfiguration.environmentClassIds') > 0
+  and json_type(body, '$.prebuildConfiguration.trigger.dailySchedule') = 'object';
 
 create table prebuild (
   id text primary key,
@@ -196,9 +203,11 @@ create table prebuild (
   instant integer not null,
   executor_id text not null,
   executor_principal integer not null,
+  stops_at integer,
   body text not null,
   unique (project_id, environment_class_id, instant)
 ) strict;
 create index prebuild_by_project on prebuild (project_id, environment_class_id, state, instant desc);
 create index prebuild_by_runner on prebuild (runner_id);
+create index prebuild_by_deadline on prebuild (stops_at) where stops_at is not null;
 `;
