@@ -29,12 +29,12 @@ import { createExpansion } from "./jobs/executions.ts";
 import { endExpiredLeases } from "./jobs/leases.ts";
 import { stopOutlivedEnvironments } from "./jobs/lifetime.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
+import { makeDuePrebuilds, stopOvertimePrebuilds } from "./jobs/prebuilds.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { markSilentRunners } from "./jobs/runner-silence.ts";
 import { fireSchedules } from "./jobs/schedules.ts";
 import { startJobs } from "./jobs/ticker.ts";
 import { removeExpiredTokens } from "./jobs/token-expiry.ts";
-import { removeDeletedWorkflows } from "./jobs/workflow-removal.ts";
 import { pruneTriggers } from "./jobs/trigger-pruning.ts";
 import { removeDeletedWorkflows } from "./jobs/workflow-removal.ts";
 import type { Keys } from "./keys.ts";
@@ -91,11 +91,11 @@ const WORKFLOW_REMOVAL_MS = 1_000;
 /** How often time triggers are looked through: they are exact to this. */
 const SCHEDULES_MS = 1_000;
 
+/** How often projects are looked through for prebuilds that are due, and prebuilds for those whose time is over. */
+const PREBUILDS_MS = 5_000;
+
 /** How often entries of the ledger of triggers, and ids of deliveries, that are too old are removed. */
 const TRIGGER_PRUNING_MS = 600_000;
-
-/** How often workflows that are pending deletion are looked through for those whose executions have ended. */
-const WORKFLOW_REMOVAL_MS = 1_000;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -209,11 +209,6 @@ export function build(config: Config, deps: ServerDependencies): Server {
             everyMs: WORKFLOW_REMOVAL_MS,
             run: () => removeDeletedWorkflows(store),
           },
-          {
-            name: "workflow-removal",
-            everyMs: WORKFLOW_REMOVAL_MS,
-            run: () => removeDeletedWorkflows(store),
-          },
           { name: "cut-off-streams", everyMs: CHECK_EVERY_MS, run: () => accountSignals.check() },
           {
             name: "event-pruning",
@@ -253,6 +248,12 @@ export function build(config: Config, deps: ServerDependencies): Server {
           },
           { name: "action-time", everyMs: WORK_MS, run: () => stopOvertimeActions(store, deps.now()) },
           { name: "schedules", everyMs: SCHEDULES_MS, run: () => fireSchedules(store, deps.now()) },
+          { name: "prebuilds", everyMs: PREBUILDS_MS, run: () => makeDuePrebuilds(store, deps.now()) },
+          {
+            name: "prebuild-time",
+            everyMs: PREBUILDS_MS,
+            run: () => stopOvertimePrebuilds(store, deps.now()),
+          },
           {
             name: "trigger-pruning",
             everyMs: TRIGGER_PRUNING_MS,
