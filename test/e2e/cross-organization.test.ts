@@ -67,6 +67,12 @@ function expectNothing(path: string, kind: string, { status, body }: Pick<Answer
   } else if (path === "integrationId") {
     // An integration is the business of whoever made the credential; the id is only passed on.
     expect([status, body.token.integrationId]).toEqual([200, theirWorld.integration]);
+  } else if (path === "agentId" && body.workflow) {
+    // An agent is looked up when it runs; until then the id is only kept.
+    expect([status, body.workflow.spec.agentId]).toEqual([200, theirWorld.agent]);
+  } else if (path.startsWith("triggers[].pullRequest.")) {
+    expect([status, body.code]).toEqual([400, "invalid_argument"]);
+    expect(body.message).toMatch(/^this server has no (webhook|integration) resources: leave \w+ unset$/);
   } else if (path === "userId" && status === 400) {
     // Whoever it is, it is another than the subject beside it.
     expect(body.message).toBe("userId and subject name different subjects: leave userId out");

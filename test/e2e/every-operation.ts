@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { CONTRACT } from "../../src/rpc/routes.ts";
-import { OPERATIONS, type Operation } from "./operations.ts";
+import type { Operation } from "./operation.ts";
+import { OPERATIONS } from "./operations.ts";
 
 export interface NamedOperation extends Operation {
   /** Such as `ProjectService/GetProject`. */

@@ -1,31 +1,8 @@
 import { repository } from "../harness/call.ts";
-import type { ResourceKind, World } from "./world.ts";
-
-/** How the tests that go through every operation call one of them. */
-export interface Operation {
-  /** A valid request, in JSON. */
-  readonly request: (world: World) => object;
-  /** False while the operation answers unimplemented. */
-  readonly built: boolean;
-  /**
-   * Every field of the request that is an id, by its path in JSON names, with the kind of resource that it
-   * names. `projects[]` stands for the first element of a list, `ids[]` for a list of ids.
-   */
-  readonly ids: Readonly<Record<string, ResourceKind>>;
-}
-
-type Ids = Operation["ids"];
-type Request = Operation["request"];
-
-const built = (request: Request, ids: Ids = {}): Operation => ({ request, ids, built: true });
-const notBuilt = (request: Request, ids: Ids = {}): Operation => ({ request, ids, built: false });
-
-/** The same fields inside another message. */
-const within = (path: string, ids: Ids): Ids =>
-  Object.fromEntries(Object.entries(ids).map(([each, kind]) => [`${path}.${each}`, kind]));
-
-const page = { pagination: { pageSize: 1 } };
-const counted = { ...page, count: { include: true } };
+import { built, counted, type Ids, notBuilt, type Operation, page, within } from "./operation.ts";
+import { AGENT_OPERATIONS } from "./agent-operations.ts";
+import { WORKFLOW_OPERATIONS } from "./workflow-operations.ts";
+import type { World } from "./world.ts";
 
 const prebuilds = (world: World) => ({
   prebuildConfiguration: {
@@ -57,11 +34,6 @@ const CODE_CONTEXT: Ids = within("codeContext", {
   environmentId: "environment",
   "contextUrl.environmentClassId": "environmentClass",
 });
-const WORKFLOW_CONTEXT: Ids = {
-  "projects.projectIds[]": "project",
-  "repositories.environmentClassId": "environmentClass",
-};
-
 const newProject = (world: World) => ({
   name: "Hello",
   initializer: repository("https://git.example.org/team/hello.git"),
@@ -78,11 +50,6 @@ const projectUpdate = (world: World) => ({
   ...prebuilds(world),
 });
 const PROJECT_UPDATE: Ids = { projectId: "project", ...PREBUILDS };
-const workflowAction = {
-  limits: { maxParallel: 1, maxTotal: 1 },
-  steps: [{ task: { command: "make lint" } }],
-};
-
 const securityPolicy = {
   metadata: { name: "No tunnels" },
   spec: {
@@ -103,6 +70,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   }),
   "AccountService/UnblockAccount": built((world) => ({ accountId: world.account }), { accountId: "account" }),
 
+  ...AGENT_OPERATIONS,
   "AgentService/StartAgent": notBuilt(
     (world) => ({ name: "Fix the build", codeContext: { projectId: world.project } }),
     {
@@ -338,23 +306,5 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     personalAccessTokenId: "token",
   }),
 
-  "WorkflowService/UpdateWorkflow": notBuilt(
-    (world) => ({
-      workflowId: world.workflow,
-      triggers: [{ manual: {}, context: { projects: { projectIds: [world.project] } } }],
-      action: workflowAction,
-    }),
-    {
-      workflowId: "workflow",
-      agentId: "agent",
-      "executor.id": "user",
-      "triggers[].pullRequest.webhookId": "webhook",
-      "triggers[].pullRequest.integrationId": "integration",
-      ...within("triggers[].context", WORKFLOW_CONTEXT),
-    },
-  ),
-  "WorkflowService/StartWorkflow": notBuilt(
-    (world) => ({ workflowId: world.workflow, parameters: { branch: "main" } }),
-    { workflowId: "workflow", ...within("contextOverride", WORKFLOW_CONTEXT) },
-  ),
+  ...WORKFLOW_OPERATIONS,
 };

@@ -10,7 +10,14 @@ import { makeWorld, nowhere, type World } from "./world.ts";
 
 type Body = Answer["body"];
 
-const ROLES: readonly Role[] = ["administrator", "member", "service_account", "runner", "environment", "exchange"];
+const ROLES: readonly Role[] = [
+  "administrator",
+  "member",
+  "service_account",
+  "runner",
+  "environment",
+  "exchange",
+];
 const DENIED = [403, "permission_denied", "PERMISSION_DENIED"];
 
 let server: TestServer;

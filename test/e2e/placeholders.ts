@@ -1,10 +1,10 @@
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const TIME = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z/g;
-const TOKEN = /cr_(pat|sat|exc)_\w+/g;
+const TOKEN = /cr_(pat|sat|exc)_\w+|whsec_[A-Za-z0-9+/=]+/g;
 
 /**
  * A copy of a JSON value in which what differs from run to run is replaced: ids
- * and tokens by numbers in the order of their appearance, so that the same id is
+ * and secrets by numbers in the order of their appearance, so that the same id is
  * the same number; times by one word, since two resources may or may not be made
  * in the same millisecond; page tokens, and the place and hash of what is recorded, by one word.
  */
@@ -21,6 +21,7 @@ export function withPlaceholders<T>(value: T): T {
   const replaced = (each: unknown, name = ""): unknown => {
     if (typeof each === "string") {
       if (name === "nextToken" && each !== "") return "<page token>";
+      if (name === "webhookUrl") return replaced(each.replace(/^https?:\/\/[^/]+/, "<base url>"));
       if (name === "hash" || name === "sequence") return `<${name}>`;
       return each.replace(TOKEN, numbered("token")).replace(ID, numbered("id")).replace(TIME, "<time>");
     }

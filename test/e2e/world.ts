@@ -1,6 +1,12 @@
 import { v7 } from "uuid";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { workflowError } from "../../src/domain/workflow-error.ts";
+import { beginAction, finishAction, moveSteps } from "../../src/services/action-progress.ts";
+import { appendLog } from "../../src/store/step-log.ts";
+import { OPERATOR } from "../../src/store/store.ts";
+import { stopWork } from "../../src/store/work.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
-import { addMember } from "../harness/member.ts";
+import { addMember, besideServer } from "../harness/member.ts";
 import type { TestServer } from "../harness/server.ts";
 
 /** An id of one resource of every kind that requests name, all of one organization. */
@@ -23,10 +29,14 @@ export interface World {
   readonly serviceAccountToken: string;
   readonly session: string;
   readonly token: string;
+  readonly triggerEvent: string;
   readonly user: string;
   readonly webhook: string;
   readonly workflow: string;
+  /** An action of `workflowExecution` that failed. */
   readonly workflowAction: string;
+  /** An execution of `workflow` that has ended. */
+  readonly workflowExecution: string;
 }
 
 export type ResourceKind = keyof World;
@@ -51,17 +61,19 @@ export function nowhere(): World {
     serviceAccountToken: v7(),
     session: v7(),
     token: v7(),
+    triggerEvent: v7(),
     user: v7(),
     webhook: v7(),
     workflow: v7(),
     workflowAction: v7(),
+    workflowExecution: v7(),
   };
 }
 
 /**
  * Fills the organization of a token with two projects, two environments of one
- * session, a runner with two classes and two credentials, a second member, two service accounts, and
- * two tokens of each kind. What no operation makes yet has an id of nothing.
+ * session, a runner with two classes and two credentials, a second member, two service accounts, two
+ * tokens of each kind, and two workflows, of which one ran twice. What no operation makes yet has an id of nothing.
  */
 export async function makeWorld(server: Pick<TestServer, "url" | "token" | "dataDir">): Promise<World> {
   const call = async (operation: string, body: unknown): Promise<Answer["body"]> => {
@@ -131,8 +143,33 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     const made = await call("ServiceAccountService/CreateServiceAccountToken", request);
     serviceAccountTokens.push(made.serviceAccountToken.id);
   }
+  const workflows: string[] = [];
+  for (const name of ["Nightly", "Weekly"]) {
+    workflows.push(
+      (await call("WorkflowService/CreateWorkflow", { name, ...workflowOver(projects) })).workflow.id,
+    );
+  }
+  const executions: string[] = [];
+  for (const _ of ["first", "second"]) {
+    const made = await call("WorkflowService/StartWorkflow", { workflowId: workflows[0] });
+    executions.push(made.workflowExecution.id);
+  }
+  const workflowExecution = executions[0] ?? "";
+  const { workflowExecutionActions: actions } = await call("WorkflowService/ListWorkflowExecutionActions", {
+    filter: { workflowExecutionIds: [workflowExecution] },
+  });
+  await endActions(
+    server,
+    identity.organizationId,
+    actions.map(({ id }: { id: string }) => id),
+  );
+  const { triggerEvents } = await call("WorkflowService/ListWorkflowTriggerEvents", {});
   return {
     ...nowhere(),
+    triggerEvent: triggerEvents[0].id,
+    workflow: workflows[0] ?? "",
+    workflowExecution,
+    workflowAction: actions.at(-1).id,
     account: member.accountId,
     member: member.userId,
     serviceAccount,
@@ -148,4 +185,42 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     project,
     token: personalAccessTokens.at(-1).id,
   };
+}
+
+/** A workflow that reports a number of each project and then runs a command. */
+function workflowOver(projectIds: readonly string[]): object {
+  const score = { title: "Score", key: "score", command: "cat score", integer: {} };
+  return {
+    triggers: [{ manual: {}, context: { projects: { projectIds } } }],
+    action: {
+      limits: { maxParallel: 2, maxTotal: 10 },
+      steps: [{ report: { outputs: [score] } }, { task: { command: "make lint" } }],
+    },
+  };
+}
+
+/** Ends actions as runners would have: each reports an output, and the command of the last one fails. */
+function endActions(server: Pick<TestServer, "dataDir">, organizationId: string, ids: readonly string[]) {
+  return besideServer(server, (store) =>
+    store.write(OPERATOR, "test", async (tx) => {
+      const scope = { organizationId };
+      for (const id of ids) {
+        await stopWork(tx, WorkKind.ACTION, id);
+        await beginAction(tx, scope, id, { environmentId: v7(), attempt: 1 });
+        const printed = new TextEncoder().encode("2 problems found\n");
+        await appendLog(tx, { actionId: id, attempt: 1, stepIndex: 1 }, { offset: 0, data: printed });
+        const outputs = { score: new TextEncoder().encode("7") };
+        const reported = [
+          { stepIndex: 0, state: "running" } as const,
+          { stepIndex: 0, state: "done", outputs } as const,
+          { stepIndex: 1, state: "running" } as const,
+        ];
+        const error = workflowError("step_failed", "the command ended with status 2");
+        const ended = id === ids.at(-1) ? ({ kind: "failed", error } as const) : ({ kind: "done" } as const);
+        const last = { stepIndex: 1, state: ended.kind, ...(ended.kind === "failed" && { error }) };
+        await moveSteps(tx, scope, id, [...reported, last]);
+        await finishAction(tx, scope, id, ended, []);
+      }
+    }),
+  );
 }
