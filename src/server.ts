@@ -92,7 +92,7 @@ const WORKFLOW_REMOVAL_MS = 1_000;
 const SCHEDULES_MS = 1_000;
 
 /** How often projects are looked through for prebuilds that are due, and prebuilds for those whose time is over. */
-const PREBUILDS_MS = 5_000;
+const PREBUILDS_MS = 1_000;
 
 /** How often entries of the ledger of triggers, and ids of deliveries, that are too old are removed. */
 const TRIGGER_PRUNING_MS = 600_000;
