@@ -2,13 +2,13 @@ import type { Kysely } from "kysely";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { projectRemotes } from "../domain/project.ts";
 import { prepared } from "./prepared.ts";
-import { findLocalRunnerId } from "./runner.ts";
 import type {
   ProjectAnnotationTable,
   ProjectEnvironmentClassTable,
   ProjectRemoteTable,
-  Schema,
-} from "./schema.ts";
+} from "./project-schema.ts";
+import { findLocalRunnerId } from "./runner.ts";
+import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
 const insertRemote = prepared<ProjectRemoteTable, unknown>((db, row) =>

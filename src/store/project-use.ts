@@ -4,7 +4,8 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type Project_UsedBy, Project_UsedBySchema } from "#gen/service/v1/project_pb.js";
 import { toBody } from "./json.ts";
 import { prepared } from "./prepared.ts";
-import type { ProjectUseTable, Schema } from "./schema.ts";
+import type { ProjectUseTable } from "./project-schema.ts";
+import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
 /** How many users a project names (interface specification, UsedBy.subjects). */

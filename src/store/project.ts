@@ -6,7 +6,8 @@ import { fromBody, toBody } from "./json.ts";
 import { followPrebuilds } from "./prebuild-schedule.ts";
 import { prepared } from "./prepared.ts";
 import { replaceProjectIndex } from "./project-index.ts";
-import type { ProjectTable, Schema } from "./schema.ts";
+import type { ProjectTable } from "./project-schema.ts";
+import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
 /** The columns that a project is read back from. */

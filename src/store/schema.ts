@@ -1,4 +1,20 @@
 import type {
+  AgentExecutionAnnotationTable,
+  AgentExecutionTable,
+  AgentInputImageTable,
+  AgentInputTable,
+  AgentInterestTable,
+  AgentOutputTable,
+  AgentTable,
+} from "./agent-schema.ts";
+import type {
+  ProjectAnnotationTable,
+  ProjectEnvironmentClassTable,
+  ProjectRemoteTable,
+  ProjectTable,
+  ProjectUseTable,
+} from "./project-schema.ts";
+import type {
   AuditLogTable,
   EventTable,
   IdempotencyTable,
@@ -58,6 +74,13 @@ export interface Schema {
   work_turn: WorkTurnTable;
   prebuild_schedule: PrebuildScheduleTable;
   prebuild: PrebuildTable;
+  agent: AgentTable;
+  agent_execution: AgentExecutionTable;
+  agent_execution_annotation: AgentExecutionAnnotationTable;
+  agent_input: AgentInputTable;
+  agent_input_image: AgentInputImageTable;
+  agent_output: AgentOutputTable;
+  agent_interest: AgentInterestTable;
   audit_log: AuditLogTable;
   event: EventTable;
   idempotency: IdempotencyTable;
@@ -148,52 +171,6 @@ export interface EnvironmentClassTable {
   runner_id: string;
   enabled: number;
   body: string;
-}
-
-export interface ProjectTable {
-  id: string;
-  organization_id: string;
-  creator_id: string;
-  /** ProjectPhase by number. */
-  desired_phase: number;
-  /** log2 of the summed weight of the project's environments; 0 without one. */
-  popularity: number;
-  /** Folded name, id and repository names, one a line. */
-  search_text: string;
-  /** Hidden from reads by default, so no part of the body. */
-  technical_description: string;
-  /** Project.UsedBy in canonical JSON; it changes on its own. */
-  used_by: string;
-  body: string;
-}
-
-/** Which runner's classes a project uses; the body holds the list itself. */
-export interface ProjectEnvironmentClassTable {
-  project_id: string;
-  position: number;
-  runner_id: string;
-  /** Null for the entry that means the user's local runner. */
-  environment_class_id: string | null;
-}
-
-export interface ProjectRemoteTable {
-  project_id: string;
-  remote_uri: string;
-}
-
-export interface ProjectAnnotationTable {
-  project_id: string;
-  key: string;
-  value: string;
-}
-
-/** Who created environments from a project, and when last. */
-export interface ProjectUseTable {
-  project_id: string;
-  subject_id: string;
-  principal: number;
-  /** The newest environment; its v7 id orders uses of one millisecond too. */
-  environment_id: string;
 }
 
 export interface EnvironmentTable {

@@ -1,0 +1,104 @@
+/** Rows of agents and their runs; schema.ts says how to read them. */
+
+/** A program that the operator registered. */
+export interface AgentTable {
+  id: string;
+  /** Null for one that every organization of the installation sees. */
+  organization_id: string | null;
+  name: string;
+  /** 1 for the one that is used when a request names none: at most one an organization, and one for all of them. */
+  is_default: number;
+  /** AgentForm by number. */
+  form: number;
+  /** JSON list: the program and its arguments. */
+  command: string;
+  /** Agent, `own` left out. */
+  body: string;
+}
+
+export interface AgentExecutionTable {
+  id: string;
+  organization_id: string;
+  agent_id: string;
+  creator_id: string;
+  creator_principal: number;
+  /** The account that it runs for; null for a service account's. */
+  account_id: string | null;
+  /** AgentExecutionRole by number. */
+  role: number;
+  project_id: string | null;
+  /** The environment that it works in; null once that is gone. */
+  environment_id: string | null;
+  /** The runner that the request routed it to; null follows the environment. */
+  runner_id: string | null;
+  session_id: string;
+  /** The run that started it as a sub-agent. */
+  parent_id: string | null;
+  /** The parent's word that makes a repeated start harmless. */
+  start_key: string | null;
+  action_id: string | null;
+  /** Attempt, step and output of the action that it is for, such as `1.0.`. */
+  step_key: string | null;
+  /** AgentExecution.Phase by number. */
+  phase: number;
+  desired_phase: number;
+  queue_revision: number;
+  /** Number of the newest output block; 0 before the first. */
+  last_sequence: number;
+  created_at: number;
+  stopped_at: number | null;
+  /** JSON of what changes on its own: usage, mode, activity; put into the status when it is read. */
+  progress: string;
+  body: string;
+}
+
+export interface AgentExecutionAnnotationTable {
+  execution_id: string;
+  key: string;
+  value: string;
+}
+
+/** What was sent to a run: its queue, and what was delivered before. */
+export interface AgentInputTable {
+  execution_id: string;
+  input_id: string;
+  /** Order of arrival, from 1. */
+  number: number;
+  /** Order of delivery among those that are queued. */
+  place: number;
+  /** AgentInputReceipt by number. */
+  receipt: number;
+  /** 1 when it goes into the turn that is going on. */
+  steer: number;
+  /** JSON of the options and settings of the turn that it begins. */
+  turn: string;
+  /** AgentInput without receipt and without the data of images. */
+  body: string;
+}
+
+export interface AgentInputImageTable {
+  execution_id: string;
+  input_id: string;
+  /** Place among the inputs of the message, from 0. */
+  position: number;
+  data: Uint8Array;
+}
+
+export interface AgentOutputTable {
+  execution_id: string;
+  sequence: number;
+  /** AgentOutputBlock. */
+  body: string;
+}
+
+/** What a run waits for; a row goes when it fires. */
+export interface AgentInterestTable {
+  execution_id: string;
+  interest_id: string;
+  fires_at: number | null;
+  sub_agent_id: string | null;
+  user_message: number;
+  environment_id: string | null;
+  /** Empty for any phase. */
+  environment_phase: string | null;
+}
