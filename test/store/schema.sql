@@ -594,6 +594,8 @@ CREATE INDEX workflow_execution_by_id on workflow_execution (organization_id, id
 
 CREATE INDEX workflow_execution_by_workflow on workflow_execution (workflow_id, id);
 
+CREATE INDEX workflow_execution_failed on workflow_execution (workflow_id, started_at) where failed = 1;
+
 CREATE INDEX workflow_execution_open on workflow_execution (organization_id, executor_id)
 where finished_at is null;
 

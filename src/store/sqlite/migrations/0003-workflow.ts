@@ -78,6 +78,7 @@ create index workflow_execution_by_id on workflow_execution (organization_id, id
 create index workflow_execution_by_workflow on workflow_execution (workflow_id, id);
 create index workflow_execution_by_end on workflow_execution (organization_id, finished_at)
 where finished_at is not null;
+create index workflow_execution_failed on workflow_execution (workflow_id, started_at) where failed = 1;
 create index workflow_execution_unexpanded on workflow_execution (id) where expanded = 0;
 create index workflow_execution_open on workflow_execution (organization_id, executor_id)
 where finished_at is null;
