@@ -1,3 +1,4 @@
+import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { Keys } from "../keys.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findTokens, insertToken, removeToken } from "../store/token.ts";
@@ -9,17 +10,19 @@ const VALID_MS = 24 * 3600 * 1000;
  * Makes the token by which processes in an environment act as it; one that was
  * made before no longer holds.
  *
- * @returns its value, which is stored nowhere
+ * @returns its value, which is stored nowhere; empty for an environment that is
+ *   to be stopped or deleted, in which nothing acts any more
  */
 export async function replaceEnvironmentToken(
   tx: WriteTransaction,
   scope: Scope,
   keys: Pick<Keys, "mintToken">,
-  environmentId: string,
+  { id: environmentId, spec }: Environment,
 ): Promise<string> {
   for (const older of await findTokens(tx.db, scope, "environment", environmentId)) {
     await removeToken(tx, scope, older);
   }
+  if (spec?.desiredPhase !== EnvironmentPhase.RUNNING) return "";
   const { value, hash, keyId } = keys.mintToken("environment");
   await insertToken(tx, scope, {
     id: tx.newId(),

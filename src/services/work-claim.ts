@@ -65,7 +65,7 @@ async function lease(
     fence: BigInt(leased.fence),
     expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
     attempt: leased.attempt,
-    environmentToken: environment ? await replaceEnvironmentToken(tx, scope, keys, environment.id) : "",
+    environmentToken: environment ? await replaceEnvironmentToken(tx, scope, keys, environment) : "",
     policies: policiesOfLease(await findPolicies(tx.db, scope), securityPolicy),
     work: content,
   });
