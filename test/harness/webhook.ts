@@ -1,0 +1,79 @@
+import { type Answer, post } from "./call.ts";
+import type { TestServer } from "./server.ts";
+
+/** A workflow that things can be posted to. */
+export interface TestWorkflow {
+  readonly id: string;
+  /** What deliveries to it are signed with. */
+  readonly secret: string;
+}
+
+/** Where a repository context runs: one action, which waits while no runner is there. */
+export const OVER_REPOSITORY = {
+  repositories: { repositoryUrls: { repoUrls: ["https://git.example.org/team/ship.git"] } },
+};
+export const MANUAL = { manual: {}, context: OVER_REPOSITORY };
+export const ONE_COMMAND = {
+  limits: { maxParallel: 1, maxTotal: 10 },
+  steps: [{ task: { command: "true" } }],
+};
+
+type Caller = Pick<TestServer, "url" | "token">;
+
+/** Makes a workflow and fetches its secret. */
+export async function addWorkflow(
+  server: Caller,
+  fields: Readonly<Record<string, unknown>> = { triggers: [MANUAL] },
+): Promise<TestWorkflow> {
+  const made = await post(server, "WorkflowService/CreateWorkflow", {
+    name: "Nightly",
+    action: ONE_COMMAND,
+    ...fields,
+  });
+  if (made.status !== 200) throw new Error(JSON.stringify(made.body));
+  const { id } = made.body.workflow;
+  const { body } = await post(server, "WorkflowService/GetWorkflowWebhookSecret", { workflowId: id });
+  return { id, secret: body.secret };
+}
+
+/** Posts to the webhook of a workflow. */
+export async function deliver(
+  server: Pick<TestServer, "url">,
+  workflowId: string,
+  body: Uint8Array | string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const res = await fetch(`${server.url}/workflows/${workflowId}/webhooks`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: body as BodyInit,
+  });
+  const text = await res.text();
+  return { status: res.status, header: res.headers, body: text === "" ? undefined : JSON.parse(text) };
+}
+
+/** The answer to a delivery in short: its status and the verdicts, without their prefix. */
+export function verdictsOf({ status, body }: Answer): [status: number, ...verdicts: string[]] {
+  const verdicts = (body?.verdicts ?? []) as { verdict: string }[];
+  return [status, ...verdicts.map(({ verdict }) => verdict.replace("TRIGGER_VERDICT_", ""))];
+}
+
+/** The ledger of a workflow, the oldest entry first; at most 100 entries. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into entries of every kind
+export async function ledgerOf(server: Caller, workflowId: string): Promise<any[]> {
+  const { body } = await post(server, "WorkflowService/ListWorkflowTriggerEvents", {
+    filter: { workflowIds: [workflowId] },
+    pagination: { pageSize: 100 },
+  });
+  return body.triggerEvents.reverse();
+}
+
+/** The executions of a workflow, the oldest first; at most 100. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into executions of every kind
+export async function executionsOf(server: Caller, workflowId: string): Promise<any[]> {
+  const { body } = await post(server, "WorkflowService/ListWorkflowExecutions", {
+    filter: { workflowIds: [workflowId] },
+    pagination: { pageSize: 100 },
+  });
+  return body.workflowExecutions.reverse();
+}
