@@ -1,16 +1,23 @@
 import process from "node:process";
 import { Command } from "commander";
-import { type Flags, flagOf, type Terminal, withSettings } from "./commands/command-line.ts";
+import {
+  type Flags,
+  flagOf,
+  type RunUntilTold,
+  type Terminal,
+  withSettings,
+} from "./commands/command-line.ts";
 import { declareAccount } from "./commands/declare-account.ts";
 import { declareData } from "./commands/declare-data.ts";
 import { declareOrganization } from "./commands/declare-organization.ts";
+import { declareRunner } from "./commands/declare-runner.ts";
 import { declareToken } from "./commands/declare-token.ts";
 import { StartError } from "./commands/open-data.ts";
 import { serve } from "./commands/serve.ts";
 import { ConfigError, readConfig, SETTINGS } from "./config.ts";
 
-async function runServer(flags: Flags): Promise<void> {
-  const starting = serve(readConfig(flags, process.env), (text) => process.stdout.write(text));
+const runUntilTold: RunUntilTold = async (start) => {
+  const starting = start();
   let stopping = false;
   const stop = () => {
     if (stopping) return;
@@ -25,12 +32,13 @@ async function runServer(flags: Flags): Promise<void> {
   // Before it is ready: whoever reads that it is may send a signal at once.
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
-  await starting;
-}
+  await (await starting).ended;
+};
 
 const terminal: Terminal = {
   env: process.env,
   print: (text) => void process.stdout.write(text),
+  signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
   setExitCode: (code) => {
     process.exitCode = code;
   },
@@ -66,7 +74,7 @@ withSettings(
     .description(
       "start the server; the first start makes an organization, its administrator and one access token",
     )
-    .action((flags: Flags) => runServer(flags)),
+    .action((flags: Flags) => runUntilTold(async () => serve(readConfig(flags, process.env), terminal))),
   SETTINGS,
 );
 
@@ -74,5 +82,6 @@ declareOrganization(program, terminal);
 declareAccount(program, terminal);
 declareToken(program, terminal);
 declareData(program, terminal);
+declareRunner(program, terminal, runUntilTold);
 
 program.parseAsync(process.argv).catch(fail);

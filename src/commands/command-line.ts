@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { type Config, readConfig, SETTINGS } from "../config.ts";
+import type { SignalGroup } from "../runner/process-group.ts";
 import type { Environment, FlagsOf, Setting, SettingTable } from "../settings.ts";
 
 /** The flags of the server's settings as the command line gives them. */
@@ -10,9 +11,20 @@ export interface Terminal {
   readonly env: Environment;
   /** To standard output. */
   print(text: string): void;
+  readonly signalGroup: SignalGroup;
   /** The command has done its work, and this is its verdict. */
   setExitCode(code: number): void;
 }
+
+/** What runs until it is told to stop. */
+export interface Running {
+  /** Rejects when it cannot go on; absent where nothing ends it. */
+  readonly ended?: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Runs something until the process is told to end, and then ends the process. */
+export type RunUntilTold = (start: () => Promise<Running>) => Promise<void>;
 
 /** The flag of a setting with its argument. */
 export function flagOf({ flag, argument }: Setting<unknown>): string {

@@ -8,21 +8,17 @@ import { foundOrganization } from "../services/found-organization.ts";
 import { hasOrganization } from "../store/organization.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import type { Store } from "../store/store.ts";
+import type { Running, Terminal } from "./command-line.ts";
+import { startLocalRunner } from "./local-runner.ts";
 import { openData, StartError, usable } from "./open-data.ts";
-
-/** A server that runs, until it is told to stop. */
-export interface Running {
-  stop(): Promise<void>;
-}
 
 /**
  * Starts the server and tells where it is; on the first start it makes an
  * organization with its administrator and shows one access token.
  *
- * @param print takes text for the person at the terminal, the token included
  * @throws ConfigError or StartError when it cannot start
  */
-export async function serve(config: Config, print: (text: string) => void): Promise<Running> {
+export async function serve(config: Config, terminal: Terminal): Promise<Running> {
   checkTls(config);
   const lock = usable(config, () => lockFolder(config.dataDir));
   if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
@@ -41,11 +37,16 @@ export async function serve(config: Config, print: (text: string) => void): Prom
       throw listenProblem(config, error);
     });
     log.info({ url, dataDir: config.dataDir }, "listening");
-    print(`Chartroom is ready at ${url}\n`);
-    if (!(await hasOrganization(store.reader))) print(welcome(url, await firstToken(store, keys)));
+    terminal.print(`Chartroom is ready at ${url}\n`);
+    if (!(await hasOrganization(store.reader))) terminal.print(welcome(url, await firstToken(store, keys)));
+    const localRunner = config.localRunner
+      ? await startLocalRunner(config, { server, url, store, keys, log, terminal })
+      : undefined;
     return {
       async stop() {
         log.info({}, "stopping");
+        // First, while the server still takes what it has to say of its work.
+        await localRunner?.stop();
         await server.close();
         await stopStore();
         log.info({}, "stopped");

@@ -1,0 +1,20 @@
+import type { Command } from "commander";
+import { RUNNER_SETTINGS, readRunnerConfig } from "../config.ts";
+import type { FlagsOf } from "../settings.ts";
+import { type RunUntilTold, type Terminal, withSettings } from "./command-line.ts";
+import { runRunner } from "./runner.ts";
+
+/** `chartroom runner`. */
+export function declareRunner(program: Command, terminal: Terminal, runUntilTold: RunUntilTold): void {
+  withSettings(
+    program
+      .command("runner")
+      .description(
+        "carry out the work of a server in folders on this machine: commands run as the user who starts this, and nothing keeps them in",
+      )
+      .action((flags: FlagsOf<typeof RUNNER_SETTINGS>) =>
+        runUntilTold(() => runRunner(readRunnerConfig(flags, terminal.env), terminal)),
+      ),
+    RUNNER_SETTINGS,
+  );
+}

@@ -1,0 +1,46 @@
+import { join } from "node:path";
+import type { Config } from "../config.ts";
+import type { Keys } from "../keys.ts";
+import type { Log } from "../log.ts";
+import type { Runner } from "../runner/program.ts";
+import type { Server } from "../server.ts";
+import { localExchangeToken } from "../services/local-runner.ts";
+import type { Store } from "../store/store.ts";
+import type { Terminal } from "./command-line.ts";
+import { machineOptions, startedRunner } from "./runner-machine.ts";
+
+export interface LocalRunnerSurroundings {
+  readonly server: Server;
+  /** Under which the server is reached. */
+  readonly url: string;
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly log: Log;
+  readonly terminal: Terminal;
+}
+
+/**
+ * Starts the runner that works on the server's own machine. It talks to the
+ * server without a socket, and goes with it. The server goes on without it, when
+ * it is deleted for instance.
+ *
+ * @throws StartError when this machine cannot be a runner
+ */
+export async function startLocalRunner(
+  config: Config,
+  { server, url, store, keys, log, terminal }: LocalRunnerSurroundings,
+): Promise<Runner> {
+  const runner = await startedRunner({
+    ...machineOptions(config, terminal, log),
+    transport: server.transport,
+    server: "in this process",
+    serverUrl: url,
+    stateDir: join(config.dataDir, "runner"),
+    slots: config.localRunnerSlots,
+    exchangeToken: () => localExchangeToken(store, keys),
+    local: true,
+    environmentClass: { displayName: "Local", description: "A folder on the server's machine" },
+  });
+  runner.ended.catch((error) => log.error({ problem: error.message }, "the local runner has ended"));
+  return runner;
+}

@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import type { RunnerConfig } from "../config.ts";
+import type { Log } from "../log.ts";
+import { type Runner, type RunnerOptions, startRunner } from "../runner/program.ts";
+import { RunnerProblem } from "../runner/runner-problem.ts";
+import type { Terminal } from "./command-line.ts";
+import { StartError } from "./open-data.ts";
+
+type RemoteConfig = Pick<
+  RunnerConfig,
+  "allowPrivateRemotes" | "allowFileRemotes" | "plainHttpHosts" | "sshKeyFile"
+>;
+
+/** What a runner takes from the machine that it is on. */
+export function machineOptions(
+  { allowPrivateRemotes, allowFileRemotes, plainHttpHosts, sshKeyFile }: RemoteConfig,
+  { env, signalGroup }: Terminal,
+  log: Log,
+): Pick<RunnerOptions, "remotes" | "sshKeyFile" | "version" | "signalGroup" | "path" | "log"> {
+  return {
+    remotes: { allowPrivateAddresses: allowPrivateRemotes, allowFiles: allowFileRemotes, plainHttpHosts },
+    sshKeyFile: sshKeyFile || undefined,
+    version: version(),
+    signalGroup,
+    path: env.PATH ?? "",
+    log,
+  };
+}
+
+/** @throws StartError when this machine cannot be a runner */
+export function startedRunner(options: RunnerOptions): Promise<Runner> {
+  return startRunner(options).catch(toStartError);
+}
+
+/** Rethrows what the runner's operator can mend as such. */
+export function toStartError(error: unknown): never {
+  throw error instanceof RunnerProblem ? new StartError(error.message) : error;
+}
+
+/** Of this program. */
+function version(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return JSON.parse(text).version;
+}

@@ -1,0 +1,99 @@
+import { join } from "node:path";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { ActionWork } from "#gen/runner/v1/work_pb.js";
+import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
+import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { environmentOf } from "./action-facts.ts";
+import { runStep, type StepResult, type StepRun } from "./action-step.ts";
+import type { Assignment } from "./assignment.ts";
+import { withinTime } from "./deadline.ts";
+import { namedFilesOf } from "./environment-work.ts";
+import { failureOf } from "./failure-report.ts";
+import type { Progress } from "./lease.ts";
+import { prepareWorkspace } from "./preparation.ts";
+import { StepLog } from "./step-log.ts";
+import { WorkFailure } from "./work-failure.ts";
+import { removeWorkspace, workspaceAt } from "./workspace.ts";
+
+/**
+ * Carries an action out: prepares its environment, runs the steps in their
+ * order, and lets the environment go, whatever came of them.
+ *
+ * @returns what people should know although it is done
+ * @throws WorkFailure why it failed; the step that it failed in has been reported
+ * @throws the reason of the lease's signal when that ended it
+ */
+export async function carryOutAction(assignment: Assignment, action: ActionWork): Promise<WorkFailure[]> {
+  const { tools, lease } = assignment;
+  const workspace = workspaceAt(tools.workspaces, action.environment?.id ?? "");
+  const timeMs = action.maxTime && durationMs(action.maxTime);
+  const late = new WorkFailure("max_time_exceeded", "the action took longer than it may");
+  try {
+    return await withinTime(timeMs, lease.signal, late, async (signal) => {
+      const checkouts = await prepareWorkspace(assignment, {
+        workspace,
+        initializer: action.environment?.spec?.content?.initializer,
+        prebuildId: action.prebuildId,
+        namedFiles: action.environment ? namedFilesOf(action.environment) : [],
+        signal,
+      });
+      const folder = join(workspace.tree, checkouts[0]?.location ?? "");
+      const environment = await environmentOf(assignment, action, workspace);
+      return runSteps({ assignment, action, workspace, checkouts, folder, environment, signal });
+    });
+  } finally {
+    await removeWorkspace(tools.programs, workspace).catch((error) =>
+      tools.log.warn(
+        { folder: workspace.folder, problem: error.message },
+        "a workspace could not be removed",
+      ),
+    );
+  }
+}
+
+type StepProgress = NonNullable<Progress["steps"]>[number];
+
+async function runSteps(run: Omit<StepRun, "log">): Promise<WorkFailure[]> {
+  const { assignment, action, signal } = run;
+  const { lease } = assignment;
+  const warnings: WorkFailure[] = [];
+  let environment: Progress["environment"] = { phase: EnvironmentPhase.RUNNING };
+  let ended: StepProgress[] = [];
+  for (const [stepIndex, step] of action.steps.entries()) {
+    signal.throwIfAborted();
+    const began = { stepIndex, state: State.RUNNING };
+    await lease.report({ ...(environment && { environment }), steps: [...ended, began] });
+    environment = undefined;
+    ended = [];
+    const log = new StepLog(({ offset, data }) =>
+      lease.report({ logs: [{ stepIndex, offset: BigInt(offset), data }] }),
+    );
+    try {
+      const result = await runStep({ ...run, log }, step);
+      await log.close();
+      warnings.push(...(result.warnings ?? []));
+      ended.push(doneStep(stepIndex, result));
+    } catch (error) {
+      // What it printed to its end is worth telling also when it was stopped.
+      await log.close().catch(() => undefined);
+      lease.signal.throwIfAborted();
+      const failure = failureOf(error);
+      await lease.report({ steps: [{ stepIndex, state: State.FAILED, failure }] });
+      throw error;
+    }
+    // Whether the values of a report are accepted decides whether the next step may begin.
+    if (step.step.case === "report") await lease.report({ steps: ended.splice(0) });
+  }
+  if (ended.length > 0) await lease.report({ steps: ended });
+  lease.signal.throwIfAborted();
+  return warnings;
+}
+
+function doneStep(stepIndex: number, { pullRequestUrl, outputs }: StepResult): StepProgress {
+  return {
+    stepIndex,
+    state: State.DONE,
+    ...(pullRequestUrl !== undefined && { pullRequestUrl }),
+    ...(outputs && { outputs: { ...outputs } }),
+  };
+}

@@ -1,0 +1,93 @@
+import type { Work } from "#gen/runner/v1/work_pb.js";
+import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
+import { carryOutAction } from "./action-work.ts";
+import { type Assignment, assignmentOf, type RunnerTools } from "./assignment.ts";
+import { carryOutEnvironment } from "./environment-work.ts";
+import { failureOf, isFault } from "./failure-report.ts";
+import { refuseUnkeptPolicies } from "./kept-policies.ts";
+import { type Interruption, type Lease, type WorkEnd, WorkInterrupted } from "./lease.ts";
+import { carryOutPrebuild, carryOutPrebuildRemoval } from "./prebuild-work.ts";
+import { WorkFailure } from "./work-failure.ts";
+
+/**
+ * Carries out a piece of work and tells the service how it ended, unless the
+ * lease was lost. Never rejects: what goes wrong is told to the service and in
+ * the log.
+ */
+export async function carryOut(tools: RunnerTools, work: Work, lease: Lease): Promise<void> {
+  const facts = factsOf(work);
+  tools.log.info(facts, "work taken");
+  const startedAt = performance.now();
+  const end = await endOf(assignmentOf(tools, work, lease), facts);
+  const durationMs = Math.round(performance.now() - startedAt);
+  try {
+    if (end) await lease.finish(end);
+  } catch (error) {
+    if (!lease.isLost) {
+      tools.log.warn({ ...facts, problem: (error as Error).message }, "the end of work was refused");
+      return;
+    }
+  }
+  const outcome = lease.isLost ? "lost" : Outcome[end?.outcome ?? Outcome.UNSPECIFIED].toLowerCase();
+  const reason = end?.failure?.reason;
+  tools.log.info({ ...facts, outcome, ...(reason && { reason }), durationMs }, "work ended");
+}
+
+/** What the log says of a piece of work. */
+function factsOf({ leaseId, attempt, work }: Work): Record<string, unknown> {
+  return { work: work.case, ...subjectOf(work), lease: leaseId, attempt };
+}
+
+function subjectOf(work: Work["work"]): Record<string, unknown> {
+  switch (work.case) {
+    case "environment":
+      return { environment: work.value.environment?.id };
+    case "action":
+      return { action: work.value.actionId, environment: work.value.environment?.id };
+    case "prebuild":
+    case "prebuildRemoval":
+      return { prebuild: work.value.prebuildId };
+    default:
+      return {};
+  }
+}
+
+/** Undefined when nothing may be told any more. */
+async function endOf(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
+  const { lease, tools } = assignment;
+  try {
+    const warnings = await done(assignment);
+    return { outcome: Outcome.DONE, warnings: warnings.map(failureOf) };
+  } catch (error) {
+    const { reason } = lease.signal;
+    if (reason instanceof WorkInterrupted) return interruptedEnd(reason.interruption);
+    if (isFault(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
+    return { outcome: Outcome.FAILED, failure: failureOf(error) };
+  }
+}
+
+function interruptedEnd(interruption: Interruption): WorkEnd | undefined {
+  if (interruption === "lost") return undefined;
+  return { outcome: interruption === "stop" ? Outcome.STOPPED : Outcome.RELEASED };
+}
+
+/** Does the work; resolves with what people should know besides. */
+async function done(assignment: Assignment): Promise<WorkFailure[]> {
+  const { work, policies } = assignment.work;
+  switch (work.case) {
+    case "environment":
+      await carryOutEnvironment(assignment, work.value);
+      return [];
+    case "action":
+      refuseUnkeptPolicies(policies);
+      return carryOutAction(assignment, work.value);
+    case "prebuild":
+      await carryOutPrebuild(assignment, work.value);
+      return [];
+    case "prebuildRemoval":
+      await carryOutPrebuildRemoval(assignment, work.value);
+      return [];
+    default:
+      throw new WorkFailure("work_unknown", "the work is of a kind that this runner does not know");
+  }
+}

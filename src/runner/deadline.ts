@@ -1,0 +1,25 @@
+/** A longer timer would ring at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Runs `fn` under a signal that is aborted with `reason` after a time, or with
+ * its own reason when `signal` is. A time of more than 24 days never comes: the
+ * service ends what takes longer.
+ *
+ * @param timeMs undefined for no limit
+ */
+export async function withinTime<T>(
+  timeMs: number | undefined,
+  signal: AbortSignal,
+  reason: Error,
+  fn: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (timeMs === undefined || timeMs > LONGEST_TIMER_MS) return fn(signal);
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(reason), timeMs);
+  try {
+    return await fn(AbortSignal.any([signal, over.signal]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
