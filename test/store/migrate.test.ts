@@ -147,22 +147,6 @@ describe("a migration", () => {
   });
 });
 
-describe("an account of an earlier release", () => {
-  test("is found without regard to case after the migration", () => {
-    const file = newFile();
-    within(file, (raw) => migrate(raw, MIGRATIONS.slice(0, 3)));
-    const columns = "name_folded, search_text";
-    const row = within(file, (raw) => {
-      raw
-        .prepare("insert into account (id, name, email, created_at, updated_at) values (?, ?, ?, 0, 0)")
-        .run("a", "GRÜẞE Σ", "Ann@Example.org");
-      migrate(raw);
-      return raw.prepare(`select ${columns} from account`).raw().get();
-    });
-    expect(row).toEqual(["grüße σ", "grüße σ\nann@example.org"]);
-  });
-});
-
 describe("a file of a newer release", () => {
   const newer = () => {
     const file = fileWithData();

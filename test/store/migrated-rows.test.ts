@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { afterAll, describe, expect, test } from "@jest/globals";
+import type Database from "better-sqlite3";
+import {
+  ProjectPhase,
+  ProjectPrebuildConfigurationSchema,
+  ProjectSchema,
+} from "#gen/service/v1/project_pb.js";
+import { toBody } from "../../src/store/json.ts";
+import { openConnection } from "../../src/store/sqlite/connection.ts";
+import { MIGRATIONS, migrate } from "../../src/store/sqlite/migrate.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { stopAll, temporaryFolder } from "../harness/server.ts";
+
+afterAll(stopAll);
+
+/** Fills a file as a release left it, and brings it to this one. @param last name of that release's migration */
+function migrated<T>(
+  last: string,
+  fill: (raw: Database.Database) => void,
+  read: (raw: Database.Database) => T,
+): T {
+  const { raw, close } = openConnection(join(temporaryFolder(), DATABASE_FILE), "writer");
+  try {
+    migrate(raw, MIGRATIONS.slice(0, MIGRATIONS.findIndex(({ name }) => name === last) + 1));
+    fill(raw);
+    migrate(raw);
+    return read(raw);
+  } finally {
+    close();
+  }
+}
+
+describe("an account of an earlier release", () => {
+  test("is found without regard to case after the migration", () => {
+    const row = migrated(
+      "0003-workflow",
+      (raw) => {
+        raw
+          .prepare("insert into account (id, name, email, created_at, updated_at) values (?, ?, ?, 0, 0)")
+          .run("a", "GRÜẞE Σ", "Ann@Example.org");
+      },
+      (raw) => raw.prepare("select name_folded, search_text from account").raw().get(),
+    );
+    expect(row).toEqual(["grüße σ", "grüße σ\nann@example.org"]);
+  });
+});
+
+describe("a project of an earlier release", () => {
+  type Configuration = MessageInitShape<typeof ProjectPrebuildConfigurationSchema>;
+  const due = (configuration: Configuration | undefined, desiredPhase = ProjectPhase.ACTIVE) => {
+    const project = create(ProjectSchema, { id: "p", desiredPhase });
+    if (configuration) {
+      project.prebuildConfiguration = create(ProjectPrebuildConfigurationSchema, configuration);
+    }
+    const insert = `insert into project
+      (id, organization_id, creator_id, desired_phase, search_text, technical_description, used_by, body)
+      values ('p', 'o', '', ?, '', '', '{}', ?)`;
+    return migrated(
+      "0002-record",
+      (raw) => {
+        raw.exec("insert into organization (id, name, created_at, updated_at) values ('o', '', 0, 0)");
+        raw.prepare(insert).run(desiredPhase, toBody(ProjectSchema, project));
+      },
+      (raw) => raw.prepare("select * from prebuild_schedule").all(),
+    );
+  };
+  const daily = {
+    enabled: true,
+    environmentClassIds: ["c"],
+    trigger: { trigger: { case: "dailySchedule" as const, value: {} } },
+  };
+
+  test("gets the prebuilds that it asked for when there were none", () => {
+    expect(due(daily)).toEqual([{ project_id: "p", organization_id: "o", next_at: 0 }]);
+  });
+
+  test.each<[string, Configuration | undefined]>([
+    ["says nothing of them", undefined],
+    ["disables them", { ...daily, enabled: false }],
+    ["names no class for them", { ...daily, environmentClassIds: [] }],
+    ["has no trigger for them", { enabled: true, environmentClassIds: ["c"] }],
+  ])("gets none when it %s", (_, configuration) => {
+    expect(due(configuration)).toEqual([]);
+  });
+
+  test("gets none when it is pending deletion", () => {
+    expect(due(daily, ProjectPhase.DELETED)).toEqual([]);
+  });
+});
