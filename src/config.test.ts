@@ -1,14 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import {
-  ConfigError,
-  keyFileOf,
-  RUNNER_SETTINGS,
-  readConfig,
-  readRunnerConfig,
-  SETTINGS,
-  type SettingName,
-} from "./config.ts";
+import { ConfigError, keyFileOf, readConfig, SETTINGS, type SettingName } from "./config.ts";
 
 const NAMES = Object.keys(SETTINGS) as SettingName[];
 
@@ -272,42 +264,6 @@ describe("a value that cannot be used", () => {
   });
 });
 
-describe("TLS", () => {
-  test.each<[string, Parameters<typeof readConfig>]>([
-    ["a certificate without a key", [{ tlsCert: "cert.pem" }, {}]],
-    ["a key without a certificate", [{ tlsKey: "key.pem" }, {}]],
-    ["a variable for one and nothing for the other", [{}, { CHARTROOM_TLS_CERT: "cert.pem" }]],
-    [
-      "a flag that empties one of two variables",
-      [{ tlsKey: "" }, { CHARTROOM_TLS_CERT: "c", CHARTROOM_TLS_KEY: "k" }],
-    ],
-  ])("is refused with %s", (_, [flags, env]) => {
-    expect(problems(flags, env)).toEqual(["--tls-cert and --tls-key go together"]);
-  });
-
-  test("takes one from a flag and the other from a variable", () => {
-    const config = readConfig({ tlsCert: "cert.pem" }, { CHARTROOM_TLS_KEY: "key.pem" });
-    expect([config.tlsCert, config.tlsKey]).toEqual(["cert.pem", "key.pem"]);
-  });
-});
-
-describe("the base URL", () => {
-  test.each([
-    ["https://chartroom.example.org/", "https://chartroom.example.org"],
-    ["https://chartroom.example.org///", "https://chartroom.example.org"],
-    ["https://chartroom.example.org/rooms/", "https://chartroom.example.org/rooms"],
-    ["https://chartroom.example.org:443/rooms", "https://chartroom.example.org/rooms"],
-    ["HTTPS://Chartroom.Example.org", "https://chartroom.example.org"],
-    [" https://chartroom.example.org ", "https://chartroom.example.org"],
-    ["https:chartroom.example.org", "https://chartroom.example.org"],
-    ["https://chartroom.example.org/?", "https://chartroom.example.org"],
-    ["http://[2001:db8::7]:8080", "http://[2001:db8::7]:8080"],
-    ["", ""],
-  ])("given as %j can have a path put behind it: %s", (text, url) => {
-    expect(readConfig({ baseUrl: text }, {}).baseUrl).toBe(url);
-  });
-});
-
 test.each(["CHARTROOM_PROT", "CHARTROOM_DATADIR", "CHARTROOM_port", "CHARTROOM_"])(
   "the variable %s is no setting, and is told to be none",
   (name) => {
@@ -317,48 +273,6 @@ test.each(["CHARTROOM_PROT", "CHARTROOM_DATADIR", "CHARTROOM_port", "CHARTROOM_"
 
 test("a flag without an argument is on when it is given", () => {
   expect(readConfig({ allowUnknownFields: true }, {}).allowUnknownFields).toBe(true);
-});
-
-describe("the settings of a runner", () => {
-  test("have their defaults without flags and variables", () => {
-    expect(readRunnerConfig({}, {})).toEqual({
-      server: "http://127.0.0.1:8080",
-      stateDir: "./runner",
-      exchangeTokenFile: "",
-      slots: 4,
-      allowPrivateRemotes: false,
-      allowFileRemotes: false,
-      plainHttpHosts: new Set(),
-      sshKeyFile: "",
-      logLevel: "info",
-    });
-  });
-
-  test.each(Object.entries(RUNNER_SETTINGS))(
-    "are named alike in the code, as a flag and as a variable: %s",
-    (name, { flag, env }) => {
-      const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-      expect([flag, env]).toEqual([`--${words}`, `CHARTROOM_${words.replaceAll("-", "_").toUpperCase()}`]);
-    },
-  );
-
-  test("are refused together when they cannot be used", () => {
-    const flags = { server: "", stateDir: " ", slots: "33" };
-    const all = [
-      "--server must not be empty",
-      "--state-dir must not be empty",
-      '--slots must be a whole number from 1 to 32, not "33"',
-      "CHARTROOM_SERVR is no setting; see chartroom --help",
-    ];
-    expect(() => readRunnerConfig(flags, { CHARTROOM_SERVR: "x" })).toThrow(all.join("\n  "));
-  });
-
-  test("may stand in the environment of a server, and those of a server in a runner's", () => {
-    expect(
-      problems({}, { CHARTROOM_SERVER: "https://chartroom.example.org", CHARTROOM_EXCHANGE_TOKEN: "x" }),
-    ).toEqual([]);
-    expect(readRunnerConfig({}, { CHARTROOM_PORT: "80" }).slots).toBe(4);
-  });
 });
 
 describe("the key file", () => {

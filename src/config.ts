@@ -8,6 +8,10 @@ export { ConfigError } from "./settings.ts";
 /** A runner's exchange token is a secret, so that no flag takes it: every user of the machine sees those. */
 export const EXCHANGE_TOKEN_VARIABLE = "CHARTROOM_EXCHANGE_TOKEN";
 
+/** What runners tell the commands of an action, one of which may start a server. */
+const TOLD_TO_COMMANDS =
+  /^CHARTROOM_(URL|ENVIRONMENT_(ID|TOKEN)|(WORKFLOW|EXECUTION|ACTION)_ID|OUTPUTS|PULL_REQUEST|PARAMETER_\w+)$/;
+
 /** As many as one call may lease (contract, LeaseWorkRequest.max_leases). */
 const slots = integer(1, 32);
 
@@ -239,6 +243,7 @@ export function keyFileOf(config: Pick<Config, "keyFile" | "dataDir">): string {
 function unknownVariables(env: Environment): string[] {
   const all = [...Object.values(SETTINGS), ...Object.values(RUNNER_SETTINGS)];
   const known = new Set([EXCHANGE_TOKEN_VARIABLE, ...all.map((each) => each.env)]);
-  const odd = Object.keys(env).filter((name) => name.startsWith("CHARTROOM_") && !known.has(name));
+  const isKnown = (name: string) => known.has(name) || TOLD_TO_COMMANDS.test(name);
+  const odd = Object.keys(env).filter((name) => name.startsWith("CHARTROOM_") && !isKnown(name));
   return odd.map((name) => `${name} is no setting; see chartroom --help`);
 }

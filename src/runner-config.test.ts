@@ -1,0 +1,57 @@
+import { describe, expect, test } from "@jest/globals";
+import { RUNNER_SETTINGS, readConfig, readRunnerConfig } from "./config.ts";
+
+describe("the settings of a runner", () => {
+  test("have their defaults without flags and variables", () => {
+    expect(readRunnerConfig({}, {})).toEqual({
+      server: "http://127.0.0.1:8080",
+      stateDir: "./runner",
+      exchangeTokenFile: "",
+      slots: 4,
+      allowPrivateRemotes: false,
+      allowFileRemotes: false,
+      plainHttpHosts: new Set(),
+      sshKeyFile: "",
+      logLevel: "info",
+    });
+  });
+
+  test.each(Object.entries(RUNNER_SETTINGS))(
+    "are named alike in the code, as a flag and as a variable: %s",
+    (name, { flag, env }) => {
+      const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      expect([flag, env]).toEqual([`--${words}`, `CHARTROOM_${words.replaceAll("-", "_").toUpperCase()}`]);
+    },
+  );
+
+  test("are refused together when they cannot be used", () => {
+    const flags = { server: "", stateDir: " ", slots: "33" };
+    const all = [
+      "--server must not be empty",
+      "--state-dir must not be empty",
+      '--slots must be a whole number from 1 to 32, not "33"',
+      "CHARTROOM_SERVR is no setting; see chartroom --help",
+    ];
+    expect(() => readRunnerConfig(flags, { CHARTROOM_SERVR: "x" })).toThrow(all.join("\n  "));
+  });
+
+  test("may stand in the environment of a server, and those of a server in a runner's", () => {
+    const env = { CHARTROOM_SERVER: "https://chartroom.example.org", CHARTROOM_EXCHANGE_TOKEN: "x" };
+    expect(readConfig({}, env).port).toBe(8_080);
+    expect(readRunnerConfig({}, { CHARTROOM_PORT: "80" }).slots).toBe(4);
+  });
+});
+
+test("what a runner tells the commands of an action keeps none of them from starting a server", () => {
+  const told = [
+    "URL",
+    "ENVIRONMENT_ID",
+    "ENVIRONMENT_TOKEN",
+    "ACTION_ID",
+    "OUTPUTS",
+    "PARAMETER_branch_name",
+  ];
+  const env = Object.fromEntries(told.map((name) => [`CHARTROOM_${name}`, "x"]));
+  expect(readConfig({}, env).port).toBe(8_080);
+  expect(() => readConfig({}, { CHARTROOM_URLS: "x" })).toThrow("CHARTROOM_URLS is no setting");
+});
