@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { v7 } from "uuid";
+import { makeDuePrebuilds } from "../../src/jobs/prebuilds.ts";
+import { removeDeletedProjects } from "../../src/jobs/project-removal.ts";
+import { loadKeys } from "../../src/keys.ts";
+import { openStore } from "../../src/store/sqlite/open.ts";
+import type { Store } from "../../src/store/store.ts";
+import { post, reasonOf, repository } from "../harness/call.ts";
+import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+
+const REMOTE = "https://git.example.org/team/ship.git";
+const DAY_MS = 24 * 3_600_000;
+
+let server: TestServer;
+let runner: FakeRunner;
+let days = 0;
+beforeAll(async () => {
+  server = await startServer({ args: ["--lease-duration", "5"] });
+  runner = await registerRunner(server);
+});
+afterAll(stopAll);
+
+const call = (operation: string, body: object) => succeeded(post(server, operation, body));
+
+/** Does something beside the running server, some days later than it is. */
+async function later<T>(act: (store: Store, now: number) => Promise<T>): Promise<T> {
+  days += 1;
+  const now = Date.now() + days * DAY_MS;
+  const { audit } = loadKeys(`${server.dataDir}/key.json`);
+  const store = openStore({ dataDir: server.dataDir, now: () => now, newId: v7, audit });
+  try {
+    return await act(store, now);
+  } finally {
+    await store.close();
+  }
+}
+
+/** A project with daily prebuilds of the runner's class; its id. */
+async function prebuilt(): Promise<string> {
+  const { project } = await call("ProjectService/CreateProject", {
+    initializer: repository(REMOTE),
+    prebuildConfiguration: {
+      enabled: true,
+      environmentClassIds: [runner.environmentClassId],
+      trigger: { dailySchedule: { hourUtc: 3 } },
+    },
+  });
+  return project.id;
+}
+
+/** The next day comes, and the runner takes the prebuild that is due. */
+async function nextPrebuild() {
+  await later(makeDuePrebuilds);
+  return runner.leaseOne();
+}
+
+const letGo = (projectId: string) => call("ProjectService/DeleteProject", { projectId });
+
+describe("a prebuild", () => {
+  test("goes from its day to the environments that start from it, and to its removal", async () => {
+    const projectId = await prebuilt();
+    const work = await nextPrebuild();
+    const { initializer } = (await call("ProjectService/GetProject", { projectId })).project;
+    expect(work).toMatchObject({
+      attempt: 1,
+      environmentToken: "",
+      policies: { agentPolicy: expect.anything() },
+      prebuild: {
+        projectId,
+        environmentClassId: runner.environmentClassId,
+        initializer,
+        timeout: "3600s",
+      },
+    });
+    const { prebuildId } = work.prebuild;
+    await succeeded(runner.finish(work));
+
+    const { environment } = await call("EnvironmentService/CreateEnvironmentFromProject", {
+      projectId,
+      spec: {
+        desiredPhase: "ENVIRONMENT_PHASE_RUNNING",
+        machine: { class: runner.environmentClassId },
+      },
+    });
+    const started = await runner.leaseOne();
+    expect(started.environment).toMatchObject({ environment: { id: environment.id }, prebuildId });
+    await succeeded(runner.finish(started));
+
+    const next = await nextPrebuild();
+    await succeeded(runner.finish(next));
+    const removal = await runner.leaseOne();
+    expect(removal.prebuildRemoval).toEqual({ prebuildId });
+    await succeeded(runner.finish(removal));
+
+    await call("EnvironmentService/DeleteEnvironment", { environmentId: environment.id });
+    await letGo(projectId);
+    await succeeded(runner.finish(await runner.leaseOne()));
+    const last = await runner.leaseOne();
+    expect(last.prebuildRemoval).toEqual({ prebuildId: next.prebuild.prebuildId });
+    await succeeded(runner.finish(last));
+    await later(removeDeletedProjects);
+    const gone = await post(server, "ProjectService/GetProject", { projectId });
+    expect(gone.status).toBe(404);
+  });
+
+  test("has no steps, no logs and no environment to report", async () => {
+    const projectId = await prebuilt();
+    const work = await nextPrebuild();
+    const reports = {
+      environment: { phase: "ENVIRONMENT_PHASE_RUNNING" },
+      steps: [{ stepIndex: 0, state: "STATE_RUNNING" }],
+      logs: [{ stepIndex: 0, offset: "0", data: "aGVsbG8=" }],
+    };
+    for (const [field, value] of Object.entries(reports)) {
+      const answer = await runner.report(work, { [field]: value });
+      expect([field, answer.status, reasonOf(answer)]).toEqual([field, 400, "VALUE_UNUSABLE"]);
+    }
+    expect((await succeeded(runner.report(work))).stop).toBe(false);
+    await succeeded(runner.finish(work, "OUTCOME_FAILED", { failure: { message: "no space left" } }));
+    await letGo(projectId);
+    const { entries } = await call("EventService/ListAuditLogs", {
+      filter: { subjectTypes: ["RESOURCE_TYPE_PREBUILD"], subjectIds: [work.prebuild.prebuildId] },
+    });
+    expect(JSON.stringify(entries)).toContain("no space left");
+  });
+
+  test("gets the credential of its executor for the host of its source, and for no other", async () => {
+    const projectId = await prebuilt();
+    const { runnerId } = runner;
+    const { subject } = await call("IdentityService/GetAuthenticatedIdentity", {});
+    await call("RunnerConfigurationService/CreateHostAuthenticationToken", {
+      runnerId,
+      host: "git.example.org",
+      token: "a secret of a test",
+      subject,
+    });
+    const work = await nextPrebuild();
+    expect((await succeeded(runner.credential(work, "git.example.org"))).token).toBe("a secret of a test");
+    expect((await runner.credential(work, "other.example.org")).status).toBe(400);
+    await succeeded(runner.finish(work, "OUTCOME_STOPPED"));
+    await letGo(projectId);
+  });
+
+  test("is another runner's once its lease has run out, and the late report is refused", async () => {
+    const projectId = await prebuilt();
+    const first = await nextPrebuild();
+    const second = await runner.leaseOne();
+    expect(second.prebuild.prebuildId).toBe(first.prebuild.prebuildId);
+    expect([second.attempt, second.fence]).toEqual([2, "2"]);
+    const late = await runner.finish(first);
+    expect([late.status, reasonOf(late)]).toEqual([409, "LEASE_LOST"]);
+    await letGo(projectId);
+    expect((await succeeded(runner.renew(second))).stop).toBe(true);
+    await succeeded(runner.finish(second, "OUTCOME_STOPPED"));
+    await later(removeDeletedProjects);
+    expect((await post(server, "ProjectService/GetProject", { projectId })).status).toBe(404);
+  });
+});
