@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { AccessLine } from "../../src/http/front.ts";
+import { createFront } from "../../src/http/front.ts";
+import { createListener, type Listener } from "../../src/http/listener.ts";
+import { createWebhookEntry } from "../../src/http/webhook.ts";
+import { createGate } from "../../src/rpc/gate.ts";
+import { openTestStore, type TestStore } from "../store/test-store.ts";
+import { REPOSITORY, triggeredWorkflows } from "../store/triggered-workflow.ts";
+import { answerOf, connectHttp2, open } from "./http2-client.ts";
+import { connectRaw } from "./raw-client.ts";
+
+/** A body may bring nothing for this long. */
+const IDLE_MS = 200;
+
+let testStore: TestStore;
+let listener: Listener;
+let port: number;
+let path: string;
+let secret: string;
+let ledger: () => Promise<readonly unknown[]>;
+const lines: AccessLine[] = [];
+const faults: unknown[] = [];
+
+beforeAll(async () => {
+  testStore = openTestStore();
+  const { store, keys, clock, newId } = testStore;
+  const own = triggeredWorkflows(testStore, await testStore.found("harbour"));
+  const workflowId = await own.create([{ trigger: { case: "manual", value: {} }, context: REPOSITORY }]);
+  ({ secret } = await own.operations.getWorkflowWebhookSecret({ workflowId }));
+  path = `/workflows/${workflowId}/webhooks`;
+  ledger = () => own.ledger(workflowId);
+  const now = () => clock.now;
+  const report = (error: unknown) => void faults.push(error);
+  const webhook = createWebhookEntry({
+    store,
+    keys,
+    now,
+    gate: createGate({ store, keys, now, onNoteFailure: report }),
+    readiness: { isReady: () => true, draining: new AbortController().signal },
+    report,
+    onRecordFailure: report,
+  });
+  listener = createListener({
+    host: "127.0.0.1",
+    port: 0,
+    limits: { bodyIdleMs: IDLE_MS, checkIntervalMs: 20 },
+    handle: createFront({
+      entry: () => Promise.reject(new Error("an operation was called")),
+      webhook,
+      isReady: () => true,
+      corsOrigins: new Set(),
+      newId,
+      log: (line) => void lines.push(line),
+    }),
+  });
+  ({ port } = await listener.listen());
+});
+afterAll(async () => {
+  await listener.close();
+  await testStore.close();
+});
+
+const head = (length: number) =>
+  `POST ${path} HTTP/1.1\r\nHost: a\r\nX-Gitlab-Token: ${secret}\r\nContent-Length: ${length}\r\n\r\n`;
+const RUN = '{"parameters":{}}';
+
+test("a body that comes too slowly is cut, over both protocols, and starts nothing", async () => {
+  const client = await connectRaw(port);
+  client.send(head(RUN.length) + RUN.slice(0, 5));
+  expect((await client.closed).text).toMatch(/^HTTP\/1.1 408 .*too slowly/s);
+  const session = await connectHttp2(port);
+  const stream = open(session, path, { "x-gitlab-token": secret });
+  const answer = answerOf(stream);
+  stream.write(RUN.slice(0, 5));
+  expect((await answer).status).toBe(408);
+  session.destroy();
+  expect(await ledger()).toEqual([]);
+});
+
+test("a body that breaks off starts nothing, though what came would be valid", async () => {
+  const client = await connectRaw(port);
+  const before = lines.length;
+  client.send(head(RUN.length + 1) + RUN);
+  client.socket.end();
+  await client.closed;
+  while (lines.length === before) await new Promise(setImmediate);
+  expect(lines.at(-1)).toMatchObject({ operation: "webhook", code: "canceled" });
+  expect(await ledger()).toEqual([]);
+});
+
+test("one that comes in time, byte by byte, is taken", async () => {
+  const client = await connectRaw(port);
+  client.send(head(RUN.length));
+  for (const byte of RUN) {
+    client.send(byte);
+    await new Promise(setImmediate);
+  }
+  expect(await client.until("STARTED")).toMatch(/^HTTP\/1.1 202 /);
+  client.socket.destroy();
+  expect(await ledger()).toHaveLength(1);
+  expect(faults).toEqual([]);
+});
