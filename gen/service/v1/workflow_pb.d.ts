@@ -1876,7 +1876,7 @@ export declare type WorkflowTriggerEvent = Message<"service.v1.WorkflowTriggerEv
   workflowExecutionId: string;
 
   /**
-   * The id that the sender gave the delivery, at most 255 characters. Empty
+   * The id that the sender gave the delivery, at most 256 characters. Empty
    * for what was not delivered or bore none.
    *
    * @generated from field: string delivery_id = 9;

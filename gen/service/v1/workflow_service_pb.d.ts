@@ -1750,11 +1750,13 @@ export declare const WorkflowService: GenService<{
   },
   /**
    * Delivers an entry of the ledger again, against the workflow as it is now and
-   * past the check for duplicates, and returns the new entries. Entries with the
-   * verdict TRIGGER_VERDICT_BAD_SIGNATURE are refused, since nothing of them was
-   * kept. Whoever may start the workflow may call it. Errors: permission_denied
-   * for everybody else in the organization; not_found; failed_precondition for
-   * such an entry.
+   * past the check for duplicates, and returns the new entries. An entry of a
+   * single trigger goes to that trigger alone. A start that is refused is an
+   * entry too, and no error. The caller is the creator of what it starts.
+   * Entries with the verdict TRIGGER_VERDICT_BAD_SIGNATURE are refused, since
+   * nothing of them was kept. Whoever may start the workflow may call it.
+   * Errors: permission_denied for everybody else in the organization; not_found;
+   * failed_precondition for such an entry.
    *
    * @generated from rpc service.v1.WorkflowService.RedeliverWorkflowTriggerEvent
    */
