@@ -1,12 +1,17 @@
 import { spawnSync } from "node:child_process";
+import { realpathSync } from "node:fs";
 
-/** A POSIX shell: its program, and the options that make it one. */
+/** A POSIX shell: the path of its program, and the options that make it one. */
 export type Shell = readonly [program: string, ...options: string[]];
 
-/** The shells of this machine that a command may meet as `sh`; `sh` itself is always there. */
-export const SHELLS: readonly Shell[] = (
-  [["sh"], ["dash"], ["bash", "--posix"], ["ksh"], ["busybox", "sh"]] as Shell[]
-).filter(([program, ...options]) => spawnSync(program, [...options, "-c", ":"]).status === 0);
+/** The different shells of this machine that a command may meet as `sh`; `sh` itself is always there. */
+export const SHELLS: readonly Shell[] = presentShells([
+  ["sh"],
+  ["dash"],
+  ["bash", "--posix"],
+  ["ksh"],
+  ["busybox", "sh"],
+]);
 
 /** What a program of a shell did. */
 export interface ShellRun {
@@ -15,7 +20,7 @@ export interface ShellRun {
   readonly errors: string;
 }
 
-/** Runs a program with nothing in its environment but a path and what is given, and without input. */
+/** Runs a program without input, and with nothing in its environment but a path and what is given. */
 export function runShell(
   [program, ...options]: Shell,
   command: string,
@@ -30,4 +35,15 @@ export function runShell(
     timeout: 10_000,
   });
   return { status, output: stdout, errors: stderr };
+}
+
+function presentShells(shells: readonly Shell[]): Shell[] {
+  const present = new Map<string, Shell>();
+  for (const [name, ...options] of shells) {
+    const found = spawnSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).stdout.trim();
+    if (found === "") continue;
+    const program = realpathSync(found);
+    if (!present.has(program)) present.set(program, [found, ...options]);
+  }
+  return [...present.values()];
 }
