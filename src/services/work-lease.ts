@@ -4,6 +4,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Kysely } from "kysely";
 import { type LeaseWorkRequest, LeaseWorkResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
+import { unauthenticated } from "../domain/error.ts";
 import { takesWork } from "../domain/runner-life.ts";
 import { findClassesOfRunner } from "../store/environment-class.ts";
 import { findPolicies } from "../store/organization-policies.ts";
@@ -59,7 +60,9 @@ async function claimantOf(
 ): Promise<Claimant | undefined> {
   const runnerId = caller.subject.id;
   const known = await findKnownRunner(db, caller, runnerId);
-  if (!known || !takesWork(known.runner)) return undefined;
+  // It was deleted while it waited, and its token with it.
+  if (!known) throw unauthenticated();
+  if (!takesWork(known.runner)) return undefined;
   const runnerIds = [runnerId];
   if (known.local) {
     if (!(await findPolicies(db, caller)).inForce.allowLocalRunners) return undefined;
