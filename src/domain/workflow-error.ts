@@ -32,7 +32,7 @@ export const WORKFLOW_REASONS = {
   // Failures of an action.
   /** Metadata: `project_id`. */
   project_missing: { code: WORKFLOW, retriable: false },
-  /** The project names classes, and none of them takes environments. Metadata: `project_id`. */
+  /** No class that it could run in takes environments. Metadata: `project_id` or `environment_class_id`. */
   environment_class_unusable: { code: ENVIRONMENT, retriable: false },
   /** A policy or a class refused the action's environment. Metadata: as of the refusal. */
   environment_refused: { code: ENVIRONMENT, retriable: false },
