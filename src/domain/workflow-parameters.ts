@@ -1,0 +1,109 @@
+import { clone } from "@bufbuild/protobuf";
+import {
+  type WorkflowAction,
+  WorkflowActionSchema,
+  type WorkflowTrigger,
+  type WorkflowTriggerContext,
+  WorkflowTriggerContextSchema,
+  WorkflowTriggerSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import { valueUnusable } from "./error.ts";
+import { rewriteTexts, type VisitText } from "./message-texts.ts";
+import { parameterVariable } from "./parameter-reference.ts";
+import { checkText, refuseExpressions, renderText } from "./workflow-place.ts";
+
+/** What a request writes of a workflow; what is absent is not checked. */
+export interface WrittenWorkflow {
+  readonly name?: string | undefined;
+  readonly description?: string | undefined;
+  readonly triggers?: readonly WorkflowTrigger[] | undefined;
+  readonly action?: WorkflowAction | undefined;
+  readonly report?: WorkflowAction | undefined;
+}
+
+/**
+ * Checks the parameter expressions of a workflow as it is written.
+ *
+ * @throws DomainError VALUE_UNUSABLE, naming the place (action.steps[0].task.command), for an expression
+ *   that is malformed, stands in none of the six places, or stands in a command where sh could not
+ *   substitute it as data; also for a branch name that git refuses whatever its parameters are
+ */
+export function checkWorkflowParameters(written: WrittenWorkflow): void {
+  const check: VisitText = (text) => {
+    checkText(text);
+    return text.text;
+  };
+  refuseExpressions(written.name ?? "", "name");
+  refuseExpressions(written.description ?? "", "description");
+  for (const [index, trigger] of (written.triggers ?? []).entries()) {
+    rewriteTexts(WorkflowTriggerSchema, trigger, `triggers[${index}]`, check);
+  }
+  if (written.action) rewriteTexts(WorkflowActionSchema, written.action, "action", check);
+  if (written.report) rewriteTexts(WorkflowActionSchema, written.report, "report", check);
+}
+
+/** What an execution copies of its workflow. */
+export interface ExecutionTemplate {
+  readonly action?: WorkflowAction | undefined;
+  readonly report?: WorkflowAction | undefined;
+  readonly context: WorkflowTriggerContext;
+  /** JSON path of the context: `triggers[0].context` or `contextOverride`. */
+  readonly contextPath: string;
+}
+
+/** An execution's copies, with the parameters in them. */
+export interface RenderedWorkflow {
+  readonly action: WorkflowAction | undefined;
+  readonly report: WorkflowAction | undefined;
+  readonly context: WorkflowTriggerContext;
+  /** Variables for the environment of the commands, by name: the only way in which values reach them. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Keys that no expression uses, sorted. */
+  readonly unusedKeys: readonly string[];
+}
+
+/**
+ * Copies a workflow with parameters in place of their expressions.
+ *
+ * @param parameters at most 10 values by key, as StartWorkflowRequest.parameters takes them
+ * @throws DomainError VALUE_UNUSABLE, naming the place, for an expression whose key is not given, for a
+ *   text that its field does not allow once values are in it, and as {@link checkWorkflowParameters} does
+ */
+export function renderWorkflow(
+  { action, report, context, contextPath }: ExecutionTemplate,
+  parameters: Readonly<Record<string, string>>,
+): RenderedWorkflow {
+  const used = new Set<string>();
+  const environment: Record<string, string> = {};
+  const value = (key: string, path: string): string => {
+    // A key may be "constructor", which every object seems to have.
+    const given = Object.hasOwn(parameters, key) ? parameters[key] : undefined;
+    if (given === undefined) throw parameterMissing(key, path);
+    used.add(key);
+    return given;
+  };
+  const refer = (key: string, path: string): void => {
+    environment[parameterVariable(key)] = value(key, path);
+  };
+  const render: VisitText = (text) => renderText(text, { value, refer });
+
+  const copies = {
+    action: action && clone(WorkflowActionSchema, action),
+    report: report && clone(WorkflowActionSchema, report),
+    context: clone(WorkflowTriggerContextSchema, context),
+  };
+  if (copies.action) rewriteTexts(WorkflowActionSchema, copies.action, "action", render);
+  if (copies.report) rewriteTexts(WorkflowActionSchema, copies.report, "report", render);
+  rewriteTexts(WorkflowTriggerContextSchema, copies.context, contextPath, render);
+  const unusedKeys = Object.keys(parameters)
+    .filter((key) => !used.has(key))
+    .sort();
+  return { ...copies, environment, unusedKeys };
+}
+
+function parameterMissing(key: string, path: string): Error {
+  return valueUnusable(
+    path,
+    `${path} uses the parameter ${key}, which is not given: start the workflow with parameters.${key}`,
+  );
+}
