@@ -1,13 +1,19 @@
 import { type Kysely, sql } from "kysely";
 import type { Schema } from "./schema.ts";
 
-/** Tables whose rows name the key that they were made with; each has an index over it. */
-const TABLES = ["token", "host_token", "audit_log"] as const;
+/** Columns that name the key that something in their row was made with; each has an index. */
+const COLUMNS = [
+  ["token", "key_id"],
+  ["host_token", "key_id"],
+  ["workflow_secret", "key_id"],
+  ["workflow_secret", "previous_key_id"],
+  ["audit_log", "key_id"],
+] as const;
 
 /** The ids of all keys that any row of the database was made with, ascending. For the system, so without a scope. */
 export async function findNamedKeyIds(db: Kysely<Schema>): Promise<string[]> {
   const ids = new Set<string>();
-  for (const table of TABLES) for (const id of await findNamedIn(db, table)) ids.add(id);
+  for (const column of COLUMNS) for (const id of await findNamedIn(db, ...column)) ids.add(id);
   // What the first release wrote down about its one key.
   const facts = await db.selectFrom("fact").select("value").where("name", "=", "key_id").execute();
   for (const { value } of facts) ids.add(value);
@@ -15,12 +21,16 @@ export async function findNamedKeyIds(db: Kysely<Schema>): Promise<string[]> {
 }
 
 /** Goes from key to key along the index: there are few keys and may be millions of rows. */
-async function findNamedIn(db: Kysely<Schema>, table: (typeof TABLES)[number]): Promise<string[]> {
+async function findNamedIn(
+  db: Kysely<Schema>,
+  ...[table, column]: (typeof COLUMNS)[number]
+): Promise<string[]> {
+  const [of, id] = [sql.table(table), sql.ref(column)];
   const { rows } = await sql<{ key_id: string }>`
     with recursive named (key_id) as (
-      select min(key_id) from ${sql.table(table)}
+      select min(${id}) from ${of} where ${id} is not null
       union all
-      select (select min(key_id) from ${sql.table(table)} where key_id > named.key_id)
+      select (select min(${id}) from ${of} where ${id} is not null and ${id} > named.key_id)
       from named where named.key_id is not null
     )
     select key_id from named where key_id is not null`.execute(db);

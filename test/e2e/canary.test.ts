@@ -64,11 +64,18 @@ async function json(operation: string, body: object, headers: Readonly<Record<st
 }
 
 /** Calls an operation that issues a secret, and repeats it under its key: only the first answer has the secret. */
-async function issue(operation: string, body: object, field: string): Promise<void> {
+async function issue(
+  operation: string,
+  body: object,
+  field: string,
+  form = /^cr_(pat|sat|exc)_\w{36}$/,
+): Promise<void> {
   const headers = { "idempotency-key": v7() };
   const issued = (await json(operation, body, headers))[field];
-  expect(issued).toMatch(/^cr_(pat|sat|exc)_\w{36}$/);
+  expect(issued).toMatch(form);
   canaries.add(issued);
+  // What the prefix only announces.
+  canaries.add(issued.replace(/^whsec_/, ""));
   const [, whole = ""] = answers.at(-1) ?? [];
   answers[answers.length - 1] = [operation, whole.replace(issued, "")];
   expect((await json(operation, body, headers))[field]).toBe("");
@@ -157,6 +164,23 @@ describe("secrets that are planted", () => {
     const { stdout } = await runCommand(["token", "create", "--data-dir", server.dataDir]);
     canaries.add(stdout.trim());
     canaries.add(server.token);
+  });
+
+  test("as secrets of webhooks, which are answered to who may set them at the sender", async () => {
+    const action = { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ task: { command: "true" } }] };
+    for (let at = 0; at < 5; at++) {
+      const { workflow } = await json("WorkflowService/CreateWorkflow", { name: `Nightly ${at}`, action });
+      for (const operation of ["GetWorkflowWebhookSecret", "RotateWorkflowWebhookSecret"]) {
+        await issue(
+          `WorkflowService/${operation}`,
+          { workflowId: workflow.id },
+          "secret",
+          /^whsec_[\w+/]{43}=$/,
+        );
+      }
+      await json("WorkflowService/UpdateWorkflow", { workflowId: workflow.id, description: "changed" });
+    }
+    await json("WorkflowService/ListWorkflows", {});
   });
 
   test("in wrong places of a body", async () => {

@@ -37,8 +37,8 @@ function within<T>(dataDir: string, fn: (db: Database.Database) => T): T {
 const hostTokens = (dataDir: string) =>
   within(dataDir, (db) => db.prepare<[], HostTokenRow>("select * from host_token order by id").all());
 
-/** A server that has stopped, with one project, one credential and what opened it. */
-async function stoppedServer(): Promise<{ server: TestServer; runnerId: string }> {
+/** A server that has stopped, with one credential, and one workflow whose webhook secret was replaced. */
+async function stoppedServer() {
   const server = await startServer();
   const { runner } = (await post(server, "RunnerService/CreateRunner", { name: "In the attic" })).body;
   const { runnerId } = runner;
@@ -46,8 +46,13 @@ async function stoppedServer(): Promise<{ server: TestServer; runnerId: string }
     ...{ runnerId, host: "git.example.org", token: "value", refreshToken: "refresher" },
   });
   expect(created.status).toBe(200);
+  const action = { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ task: { command: "true" } }] };
+  const { workflow } = (await post(server, "WorkflowService/CreateWorkflow", { name: "Nightly", action }))
+    .body;
+  const workflowId = workflow.id;
+  const { secret } = (await post(server, "WorkflowService/RotateWorkflowWebhookSecret", { workflowId })).body;
   await server.stop();
-  return { server, runnerId };
+  return { server, runnerId, workflowId, webhookSecret: secret };
 }
 
 /** Adds many credentials the way the server stores them, but quickly. */
@@ -73,7 +78,7 @@ function addHostTokens(dataDir: string, runnerId: string, count: number): void {
 
 describe("chartroom keys rotate", () => {
   test("makes a new key, keeps the former and seals every credential with the new one", async () => {
-    const { server } = await stoppedServer();
+    const { server, workflowId, webhookSecret } = await stoppedServer();
     const { dataDir } = server;
     const [former] = secretsIn(dataDir);
     const before = hostTokens(dataDir);
@@ -81,7 +86,9 @@ describe("chartroom keys rotate", () => {
     expect([code, stderr]).toEqual([0, ""]);
     expect(secretsIn(dataDir)).toEqual([expect.stringMatching(/^\S{44}$/), former]);
     const keys = loadKeys(keyFile(dataDir));
-    expect(stdout).toContain(`The new key is ${keys.id}: 1 host authentication token was sealed with it.`);
+    expect(stdout).toContain(
+      `The new key is ${keys.id}: 1 host authentication token and 1 webhook secret were sealed with it.`,
+    );
     expect(stdout).not.toContain(former);
     const [after] = hostTokens(dataDir);
     expect(after?.key_id).toBe(keys.id);
@@ -90,6 +97,18 @@ describe("chartroom keys rotate", () => {
       token: "value",
       refreshToken: "refresher",
     });
+    const named = within(dataDir, (db) =>
+      db.prepare("select key_id, previous_key_id from workflow_secret").raw().all(),
+    );
+    expect(named).toEqual([[keys.id, keys.id]]);
+    const running = await startServer({ dataDir });
+    const asked = await post(
+      running,
+      "WorkflowService/GetWorkflowWebhookSecret",
+      { workflowId },
+      server.token,
+    );
+    expect(asked.body).toEqual({ secret: webhookSecret });
   });
 
   test("leaves tokens, pages, idempotent answers and the audit chain working, rotation after rotation", async () => {
@@ -216,18 +235,26 @@ describe("a key file that lacks a key which rows name", () => {
   });
 
   test("is found out by each table whose rows name a key", async () => {
-    for (const table of ["token", "host_token", "audit_log"]) {
+    for (const [table, column] of [
+      ["token", "key_id"],
+      ["host_token", "key_id"],
+      ["workflow_secret", "key_id"],
+      ["workflow_secret", "previous_key_id"],
+      ["audit_log", "key_id"],
+    ]) {
       const { server } = await stoppedServer();
       const { dataDir } = server;
       within(dataDir, (db) => {
         db.exec("drop trigger audit_log_is_not_updated");
+        const id = table === "workflow_secret" ? "workflow_id" : "id";
         db.exec(
-          `update ${table} set key_id = 'ffffffffffffffff' where rowid = (select min(rowid) from ${table})`,
+          `update ${table} set ${column} = 'ffffffffffffffff' where ${id} = (select min(${id}) from ${table})`,
         );
       });
       const { code, stderr } = await runCommand(["serve", "--port", "0", "--data-dir", dataDir]);
-      expect({ table, code, stderr }).toMatchObject({
+      expect({ table, column, code, stderr }).toMatchObject({
         table,
+        column,
         code: 1,
         stderr: expect.stringContaining("it lacks the key ffffffffffffffff\n"),
       });
