@@ -5,16 +5,27 @@ const LEASED = "work that the runner holds the lease of";
 
 /** Rows of the table of permissions: workflows, and the work of runners. */
 export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
-  "WorkflowService/CreateWorkflow": { permission: "create_workflow", grants: MEMBERS },
+  "WorkflowService/CreateWorkflow": {
+    permission: "create_workflow",
+    grants: MEMBERS,
+    besides: "the organization's policies; the executor is the caller or a service account",
+  },
   "WorkflowService/GetWorkflow": { permission: "get_workflow", grants: MEMBERS },
   "WorkflowService/ListWorkflows": { permission: "list_workflows", grants: MEMBERS },
-  "WorkflowService/UpdateWorkflow": { permission: "update_workflow", grants: MAKERS, own: MADE },
+  "WorkflowService/UpdateWorkflow": {
+    permission: "update_workflow",
+    grants: MAKERS,
+    own: MADE,
+    besides:
+      "the organization's policies; the executor as in CreateWorkflow, or as it was; only administrators change what is done as another person",
+  },
   "WorkflowService/DeleteWorkflow": { permission: "delete_workflow", grants: MAKERS, own: MADE },
   "WorkflowService/StartWorkflow": {
     permission: "start_workflow",
     grants: MAKERS,
     own: MADE,
-    besides: "what the request's context names can be used by the caller",
+    besides:
+      "what the request's context names can be used by the caller; only administrators give one of their own choice to a workflow that runs as another person",
   },
   "WorkflowService/ListWorkflowExecutions": { permission: "list_workflow_executions", grants: MEMBERS },
   "WorkflowService/GetWorkflowExecution": { permission: "get_workflow_execution", grants: MEMBERS },

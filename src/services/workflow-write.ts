@@ -11,6 +11,7 @@ import {
   withWebhookUrl,
 } from "../domain/workflow.ts";
 import { checkAction, checkTriggers } from "../domain/workflow-check.ts";
+import { refuseTooManySteps } from "../domain/workflow-expansion.ts";
 import { checkWorkflowParameters } from "../domain/workflow-parameters.ts";
 import { refuseAgent, refuseAgentSettings, refuseContext } from "../domain/workflow-policy.ts";
 import { findPolicies } from "../store/organization-policies.ts";
@@ -32,7 +33,7 @@ export function createWorkflow(
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const workflow = newWorkflow(req, { id: tx.newId(), creator: caller.subject, now: tx.now });
-    await checkWritten(tx, caller, req);
+    await checkWritten(tx, caller, req, workflow);
     await insertWorkflow(tx, caller, workflow);
     await makeWebhookSecret(tx, keys, workflow.id);
     return { workflow: withWebhookUrl(workflow, baseUrl()) };
@@ -60,7 +61,7 @@ export function changeWorkflow(
     const after = changedWorkflow(before, req, tx.now);
     if (!after) return { workflow: withWebhookUrl(before, baseUrl()) };
     refuseBorrowedExecutor(before, after, caller);
-    await checkWritten(tx, caller, req, before);
+    await checkWritten(tx, caller, req, after, before);
     await updateWorkflow(tx, caller, before, after);
     return { workflow: withWebhookUrl(after, baseUrl()) };
   });
@@ -71,12 +72,16 @@ async function checkWritten(
   tx: WriteTransaction,
   caller: Caller,
   req: CreateWorkflowRequest | UpdateWorkflowRequest,
+  after: Workflow,
   before?: Workflow,
 ): Promise<void> {
   checkTriggers(req.triggers, tx.now);
   if (req.action) checkAction(req.action, "action");
   if (req.report) checkAction(req.report, "report");
   checkWorkflowParameters(req);
+  for (const { context } of after.spec?.triggers ?? []) {
+    if (context) refuseTooManySteps(context, after.spec?.action);
+  }
   const contexts = req.triggers.flatMap(({ context }) => context ?? []);
   const policies = await findPolicies(tx.db, caller);
   for (const context of contexts) refuseContext(policies, context, caller.role);

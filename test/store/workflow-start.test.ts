@@ -411,9 +411,10 @@ test("the prompt of an agent makes one action of its own, with one step more", a
     undefined,
     50,
   ]);
-  const tooMany = await workflows.make({ triggers: [overRepositories(1)], action: steps(50) });
-  await workflows.start(tooMany);
-  await expect(
-    workflows.start(tooMany, { contextOverride: { agent: { prompt: "x" } } }),
-  ).rejects.toMatchObject(refusal(ErrorReason.VALUE_UNUSABLE, { field: "action.steps" }));
+  const tooMany = refusal(ErrorReason.VALUE_UNUSABLE, { field: "action.steps" });
+  await expect(workflows.make({ triggers: [overAgent()], action: steps(50) })).rejects.toMatchObject(tooMany);
+  const workflowId = await workflows.make({ triggers: [overRepositories(1)], action: steps(50) });
+  await workflows.start(workflowId);
+  const contextOverride = { agent: { prompt: "x" } };
+  await expect(workflows.start(workflowId, { contextOverride })).rejects.toMatchObject(tooMany);
 });

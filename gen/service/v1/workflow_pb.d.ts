@@ -691,7 +691,8 @@ export declare type WorkflowTriggerContext_Repositories_RepositorySelector = Mes
 export declare const WorkflowTriggerContext_Repositories_RepositorySelectorSchema: GenMessage<WorkflowTriggerContext_Repositories_RepositorySelector>;
 
 /**
- * An agent's task without code of its own.
+ * An agent's task without code of its own. The prompt is a step before those of
+ * the workflow's action, of which there can then be 49.
  *
  * @generated from message service.v1.WorkflowTriggerContext.Agent
  */

@@ -1511,10 +1511,11 @@ export declare const WorkflowService: GenService<{
    * output does not compile, a parameter expression is malformed or stands where
    * it cannot be carried out, git allows no such branch name, a repository URL
    * is none that runners clone, fromTrigger is used without a pull-request
-   * trigger, a pull-request trigger names a webhook or an integration, the
-   * report opens a pull request, the executor is neither the caller nor a
-   * service account of the organization (one that stays as it was is taken), or
-   * update_mask names no field or one that cannot be removed;
+   * trigger, a pull-request trigger names a webhook or an integration, an agent
+   * context stands beside 50 steps, the report opens a pull request, the
+   * executor is neither the caller nor a service account of the organization
+   * (one that stays as it was is taken), or update_mask names no field or one
+   * that cannot be removed;
    * failed_precondition when the workflow or a project that it names is pending
    * deletion, an environment class is disabled, the service account is
    * suspended, or a policy forbids the agent, its settings or a context without
@@ -1536,9 +1537,11 @@ export declare const WorkflowService: GenService<{
    * The caller needs the permission to start the workflow and, for everything
    * that context_override names, the permission to use it. Errors: not_found
    * when the workflow, or something that the override names, is absent or in
-   * another organization; permission_denied without those permissions;
-   * invalid_argument when the override is fromTrigger, or the workflow uses a
-   * parameter that the request does not give (the message names the place);
+   * another organization; permission_denied without those permissions, or for an
+   * override of who is no administrator while the workflow runs as another
+   * person; invalid_argument when the override is fromTrigger, or an agent beside
+   * 50 steps, or the workflow uses a parameter that the request does not give
+   * (the message names the place);
    * failed_precondition when the workflow is disabled or pending deletion, its
    * executor is blocked, it has no manual trigger and the request no override,
    * or a repository selector names a host for which the executor has no token.
