@@ -70,7 +70,10 @@ export function terminalEnvironment(): Record<string, string | undefined> {
 /** `test` where the machine has these programs; elsewhere the test is skipped and its name says why. */
 export function testWith(...programs: readonly string[]): (name: string, run: () => Promise<void>) => void {
   const { PATH } = terminalEnvironment();
-  const missing = programs.filter((name) => spawnSync(name, ["--version"], { env: { PATH } }).status !== 0);
+  // The second is how openssl has it.
+  const isThere = (name: string) =>
+    ["--version", "version"].some((word) => spawnSync(name, [word], { env: { PATH } }).status === 0);
+  const missing = programs.filter((name) => !isThere(name));
   if (missing.length === 0) return (name, run) => test(name, run);
   // A machine needs git, Node and npm only: what shows other programs at work is named as skipped where they are not.
   return (name, run) => test.skip(`${name} (skipped: this machine has no ${missing.join(", no ")})`, run);
