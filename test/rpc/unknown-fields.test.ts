@@ -76,6 +76,16 @@ describe("a server that allows unknown fields", () => {
     expect((await create({ initializer })).status).toBe(200);
   });
 
+  test("does not take a message of nothing but unknown fields for one that is to be cleared", async () => {
+    const action = { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ task: { command: "true" } }] };
+    const made = await post(server, "WorkflowService/CreateWorkflow", { name: "x", action, report: action });
+    const { workflow } = made.body;
+    const update = (report: object) =>
+      post(server, "WorkflowService/UpdateWorkflow", { workflowId: workflow.id, report, later: 1 });
+    expectError(await update({ later: 1 }), 400, "invalid_argument", "CONSTRAINT_VIOLATED");
+    expect((await update({})).body.workflow.spec).toEqual({ ...workflow.spec, report: undefined });
+  });
+
   test("refuses bytes that are no UTF-8", async () => {
     const body = Buffer.concat([Buffer.from('{"later":"'), Buffer.from([0xff]), Buffer.from('"}')]);
     expectError(await create(new Uint8Array(body)), 400, "invalid_argument", "BODY_MALFORMED");
