@@ -53,12 +53,12 @@ export function meansParameter(text: string): boolean {
 export function replaceExpressions(
   text: string,
   expressions: readonly ParameterExpression[],
-  replacement: (expression: ParameterExpression, index: number) => string,
+  replacement: (expression: ParameterExpression) => string,
 ): string {
   let replaced = "";
   let end = 0;
-  for (const [index, expression] of expressions.entries()) {
-    replaced += text.slice(end, expression.start) + replacement(expression, index);
+  for (const expression of expressions) {
+    replaced += text.slice(end, expression.start) + replacement(expression);
     end = expression.end;
   }
   return replaced + text.slice(end);

@@ -39,14 +39,16 @@ export function withReferences(command: string, field: string): ReferringCommand
   const expressions = parameterExpressions(command, field);
   if (expressions.length === 0) return { command, keys: [] };
   const places = shellPlaces(command, expressions);
-  if (!Array.isArray(places)) {
+  if ("problem" in places) {
     const { expression, problem } = places;
     const what = expression ? `{{ .Parameters.${expression.key} }} stands` : "the command ends";
     throw valueUnusable(field, `${field} cannot carry its parameters: ${what} ${problem}`);
   }
-  const referring = replaceExpressions(command, expressions, ({ key }, index) =>
-    REFERENCE[places[index] ?? "unquoted"](parameterVariable(key)),
-  );
+  const referring = replaceExpressions(command, expressions, (expression) => {
+    const place = places.get(expression);
+    if (!place) throw new Error("an expression was read past without its place");
+    return REFERENCE[place](parameterVariable(expression.key));
+  });
   if ([...referring].length > COMMAND_MAX_CHARACTERS) {
     throw valueUnusable(
       field,

@@ -73,6 +73,7 @@ describe("an expression becomes a reference fitted to its place", () => {
       '(cat "@") && { cat "@"; } || for i in "@"; do cat "@"; done',
     ],
     ["in braces", "cat {@,@}", 'cat {"@","@"}'],
+    ["in brackets of a quoted pattern", `ls "a[@]" '[@]' [a]@ [ @ ]`, `ls "a[@]" '['"@"']' [a]"@" [ "@" ]`],
     ["in a here-string", "cat <<<@", 'cat <<<"@"'],
   ])("%s", (_, command, referring) => {
     expect(render(command)).toBe(referring);
@@ -103,8 +104,11 @@ describe("an expression is refused when it stands", () => {
     ["right after a $", "cat <<E\n$@\nE"],
     ["right after a $", "cat ${v:-$@}"],
     ["between double quotes inside a quoted ${", 'cat "${v:-"@"}"'],
-    ["after name[", "a[@]=1"],
-    ["after name[", "cat ab[c$i@]"],
+    ["inside a [ that may begin an array's index", "a[@]=1"],
+    ["inside a [ that may begin an array's index", "cat ab[c$i@]"],
+    ["inside a [ that may begin an array's index", `a["@"]=1; b['1']=2`],
+    ["inside a [ that may begin an array's index", "a[$(echo @)]=1"],
+    ["inside a [ that may begin an array's index", "a=([@]=1)"],
     ["after a ${ that is not of POSIX sh", "cat ${@}"],
     ["after a ${ that is not of POSIX sh", 'cat ${v/"a"/b} @'],
     ["after $'...' with a quote in it", "cat $'a\\'b' @"],

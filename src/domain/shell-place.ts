@@ -1,6 +1,6 @@
 import type { ParameterExpression } from "./parameter-expression.ts";
 import { readCommand } from "./shell-command.ts";
-import type { CommandFrame, ShellFrame } from "./shell-frame.ts";
+import type { ShellFrame } from "./shell-frame.ts";
 import { openHereDocument } from "./shell-here-document.ts";
 import {
   readAnsi,
@@ -35,13 +35,14 @@ export interface ShellProblem {
 export function shellPlaces(
   program: string,
   expressions: readonly ParameterExpression[],
-): ShellPlace[] | ShellProblem {
+): ReadonlyMap<ParameterExpression, ShellPlace> | ShellProblem {
   const reader = new ShellReader(program, expressions);
-  const places: ShellPlace[] = [];
+  const places = new Map<ParameterExpression, ShellPlace>();
   try {
     while (goesOn(reader)) {
-      if (reader.expression?.start === reader.at) {
-        places.push(placeIn(reader));
+      const { expression } = reader;
+      if (expression?.start === reader.at) {
+        places.set(expression, placeIn(reader));
         reader.passExpression();
       } else step(reader, reader.top);
     }
@@ -102,12 +103,20 @@ function step(reader: ShellReader, top: ShellFrame): void {
   }
 }
 
-/** Why no frame of this kind can hold an expression, however deep inside; undefined where it can. */
-function refusedIn(frame: ShellFrame): string | undefined {
+/**
+ * A word that begins like an element of an array, `name[` or in a list `[`.
+ * Some shells compute the index, and run commands that they find in it.
+ */
+const INDEX = /^(?:[a-zA-Z_][a-zA-Z0-9_]*)?\[[^\]]*$/;
+
+/** Why a frame can hold no expression at this offset, however deep inside; undefined where it can. */
+function refusedIn(frame: ShellFrame, text: string, at: number): string | undefined {
   switch (frame.kind) {
+    case "command":
+      if (!INDEX.test(text.slice(frame.wordStart ?? at, at))) return undefined;
+      return "inside a [ that may begin an array's index, which is program text: quote the [";
     case "arithmetic":
-      // Some shells run commands that they find in a value while they compute with it.
-      return "inside $(( )), where its value would be read as program text";
+      return "inside $(( )), where its value would be program text: assign it to a variable and check that first";
     case "quotesInBraces":
       return "between double quotes inside a quoted ${: take the inner quotes off";
     case "ansi":
@@ -127,24 +136,16 @@ function refusedIn(frame: ShellFrame): string | undefined {
 
 function placeIn({ top, stack, text, at }: ShellReader): ShellPlace {
   for (const frame of stack) {
-    const refused = refusedIn(frame);
+    const refused = refusedIn(frame, text, at);
     if (refused !== undefined) throw new PlaceRefused(refused);
   }
-  if (top.kind === "command") return placeInCommand(top, text, at);
+  if (top.kind === "command") {
+    top.wordStart ??= at;
+    top.plain = false;
+    return "unquoted";
+  }
   if (top.kind === "single") return "singleQuoted";
   return top.kind === "braces" && top.word === "unquoted" ? "unquoted" : "doubleQuoted";
-}
-
-/** A word that goes on as `name[` may be an element of an array, whose index some shells compute. */
-const INDEX = /^[a-zA-Z_][a-zA-Z0-9_]*\[[^\]]*$/;
-
-function placeInCommand(frame: CommandFrame, text: string, at: number): ShellPlace {
-  frame.wordStart ??= at;
-  frame.plain = false;
-  if (INDEX.test(text.slice(frame.wordStart, at))) {
-    throw new PlaceRefused("after name[, where its value might be read as program text: quote the [");
-  }
-  return "unquoted";
 }
 
 /** What a program that ends in this frame lacks, to complete "the command ends ..."; undefined for nothing. */

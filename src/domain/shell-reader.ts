@@ -76,6 +76,8 @@ export class ShellReader {
 
   /** From here on places cannot be told; completes "stands after ...". */
   unclear(what: string): never {
-    throw new PlaceRefused(`after ${what}, from where on shells may differ`);
+    throw new PlaceRefused(
+      `after ${what}, from where on shells may differ: assign it to a variable before that`,
+    );
   }
 }
