@@ -30,7 +30,7 @@ describe("the arrows between rooms", () => {
     ["src/store/a.ts", "../services/b.ts", "store/ may not reach services/"],
     ["src/store/a.ts", "./sqlite/open.ts", "store/ may not reach store/sqlite/"],
     ["src/store/sqlite/a.ts", "../../services/b.ts", "store/sqlite/ may not reach services/"],
-    ["src/jobs/a.ts", "../services/b.ts", "jobs/ may not reach services/"],
+    ["src/jobs/a.ts", "../rpc/b.ts", "jobs/ may not reach rpc/"],
     ["src/scm/a.ts", "../store/b.ts", "scm/ may not reach store/"],
     ["src/scm/a.ts", "../jobs/b.ts", "scm/ may not reach jobs/"],
     ["src/jobs/a.ts", "../store/sqlite/b.ts", "jobs/ may not reach store/sqlite/"],
