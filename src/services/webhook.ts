@@ -29,6 +29,9 @@ import { openWebhookSecrets } from "./workflow-secret.ts";
 /** How long the id of a delivery is known again (issue 4: 24 hours). */
 export const DELIVERY_MS = 24 * 3_600_000;
 
+/** A workflow's own secret, and for a day after a rotation the one before it. */
+const MOST_SECRETS = 2;
+
 /** Bad signatures of one workflow leave one entry in each of these spans (issue 4: a minute). */
 const BAD_SIGNATURE_MS = 60_000;
 
@@ -64,12 +67,12 @@ export type ReceiveDelivery = (delivery: PostedDelivery) => Promise<WorkflowTrig
 
 export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
   const { store, keys, now, cryptography } = deps;
-  // Nobody knows it. Deliveries to unknown workflows are held against it, and take as long as others.
-  const unknownSecret = webhookSecret(keys.randomSecret());
+  // Nobody knows them. They make up the number, so that a delivery to an unknown workflow takes as long as any.
+  const unknownSecrets = Array.from({ length: MOST_SECRETS }, () => webhookSecret(keys.randomSecret()));
   return async (delivery) => {
     const workflowId = delivery.workflowId.toLowerCase();
     const secrets = await openWebhookSecrets(store.reader, workflowId, keys, now());
-    const candidates = secrets.length > 0 ? secrets : [unknownSecret];
+    const candidates = [...secrets, ...unknownSecrets].slice(0, MOST_SECRETS);
     const verdict = verifySignature(delivery, candidates, now(), cryptography);
     if (verdict.verified) {
       const { deliveryId } = verdict;
@@ -80,8 +83,8 @@ export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
       const actor: Actor = { id: caller.subject.id, principal: caller.subject.principal };
       return store.write(actor, "webhook", (tx) => deliver(tx, workflowId, delivery, { caller }));
     }
-    // Not awaited: how long it takes would tell that the workflow is there.
-    recordBadSignature(deps, workflowId, verdict.reason).catch(deps.onRecordFailure);
+    // After the answer: how long it takes would tell that the workflow is there.
+    setImmediate(() => recordBadSignature(deps, workflowId, verdict.reason).catch(deps.onRecordFailure));
     throw unbelieved();
   };
 }
