@@ -59,15 +59,15 @@ async function endOf(assignment: Assignment, facts: object): Promise<WorkEnd | u
     const warnings = await done(assignment);
     return { outcome: Outcome.DONE, warnings: warnings.map(failureOf) };
   } catch (error) {
-    const { reason } = lease.signal;
-    if (reason instanceof WorkInterrupted) return interruptedEnd(reason.interruption);
+    if (lease.isLost) return undefined;
+    // What failed by itself has failed, also when it was told to stop because of that.
+    if (error instanceof WorkInterrupted) return interruptedEnd(error.interruption);
     if (isFault(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
     return { outcome: Outcome.FAILED, failure: failureOf(error) };
   }
 }
 
-function interruptedEnd(interruption: Interruption): WorkEnd | undefined {
-  if (interruption === "lost") return undefined;
+function interruptedEnd(interruption: Interruption): WorkEnd {
   return { outcome: interruption === "stop" ? Outcome.STOPPED : Outcome.RELEASED };
 }
 

@@ -49,8 +49,8 @@ export interface WorkEnd {
 
 /** One call; it is made again while the lease holds. */
 const CALL_MS = 10_000;
-/** A lease is renewed at a third of its time, and at least this often. */
-const RENEWAL_MS = 10_000;
+/** A lease is renewed at a third of its time, and at least this often: so long a stop may go unheard. */
+const RENEWAL_MS = 5_000;
 /** Where the clocks of server and runner differ, a lease may seem to end before it began. */
 const SHORTEST_MS = 1_000;
 

@@ -5,6 +5,11 @@ import { WorkFailure } from "./work-failure.ts";
 /** The service keeps 1 MiB of a step's log: what prints so much more has gone astray. */
 export const MOST_OUTPUT_BYTES = 16 * 1_024 * 1_024;
 
+/** Runs its argument by sh. Without the dashes, a command that begins with one would be read as options. */
+const APART = 'exec sh -c -- "$1"';
+/** With both outputs in one, so that the log tells them in their order. */
+const TOGETHER = `${APART} 2>&1`;
+
 export interface ShellCommand {
   /** What it is, to begin a sentence with. */
   readonly name: string;
@@ -29,8 +34,7 @@ export async function runShell(
   let printedBytes = 0;
   const result = await tools.programs.run({
     program: "sh",
-    // Without the dashes, a command that begins with one would be read as options.
-    args: ["-c", "--", command],
+    args: ["-c", keepBytes > 0 ? APART : TOGETHER, "sh", command],
     folder,
     environment,
     keepBytes,
