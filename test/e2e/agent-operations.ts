@@ -1,4 +1,5 @@
 import { notBuilt, type Operation, page } from "./operation.ts";
+import type { World } from "./world.ts";
 
 const OF_ONE_RUN = [
   "GetAgentExecution",
@@ -30,7 +31,10 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
   ...Object.fromEntries(
     Object.entries(UNDER_LEASE).map(([name, request]) => [
       `AgentWorkService/${name}`,
-      notBuilt((world) => ({ leaseId: world.agentExecution, fence: "1", ...request })),
+      {
+        ...notBuilt((world) => ({ leaseId: world.lease, fence: "1", ...request }), { leaseId: "lease" }),
+        token: (world: World) => world.runnerToken,
+      },
     ]),
   ),
 };

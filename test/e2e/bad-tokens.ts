@@ -12,6 +12,7 @@ export async function badAuthorizations(
 ): Promise<Readonly<Record<string, string | undefined>>> {
   const revoked = await revokedToken(server);
   const { exchangeToken } = await called(server, "RunnerService/CreateRunner", { name: "In the attic" });
+  await called({ ...server, token: exchangeToken }, "WorkService/Register", {});
   return {
     "no token": undefined,
     "an empty token": "Bearer ",
@@ -21,7 +22,7 @@ export async function badAuthorizations(
     "a token with a typo": `Bearer ${withTypo(server.token)}`,
     "two tokens": `Bearer ${server.token} ${server.token}`,
     "a well-formed token that was never issued": `Bearer ${keysFrom(randomBytes(32)).mintToken("personal").value}`,
-    "a runner's exchange token": `Bearer ${exchangeToken}`,
+    "an exchange token that was used": `Bearer ${exchangeToken}`,
     "a revoked token": `Bearer ${revoked}`,
     "an expired token": `Bearer ${await expiredToken(server)}`,
   };

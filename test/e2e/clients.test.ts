@@ -18,7 +18,9 @@ import { startServer, stopAll, type TestServer, temporaryFolder } from "../harne
 
 const page = fencedBlocks("docs/clients.md");
 const official = file_buf_validate_validate.proto.options;
-const contract = readdirSync(join(ROOT, "proto/service/v1")).map((name) => `service/v1/${name}`);
+const contract = ["runner/v1", "service/v1"].flatMap((folder) =>
+  readdirSync(join(ROOT, "proto", folder)).map((name) => `${folder}/${name}`),
+);
 
 /** The repository's own programs come first, as in its npm scripts. */
 const environment = {
@@ -132,9 +134,11 @@ describe.each([
 ])("the template for $section", ({ section, programs, rules }) => {
   test("hands each generator the whole contract and no declaration of the rules to generate", async () => {
     const inputs = await inputsOf(blockOf(page, section, "yaml"));
-    expect(inputs.map(({ program }) => program)).toEqual(programs);
-    for (const { filesToGenerate, files } of inputs) {
-      expect([...filesToGenerate].sort()).toEqual(contract);
+    // A generator is asked once for each package.
+    expect(inputs.map(({ program }) => program).toSorted()).toEqual([...programs, ...programs].toSorted());
+    const asked = inputs.flatMap(({ filesToGenerate }) => filesToGenerate);
+    expect(asked.toSorted()).toEqual(programs.flatMap(() => contract).toSorted());
+    for (const { files } of inputs) {
       const declaration = files.find(({ name }) => name === "buf/validate/validate.proto");
       if (rules) expect(declaration?.options ?? {}).toMatchObject(rules);
       else
@@ -154,13 +158,13 @@ const packagesOf = async (template: string) =>
 describe("packages of generated code", () => {
   test("are the team's own in Go", async () => {
     for (const options of await packagesOf(blockOf(page, "Go", "yaml"))) {
-      expect(options["service/v1/project.proto"]?.goPackage).toBe("example.org/you/gen/service/v1;servicev1");
+      expect(options["service/v1/environment.proto"]?.goPackage).toBe("example.org/you/gen/service/v1;servicev1");
     }
   });
 
   test("are those of the contract in Java", async () => {
     for (const options of await packagesOf(blockOf(page, "Kotlin and Java", "yaml"))) {
-      expect(options["service/v1/project.proto"]?.javaPackage).toBe("chartroom.service.v1");
+      expect(options["service/v1/environment.proto"]?.javaPackage).toBe("chartroom.service.v1");
     }
   });
 

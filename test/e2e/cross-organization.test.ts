@@ -32,13 +32,15 @@ describe.each(operations)("%s", (name, operation) => {
       ours,
       name,
       withId(operation.method.input, operation.request(ourWorld), path, id),
+      operation.token?.(ourWorld),
     );
     return { status: answer.status, body: answer.body, type: answer.header.get("content-type") };
   };
 
   if (paths.length === 0) {
     test("names no resource, and answers from the caller's own organization", async () => {
-      expect(JSON.stringify((await post(ours, name)).body)).not.toContain(theirWorld.organization);
+      const answer = await post(ours, name, {}, operation.token?.(ourWorld));
+      expect(JSON.stringify(answer.body)).not.toContain(theirWorld.organization);
     });
     return;
   }
@@ -58,6 +60,11 @@ function expectNothing(path: string, kind: string, { status, body }: Pick<Answer
     expect([status, lists]).toEqual([200, [[]]]);
     expect(body.count ?? { value: 0 }).toMatchObject({ value: 0 });
     expect(body.pagination.nextToken).toBe("");
+  } else if (kind === "lease") {
+    expect([status, body.code]).toEqual([409, "aborted"]);
+  } else if (path === "environmentClassIds[]") {
+    // Classes of nobody, or of another runner, are no work that this one could take.
+    expect([status, body]).toEqual([200, { works: [] }]);
   } else if (path.startsWith("projects[]")) {
     expect([status, body.failedProjects[0].index]).toEqual([200, 0]);
     expect(body.failedProjects[0].error).toMatch(/^(project|environment class|user) not found$/);

@@ -33,8 +33,9 @@ describe("the answer in JSON", () => {
   test.each(operations)("of %s is the one on file", async (name, operation) => {
     // An organization of its own for each, so that no answer depends on the calls before it.
     const { token } = await addOrganization(server, name);
-    const request = operation.request(await makeWorld({ ...server, token }));
-    const { status, body } = await post(server, name, request, token);
+    const world = await makeWorld({ ...server, token });
+    const request = operation.request(world);
+    const { status, body } = await post(server, name, request, operation.token?.(world) ?? token);
     expect([status, body.code]).toEqual(operation.built ? [200, undefined] : [501, "unimplemented"]);
     compare(fileOf(name), withPlaceholders({ request, status, answer: body }));
   });

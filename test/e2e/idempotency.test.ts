@@ -33,31 +33,39 @@ async function projectsNamed(name: string, to: Pick<TestServer, "url" | "token">
   return body.count.value;
 }
 
+/** Fields in which answers carry a secret, this once. */
+const SECRETS = ["token", "exchangeToken", "environmentToken", "secret"];
+
+/** An answer as it may be kept. */
+const withoutSecrets = (body: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(body, (name, value) => (SECRETS.includes(name) && typeof value === "string" ? "" : value)),
+  );
+
 const writers = everyOperation().filter(
-  ([, { built, method }]) => built && method.idempotency !== Idempotency.NO_SIDE_EFFECTS,
+  ([name, { built, method }]) =>
+    built &&
+    method.idempotency !== Idempotency.NO_SIDE_EFFECTS &&
+    // The first call takes away the token with which a second could come.
+    name !== "WorkService/Register",
 );
 
 describe.each(writers)("%s, repeated with its key", (name, operation) => {
   test("answers the first answer again, and does nothing", async () => {
     const { token } = await addOrganization(server, `Idempotency of ${name}`);
-    const request = operation.request(await makeWorld({ ...server, token }));
-    const call = () => post(server, name, request, token, keyed("once"));
+    const world = await makeWorld({ ...server, token });
+    const request = operation.request(world);
+    const call = () => post(server, name, request, operation.token?.(world) ?? token, keyed("once"));
     const first = await call();
     const second = await call();
     expect([first.status, second.status]).toEqual([200, 200]);
     expect(first.header.get("idempotency-replayed")).toBe(null);
     expect(second.header.get("idempotency-replayed")).toBe("true");
     const omitted = second.header.get("idempotency-secret-omitted");
-    if (JSON.stringify(first.body).includes('"cr_')) {
-      expect(omitted).toBe("true");
-      expect(JSON.stringify(second.body)).not.toContain("cr_");
-      expect(second.body).toEqual(
-        JSON.parse(JSON.stringify(first.body, (_, value) => (/^cr_/.test(String(value)) ? "" : value))),
-      );
-    } else {
-      expect(omitted).toBe(null);
-      expect(second.body).toEqual(first.body);
-    }
+    const kept = withoutSecrets(first.body);
+    expect(omitted).toBe(JSON.stringify(kept) === JSON.stringify(first.body) ? null : "true");
+    expect(second.body).toEqual(kept);
+    expect(JSON.stringify(second.body)).not.toContain("cr_");
   });
 });
 

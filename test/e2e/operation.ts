@@ -11,6 +11,8 @@ export interface Operation {
    * names. `projects[]` stands for the first element of a list, `ids[]` for a list of ids.
    */
   readonly ids: Readonly<Record<string, ResourceKind>>;
+  /** Who calls it, where that is nobody with a personal access token. */
+  readonly token?: (world: World) => string;
 }
 
 export type Ids = Operation["ids"];

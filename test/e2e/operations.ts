@@ -1,6 +1,7 @@
 import { repository } from "../harness/call.ts";
-import { built, counted, type Ids, notBuilt, type Operation, page, within } from "./operation.ts";
 import { AGENT_OPERATIONS } from "./agent-operations.ts";
+import { built, counted, type Ids, notBuilt, type Operation, page, within } from "./operation.ts";
+import { WORK_OPERATIONS } from "./work-operations.ts";
 import { WORKFLOW_OPERATIONS } from "./workflow-operations.ts";
 import type { World } from "./world.ts";
 
@@ -307,4 +308,5 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   }),
 
   ...WORKFLOW_OPERATIONS,
+  ...WORK_OPERATIONS,
 };

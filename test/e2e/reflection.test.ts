@@ -2,6 +2,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { packageOf } from "../harness/call-stream.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
 import { bufCurl } from "./speak/buf-curl.ts";
@@ -61,7 +62,7 @@ describe("reflection", () => {
       "grpc.health.v1.Health/Check",
       "grpc.health.v1.Health/Watch",
       "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-      ...everyOperation().map(([name]) => `service.v1.${name}`),
+      ...everyOperation().map(([name]) => `${packageOf(name)}.${name}`),
     ];
     expect([run.code, run.stdout.trim().split("\n").toSorted()]).toEqual([0, expected.toSorted()]);
   });

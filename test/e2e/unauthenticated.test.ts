@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { packageOf } from "../harness/call-stream.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { badAuthorizations } from "./bad-tokens.ts";
 import { everyOperation } from "./every-operation.ts";
@@ -55,7 +56,7 @@ const expected = {
 };
 
 describe.each(everyOperation())("%s without a good token", (name, operation) => {
-  const path = `/api/service.v1.${name}`;
+  const path = `/api/${packageOf(name)}.${name}`;
 
   test("answers the same to every cause", async () => {
     const body = JSON.stringify(operation.request(nowhere()));

@@ -18,6 +18,8 @@ export interface World {
   readonly environmentClass: string;
   readonly hostToken: string;
   readonly integration: string;
+  /** Work that `runner` holds: an environment to bring up, from a repository at a host that it has a credential for. */
+  readonly lease: string;
   /** A user that is no administrator; `account` is its account. */
   readonly member: string;
   readonly organization: string;
@@ -33,13 +35,16 @@ export interface World {
   readonly user: string;
   readonly webhook: string;
   readonly workflow: string;
+  /** Not an id: the token of `runner`, and one that it may exchange for another. */
+  readonly runnerToken: string;
+  readonly exchangeToken: string;
   /** An action of `workflowExecution` that failed. */
   readonly workflowAction: string;
   /** An execution of `workflow` that has ended. */
   readonly workflowExecution: string;
 }
 
-export type ResourceKind = keyof World;
+export type ResourceKind = Exclude<keyof World, "runnerToken" | "exchangeToken">;
 
 /** Ids of nothing, of every kind. */
 export function nowhere(): World {
@@ -51,6 +56,7 @@ export function nowhere(): World {
     environmentClass: v7(),
     hostToken: v7(),
     integration: v7(),
+    lease: v7(),
     member: v7(),
     organization: v7(),
     project: v7(),
@@ -67,22 +73,24 @@ export function nowhere(): World {
     workflow: v7(),
     workflowAction: v7(),
     workflowExecution: v7(),
+    runnerToken: "",
+    exchangeToken: "",
   };
 }
 
 /**
  * Fills the organization of a token with two projects, two environments of one
- * session, a runner with two classes and two credentials, a second member, two service accounts, two
+ * session, a runner with two classes, two credentials and the lease of a third environment, a second member, two service accounts, two
  * tokens of each kind, and two workflows, of which one ran twice. What no operation makes yet has an id of nothing.
  */
 export async function makeWorld(server: Pick<TestServer, "url" | "token" | "dataDir">): Promise<World> {
-  const call = async (operation: string, body: unknown): Promise<Answer["body"]> => {
-    const answer = await post(server, operation, body);
+  const call = async (operation: string, body: unknown, token = server.token): Promise<Answer["body"]> => {
+    const answer = await post(server, operation, body, token);
     if (answer.status !== 200) throw new Error(`${operation}: ${JSON.stringify(answer.body)}`);
     return answer.body;
   };
   const identity = await call("IdentityService/GetAuthenticatedIdentity", {});
-  const { runner } = await call("RunnerService/CreateRunner", { name: "In the attic" });
+  const { runner, exchangeToken } = await call("RunnerService/CreateRunner", { name: "In the attic" });
   const classes: string[] = [];
   for (const displayName of ["Small", "Medium"]) {
     const environmentClass = { runnerId: runner.runnerId, displayName, description: "a machine" };
@@ -95,6 +103,17 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     const made = await call("RunnerConfigurationService/CreateHostAuthenticationToken", request);
     hostTokens.push(made.token.id);
   }
+  const introduction = { version: "1.2.2", systemDetails: "a machine in the attic" };
+  const registered = await call("WorkService/Register", introduction, exchangeToken);
+  await call("EnvironmentService/CreateEnvironment", {
+    name: "Leased",
+    spec: {
+      content: { initializer: repository("https://one.example.org/team/leased.git") },
+      machine: { class: environmentClass },
+    },
+  });
+  const { works } = await call("WorkService/LeaseWork", { maxLeases: 1, wait: "0s" }, registered.token);
+  const { runnerId } = runner;
   const session = v7();
   const environments: string[] = [];
   for (const name of ["First", "Second"]) {
@@ -184,6 +203,9 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     session,
     project,
     token: personalAccessTokens.at(-1).id,
+    lease: works[0].leaseId,
+    runnerToken: registered.token,
+    exchangeToken: (await call("RunnerService/CreateRunnerToken", { runnerId })).exchangeToken,
   };
 }
 
