@@ -13,13 +13,20 @@ const WRITTEN: Ids = {
   ...within("triggers[].context", CONTEXT),
 };
 
+const repositories = ({ environmentClass }: World) => ({
+  repositories: {
+    repositoryUrls: { repoUrls: ["git@git.example.org:team/hello.git"] },
+    environmentClassId: environmentClass,
+  },
+});
+
 const written = (world: World) => ({
   description: "Keeps the code tidy",
   triggers: [
-    { manual: {}, context: { projects: { projectIds: [world.project] } } },
+    { manual: {}, context: repositories(world) },
     {
       time: { cronExpression: "0 4 * * 1-5", overlapPolicy: "OVERLAP_POLICY_SKIP" },
-      context: { repositories: { repositoryUrls: { repoUrls: ["git@git.example.org:team/hello.git"] } } },
+      context: { projects: { projectIds: [world.project] } },
     },
   ],
   action: {
@@ -58,7 +65,7 @@ export const WORKFLOW_OPERATIONS: Readonly<Record<string, Operation>> = {
     workflowId: "workflow",
   }),
   "WorkflowService/UpdateWorkflow": built(
-    (world) => ({ workflowId: world.workflow, name: "Renamed", disabled: true, ...written(world) }),
+    (world) => ({ workflowId: world.workflow, name: "Renamed", ...written(world) }),
     { workflowId: "workflow", ...WRITTEN },
   ),
   "WorkflowService/ListWorkflows": built(() => ({ ...counted, sort: { field: "SORT_FIELD_NAME" } }), {
@@ -80,7 +87,11 @@ export const WORKFLOW_OPERATIONS: Readonly<Record<string, Operation>> = {
   ),
 
   "WorkflowService/StartWorkflow": built(
-    (world) => ({ workflowId: world.workflow, parameters: { branch: "main" } }),
+    (world) => ({
+      workflowId: world.workflow,
+      parameters: { branch: "main" },
+      contextOverride: repositories(world),
+    }),
     { workflowId: "workflow", ...within("contextOverride", CONTEXT) },
   ),
   "WorkflowService/RetryFailedActions": built((world) => ({ workflowExecutionId: world.workflowExecution }), {
