@@ -118,7 +118,6 @@ export interface NotableColumns {
   project: "popularity";
   environment: "counted";
   runner: "seen_at";
-  work: "expires_at";
 }
 
 export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly NotableColumns[T][] } = {
@@ -126,7 +125,6 @@ export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly N
   project: ["popularity"],
   environment: ["counted"],
   runner: ["seen_at"],
-  work: ["expires_at"],
 };
 
 export interface Note {

@@ -9,7 +9,7 @@ import { blockAccount } from "../../src/services/account-block.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { insertTestMember } from "../harness/member.ts";
 import { type Services, servicesOf } from "./services.ts";
-import { openTestStore, type TestStore, userOf } from "./test-store.ts";
+import { DAY_MS, openTestStore, type TestStore, userOf } from "./test-store.ts";
 import { LEASE_MS, type RegisteredRunner, registeredRunner } from "./work-service.ts";
 
 let made: TestStore;
@@ -167,6 +167,24 @@ describe("an environment", () => {
       runner.reportProgress({ ...named(given), logs: [{ data: new Uint8Array(1) }] }),
     ).rejects.toMatchObject({ reason: ErrorReason.VALUE_UNUSABLE, metadata: { field: "logs" } });
   });
+});
+
+test("the token of an environment holds for 24 hours, and the next lease on the environment ends it", async () => {
+  const tokens = async () =>
+    (await made.store.reader.selectFrom("token").selectAll().where("kind", "=", "environment").execute()).map(
+      ({ subject_id, expires_at }) => ({ subject_id, validForMs: expires_at - made.clock.now }),
+    );
+  const environmentId = await create();
+  await runner.leaseOne();
+  expect(await tokens()).toEqual([{ subject_id: environmentId, validForMs: DAY_MS }]);
+  await expire();
+  expect(await tokens()).toEqual([{ subject_id: environmentId, validForMs: DAY_MS - LEASE_MS }]);
+  const again = await runner.leaseOne();
+  expect(await tokens()).toEqual([{ subject_id: environmentId, validForMs: DAY_MS }]);
+  await finish(again);
+  await own.environments.stopEnvironment({ environmentId });
+  await runner.leaseOne();
+  expect(await tokens()).toEqual([]);
 });
 
 describe("an environment that could not be", () => {

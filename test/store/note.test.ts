@@ -61,6 +61,7 @@ describe("a note", () => {
       token: ["last_used_at"],
       project: ["popularity"],
       environment: ["counted"],
+      runner: ["seen_at"],
     });
   });
 
