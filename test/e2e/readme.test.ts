@@ -1,62 +1,94 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect } from "@jest/globals";
 import { SETTINGS } from "../../src/config.ts";
 import { post } from "../harness/call.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT, runProgram, terminalEnvironment, testWith } from "../harness/program.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
 
 const readme = fencedBlocks("README.md");
 const inTerminal = testWith("npm", "npx", "bash", "curl");
 
-let env: Record<string, string | undefined>;
-let npm: ChildProcess;
-let output = "";
-let log = "";
-let url = "";
+const env = { ...terminalEnvironment(), CHARTROOM_PORT: "0", CHARTROOM_DATA_DIR: temporaryFolder() };
+
+/** A server that was started by npm. */
+interface NpmServer {
+  readonly npm: ChildProcess;
+  readonly url: string;
+  output(): string;
+  log(): string;
+}
+
+const started: ChildProcess[] = [];
+let first: NpmServer;
 let token = "";
 
 beforeAll(async () => {
-  env = { ...terminalEnvironment(), CHARTROOM_PORT: "0", CHARTROOM_DATA_DIR: temporaryFolder() };
-  // A group of its own, so that nothing of it outlives the tests whatever happens to npm.
-  npm = spawn("npm", ["start"], { cwd: ROOT, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
-  npm.stdout?.setEncoding("utf8").on("data", (text: string) => {
-    output += text;
-  });
-  npm.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    log += text;
-  });
-  const failed = new Promise<string>((resolve) => {
-    npm.once("error", (error) => resolve(error.message));
-    npm.once("exit", (code) => resolve(`npm start ended with ${code}:\n${output}${log}`));
-  });
-  while (!/-d '.*'\n/.test(output)) {
-    const problem = await Promise.race([failed, once(npm.stdout ?? npm, "data")]);
-    if (typeof problem === "string") throw new Error(problem);
-  }
-  url = /^Chartroom is ready at (\S+)$/m.exec(output)?.[1] ?? "";
-  token = /^ {2}(cr_pat_\w+)$/m.exec(output)?.[1] ?? "";
+  first = await startByNpm("npm start", /-d '.*'\n/);
+  token = /^ {2}(cr_pat_\w+)$/m.exec(first.output())?.[1] ?? "";
 });
 
 afterAll(async () => {
-  try {
-    process.kill(-(npm.pid ?? Number.NaN), "SIGKILL");
-  } catch {
-    // Nothing of the group is left, as it should be.
+  for (const { pid } of started) {
+    try {
+      process.kill(-(pid ?? Number.NaN), "SIGKILL");
+    } catch {
+      // Nothing of the group is left, as it should be.
+    }
   }
   await stopAll();
 });
 
-/** Pastes commands into a terminal beside the server; their answers. */
-async function paste(...commands: readonly string[]): Promise<unknown[]> {
+/** Types a command that starts the server, and waits until it has printed something. */
+async function startByNpm(command: string, last: RegExp): Promise<NpmServer> {
+  // A group of its own, so that nothing of it outlives the tests whatever happens to npm.
+  const [program = "", ...args] = command.trim().split(" ");
+  const npm = spawn(program, args, { cwd: ROOT, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+  started.push(npm);
+  let [output, log] = ["", ""];
+  npm.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  npm.stderr.setEncoding("utf8").on("data", (text: string) => {
+    log += text;
+  });
+  const failed = new Promise<string>((resolve) => {
+    npm.once("error", (error) => resolve(error.message));
+    npm.once("exit", (code) => resolve(`${command} ended with ${code}:\n${output}${log}`));
+  });
+  while (!last.test(output)) {
+    const problem = await Promise.race([failed, once(npm.stdout, "data")]);
+    if (typeof problem === "string") throw new Error(problem);
+  }
+  const url = /^Chartroom is ready at (\S+)$/m.exec(output)?.[1] ?? "";
+  return { npm, url, output: () => output, log: () => log };
+}
+
+/** Ends a server as npm passes it on, and waits until it has. */
+async function endByNpm({ npm, url, log }: NpmServer): Promise<void> {
+  const closed = once(npm, "close");
+  npm.kill("SIGTERM");
+  await once(npm, "exit");
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+  await closed;
+  expect(log().trimEnd().split("\n").pop()).toContain('"msg":"stopped"');
+}
+
+/** Pastes commands into a terminal beside a server; what they print. */
+async function printed({ url }: NpmServer, ...commands: readonly string[]): Promise<string> {
   const text = commands.join("echo\n").replaceAll("http://127.0.0.1:8080", url);
   const { code, stdout, stderr } = await runProgram("bash", ["-e", "-c", text]);
   if (code !== 0) throw new Error(`bash ended with ${code}:\n${stderr}`);
-  return stdout
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line));
+  return stdout;
+}
+
+/** Pastes commands into a terminal beside a server; their answers. */
+async function paste(server: NpmServer, ...commands: readonly string[]): Promise<unknown[]> {
+  const lines = (await printed(server, ...commands)).split("\n");
+  return lines.filter((line) => line !== "").map((line) => JSON.parse(line));
 }
 
 const hello = expect.objectContaining({
@@ -69,9 +101,9 @@ const hello = expect.objectContaining({
 describe("the README", () => {
   inTerminal("starts the server with one command, which prints where it is and one token", async () => {
     expect(blockOf(readme, "Run it", "sh")).toBe("npm ci && npm start\n");
-    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    expect(output.match(/cr_pat_\w+/g)).toEqual([token, token]);
-    expect(log).not.toContain(token);
+    expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(first.output().match(/cr_pat_\w+/g)).toEqual([token, token]);
+    expect(first.log()).not.toContain(token);
   });
 
   inTerminal("has a first call that stores a project and a second that finds it", async () => {
@@ -79,7 +111,7 @@ describe("the README", () => {
       blockOf(readme, "A first call", "sh", position),
     ) as [string, string, string];
     expect(setToken).toBe("export TOKEN=cr_pat_...\n");
-    const [created, listed] = await paste(`export TOKEN=${token}\n${create}`, list);
+    const [created, listed] = await paste(first, `export TOKEN=${token}\n${create}`, list);
     expect(created).toEqual({ project: hello });
     expect(listed).toEqual({
       pagination: { nextToken: "" },
@@ -89,8 +121,8 @@ describe("the README", () => {
   });
 
   inTerminal("sends people to a start whose own call can be pasted as it is", async () => {
-    const call = /^ {2}curl (?:.*\\\n)+.*\n/m.exec(output)?.[0] ?? "";
-    expect(await paste(call)).toEqual([{ project: hello }]);
+    const call = /^ {2}curl (?:.*\\\n)+.*\n/m.exec(first.output())?.[0] ?? "";
+    expect(await paste(first, call)).toEqual([{ project: hello }]);
   });
 
   inTerminal("has the help list every setting, whichever Node the terminal has", async () => {
@@ -108,15 +140,41 @@ describe("the README", () => {
     const other = stdout.trim();
     expect(other).toMatch(/^cr_pat_\w+$/);
     expect(other).not.toBe(token);
-    expect((await post({ url, token: other }, "IdentityService/GetAuthenticatedIdentity")).status).toBe(200);
+    const server = { url: first.url, token: other };
+    expect((await post(server, "IdentityService/GetAuthenticatedIdentity")).status).toBe(200);
   });
 
   inTerminal("starts a server that has ended in good order when npm, told to end, has", async () => {
-    const closed = once(npm, "close");
-    npm.kill("SIGTERM");
-    await once(npm, "exit");
-    await expect(fetch(`${url}/healthz`)).rejects.toThrow();
-    await closed;
-    expect(log.trimEnd().split("\n").pop()).toContain('"msg":"stopped"');
+    await endByNpm(first);
   });
+
+  testWith(
+    "npm",
+    "npx",
+    "bash",
+    "curl",
+    "git",
+    "node",
+  )(
+    "runs a first workflow, whose output is there to be read, on a server started anew with a runner",
+    async () => {
+      const folder = join(temporaryFolder(), "hello");
+      const [start, ...blocks] = [0, 1, 2, 3, 4, 5].map((position) =>
+        blockOf(readme, "A first workflow", "sh", position).replaceAll("/tmp/hello", folder),
+      );
+      const [repository = "", call = "", create = "", run = "", read = ""] = blocks;
+      const second = await startByNpm(start ?? "", /^Chartroom is ready at .*\n/m);
+      const setToken = `export TOKEN=${token}\n`;
+      const execution = await printed(
+        second,
+        `${setToken}${repository}${call}${create}${run}printf %s "$EXECUTION"\n`,
+      );
+      expect(execution).toMatch(/^[0-9a-f-]{36}$/);
+      const readIt = `${setToken}EXECUTION=${execution}\n${call}${read}`;
+      const outputs = async () => (await paste(second, readIt)) as [{ outputs: unknown[] }];
+      const [answer] = await until(outputs, ([each]) => each.outputs.length > 0);
+      expect(answer.outputs).toMatchObject([{ values: { lines: { intValue: "2" } } }]);
+      await endByNpm(second);
+    },
+  );
 });
