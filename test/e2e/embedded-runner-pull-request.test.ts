@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { readLog } from "../harness/action-log.ts";
+import { type Answer, post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
+import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+import { type Run, startRun, task } from "../harness/workflow-run.ts";
+
+const TOKEN = "token-of-the-executor";
+
+let server: TestServer;
+let hosts: Readonly<Record<"github" | "gitlab" | "plain", ScmHost>>;
+let runnerOutput: () => string;
+beforeAll(async () => {
+  server = await startServer();
+  const [github, gitlab, plain] = await Promise.all([
+    startScmHost({ kind: "github", token: TOKEN }),
+    startScmHost({ kind: "gitlab", token: TOKEN }),
+    startScmHost({ kind: "plain", token: TOKEN }),
+  ]);
+  hosts = { github, gitlab, plain };
+  const names = Object.values(hosts).map(({ host }) => host);
+  const args = ["--allow-private-remotes", "--plain-http-hosts", names.join(",")];
+  const { runnerId, output } = await startRegisteredRunner(server, { args });
+  runnerOutput = output;
+  for (const host of names) {
+    const request = { runnerId, host, token: TOKEN, source: "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT" };
+    await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", request));
+  }
+});
+afterAll(async () => {
+  await stopRunners();
+  await Promise.all([stopAll(), ...Object.values(hosts).map((host) => host.stop())]);
+});
+
+let count = 0;
+/** A repository at a host, with what was made of it. */
+function repositoryAt(host: ScmHost): BareRepository & { readonly path: string; readonly cloneUrl: string } {
+  count++;
+  const repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
+  repository.git("config", "http.receivepack", "true");
+  const path = `team/r${count}`;
+  return { ...repository, path, cloneUrl: host.addRepository(path, repository.folder) };
+}
+
+const pullRequest = (more: object = {}) => ({
+  pullRequest: { title: "Add b", description: "It was missing.", branch: "add-b", ...more },
+});
+const steps = [task("echo two > b.txt"), pullRequest()];
+
+/** The one action of a new execution over a repository, once it is over. */
+async function ran(cloneUrl: string, run: Run = { steps }) {
+  const started = await startRun(server, { repository: () => cloneUrl, ...run });
+  await until(started.execution, ({ status }) => status.phase === "WORKFLOW_EXECUTION_PHASE_COMPLETED");
+  const [action] = await started.actions();
+  return { ...started, action, status: action.status as Answer["body"] };
+}
+const reasons = (errors: readonly { reason: string }[]) => errors.map(({ reason }) => reason);
+
+describe.each(["github", "gitlab"] as const)("at a host with the API of %s", (kind) => {
+  test("a step commits what changed, pushes the branch and opens a pull request", async () => {
+    const repository = repositoryAt(hosts[kind]);
+    const { status, workflowId, executionId, action } = await ran(repository.cloneUrl, {
+      steps: [task("echo two > b.txt"), pullRequest({ draft: true })],
+    });
+    expect([status.failures, status.warnings]).toEqual([[], []]);
+    const [opened] = hosts[kind].pullRequests().filter((each) => each.repository === repository.path);
+    expect(opened).toMatchObject({ branch: "add-b", base: "main", draft: true });
+    expect(opened?.title).toBe(kind === "gitlab" ? "Draft: Add b" : "Add b");
+    expect(opened?.description).toContain("It was missing.");
+    expect(status.stepStatuses[1].pullRequestUrl).toBe(opened?.url);
+    expect(repository.read("add-b", "b.txt")).toBe("two");
+    expect(repository.messages("add-b")[0]).toBe(
+      `Add b\n\nIt was missing.\n\nChartroom-Workflow: ${workflowId}\nChartroom-Execution: ${executionId}\nChartroom-Action: ${action.id}`,
+    );
+    expect(repository.git("log", "-1", "--format=%an %ae", "add-b")).toBe("Chartroom noreply@127.0.0.1");
+  });
+
+  test("the next execution of the workflow brings branch and pull request up to date", async () => {
+    const repository = repositoryAt(hosts[kind]);
+    const first = await ran(repository.cloneUrl);
+    const before = repository.find("add-b");
+    repository.commit({ "c.txt": "three" });
+    const again = await first.call("StartWorkflow", { workflowId: first.workflowId });
+    const { id } = again.workflowExecution;
+    const { workflowExecution } = await until(
+      () => first.call("GetWorkflowExecution", { workflowExecutionId: id }),
+      (body) => body.workflowExecution.status.phase === "WORKFLOW_EXECUTION_PHASE_COMPLETED",
+    );
+    expect(workflowExecution.status.failedActionCount).toBe(0);
+    expect(repository.list("add-b")).toEqual(["a.txt", "b.txt", "c.txt"]);
+    expect(repository.find("add-b")).not.toBe(before);
+    expect(hosts[kind].pullRequests().filter((each) => each.repository === repository.path)).toHaveLength(1);
+  });
+});
+
+describe("a pull-request step", () => {
+  test("of a remote without pull requests pushes the branch, and the action gets a warning", async () => {
+    const repository = repositoryAt(hosts.plain);
+    const { status } = await ran(repository.cloneUrl);
+    expect([reasons(status.failures), reasons(status.warnings)]).toEqual([[], ["pull_requests_unsupported"]]);
+    expect(repository.read("add-b", "b.txt")).toBe("two");
+  });
+
+  test("without changes does nothing, with a warning", async () => {
+    const repository = repositoryAt(hosts.github);
+    const { status } = await ran(repository.cloneUrl, { steps: [task("true"), pullRequest()] });
+    expect([reasons(status.failures), reasons(status.warnings)]).toEqual([[], ["nothing_to_commit"]]);
+    expect(repository.find("add-b")).toBeUndefined();
+  });
+
+  test("waits for a host that is out of order for a moment", async () => {
+    const repository = repositoryAt(hosts.github);
+    hosts.github.fail({ status: 503 }, { when: ({ target }) => /\/pulls$/.test(target) });
+    const { status } = await ran(repository.cloneUrl);
+    expect([reasons(status.failures), status.stepStatuses[1].pullRequestUrl]).toEqual([
+      [],
+      expect.stringContaining(repository.path),
+    ]);
+  });
+
+  test.each<[string, string, string]>([
+    ["its branch is the default one", "main", "branch_is_base"],
+    ["its branch has somebody else's commits", "theirs", "branch_taken"],
+  ])("fails when %s, and pushes nothing", async (_, branch, reason) => {
+    const repository = repositoryAt(hosts.github);
+    repository.commit({ "d.txt": "four" }, { branch: "theirs", from: "main" });
+    const heads = repository.git("for-each-ref");
+    const { status } = await ran(repository.cloneUrl, { steps: [steps[0] ?? {}, pullRequest({ branch })] });
+    expect(reasons(status.failures)).toEqual([reason]);
+    expect(repository.git("for-each-ref")).toBe(heads);
+  });
+});
+
+test("neither a command nor any log sees the credential", async () => {
+  const repository = repositoryAt(hosts.github);
+  const look = "env; git config --list; cat .git/config; ls -la ~; git remote -v; echo one > c.txt";
+  const { action } = await ran(repository.cloneUrl, { steps: [task(look), pullRequest()] });
+  expect(action.status.failures).toEqual([]);
+  const log = await readLog(server, action.id);
+  expect(log).toContain(repository.cloneUrl);
+  for (const text of [log, runnerOutput(), server.logText(), JSON.stringify(action)]) {
+    expect(text).not.toContain(TOKEN);
+  }
+});
