@@ -2,6 +2,8 @@ import { join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import type Database from "better-sqlite3";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import {
   ProjectPhase,
   ProjectPrebuildConfigurationSchema,
@@ -87,5 +89,46 @@ describe("a project of an earlier release", () => {
 
   test("gets none when it is pending deletion", () => {
     expect(due(daily, ProjectPhase.DELETED)).toEqual([]);
+  });
+});
+
+describe("an environment of an earlier release", () => {
+  const queued = (phase: EnvironmentPhase, desiredPhase: EnvironmentPhase) =>
+    migrated(
+      "0002-record",
+      (raw) => {
+        raw.exec("insert into organization (id, name, created_at, updated_at) values ('o', '', 0, 0)");
+        raw.exec("insert into account (id, name, email, created_at, updated_at) values ('a', '', '', 0, 0)");
+        raw.exec(
+          "insert into member (id, organization_id, account_id, role, created_at) values ('u', 'o', 'a', 1, 0)",
+        );
+        const insert = raw.prepare(`insert into environment
+          (id, organization_id, creator_id, phase, desired_phase, created_at, counted, search_text, body)
+          values (?, 'o', ?, ?, ?, 0, 0, '', '{}')`);
+        for (const [id, creator] of [
+          ["e1", "u"],
+          ["e2", "u"],
+          ["e3", "robot"],
+        ]) {
+          insert.run(id, creator, phase, desiredPhase);
+        }
+      },
+      (raw) =>
+        raw
+          .prepare("select id, kind, subject_id, group_id, account_id, turn, fence from work order by id")
+          .all(),
+    );
+
+  test("that waited for a runner is in the queue, in turn by who created it", () => {
+    const work = { kind: WorkKind.ENVIRONMENT, fence: 0 };
+    expect(queued(EnvironmentPhase.CREATING, EnvironmentPhase.RUNNING)).toEqual([
+      { ...work, id: "e1", subject_id: "e1", group_id: "u", account_id: "a", turn: 1 },
+      { ...work, id: "e2", subject_id: "e2", group_id: "u", account_id: "a", turn: 2 },
+      { ...work, id: "e3", subject_id: "e3", group_id: "robot", account_id: null, turn: 1 },
+    ]);
+  });
+
+  test("that was wanted stopped waits for nothing", () => {
+    expect(queued(EnvironmentPhase.CREATING, EnvironmentPhase.STOPPED)).toEqual([]);
   });
 });
