@@ -1,4 +1,4 @@
-import type { ConnectError, Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { callRecordKey } from "./call-record.ts";
 import { type ReportFault, toConnectError } from "./error.ts";
 
@@ -10,7 +10,7 @@ export function faults(report: ReportFault): Interceptor {
   return (next) => async (req) => {
     const record = req.contextValues.get(callRecordKey);
     const leave = (thrown: unknown): ConnectError => {
-      const error = toConnectError(thrown, record, report);
+      const error = toConnectError(givenUp(thrown, req.signal) ?? thrown, record, report);
       record.code = error.code;
       return error;
     };
@@ -22,6 +22,12 @@ export function faults(report: ReportFault): Interceptor {
       throw leave(thrown);
     }
   };
+}
+
+/** That a caller goes away in the middle of a call is no fault of the server. */
+function givenUp(thrown: unknown, { aborted, reason }: AbortSignal): ConnectError | undefined {
+  if (!aborted || thrown !== reason || thrown instanceof ConnectError) return undefined;
+  return new ConnectError("the caller gave the call up", Code.Canceled);
 }
 
 /** Errors of a stream come while it is read, long after `next` has answered. */

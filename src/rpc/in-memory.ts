@@ -1,4 +1,4 @@
-import { Code, ConnectError, createContextValues, type Transport } from "@connectrpc/connect";
+import { createContextValues, type Transport } from "@connectrpc/connect";
 import {
   createUniversalHandlerClient,
   type UniversalHandler,
@@ -50,16 +50,7 @@ function gated({ handle, gated }: Route, { gate, readiness, newId }: InMemoryOpt
       .set(callRecordKey, { requestId: newId(), operation, ...(caller && { caller }) })
       .set(callerKey, caller)
       .set(refusalKey, (admission && rejection(admission)) ?? draining);
-    return handle({ ...req, signal: givenUp(req.signal), contextValues });
+    return handle({ ...req, contextValues });
   };
   return Object.assign(enter, { ...handle });
-}
-
-/** A call that its caller gives up has been cancelled, as one over a socket: that is no fault of the server. */
-function givenUp(signal: AbortSignal): AbortSignal {
-  const call = new AbortController();
-  const end = () => call.abort(ConnectError.from(signal.reason, Code.Canceled));
-  if (signal.aborted) end();
-  else signal.addEventListener("abort", end, { once: true });
-  return call.signal;
 }

@@ -1,0 +1,152 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { Answer } from "../harness/call.ts";
+import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
+import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { readLog } from "../harness/step-output.ts";
+import { until } from "../harness/until.ts";
+import { type Run, startRun, task } from "../harness/workflow-run.ts";
+
+/** Short, so that a lost lease is given to another soon. */
+const LEASE = ["--lease-duration", "5"];
+
+let server: TestServer;
+let repository: BareRepository;
+beforeAll(async () => {
+  server = await startServer({ args: LEASE });
+  repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
+});
+afterAll(async () => {
+  await stopRunners();
+  await stopAll();
+});
+
+const start = (run: Run, on: TestServer = server) =>
+  startRun(on, { repository: () => repository.url, ...run });
+type Started = Awaited<ReturnType<typeof start>>;
+const only = async (run: Started): Promise<Answer["body"]> => (await run.actions())[0];
+const over = (run: Started) =>
+  until(
+    () => only(run),
+    ({ status }) => /DONE|STOPPED/.test(status.phase),
+  );
+const lostAttempts = ({ status }: Answer["body"]) =>
+  status.warnings
+    .filter(({ reason }: { reason: string }) => reason === "attempt_lost")
+    .map(({ meta }: { meta: Record<string, string> }) => meta);
+const isRunning = (processId: number) => {
+  const file = `/proc/${processId}/stat`;
+  return existsSync(file) && !/^\d+ \(.*\) Z/.test(readFileSync(file, "utf8"));
+};
+/** A command that goes on until the file is there, and says its process. */
+const waiting = (gate: string) =>
+  task(`echo begun $$; while ! [ -e ${gate} ]; do sleep 0.1; done; echo over`);
+const begun = async (run: Started, on: TestServer = server): Promise<number> => {
+  const { id } = await only(run);
+  const log = await readLog(on, id, { until: (text) => /begun \d+\n/.test(text) });
+  return Number(/begun (\d+)/.exec(log)?.[1]);
+};
+
+test("told to end, a runner lets short work end and takes no more", async () => {
+  const runner = await startRegisteredRunner(server);
+  const gate = join(temporaryFolder(), "gate");
+  const run = await start({ steps: [waiting(gate)] });
+  await begun(run);
+  const stopping = runner.stop();
+  const later = await start({});
+  writeFileSync(gate, "");
+  expect(await stopping).toBe(0);
+  expect((await over(run)).status).toMatchObject({ failures: [], warnings: [], attempt: 1 });
+  expect((await only(later)).status.phase).toBe("WORKFLOW_EXECUTION_ACTION_PHASE_PENDING");
+  await later.cancel();
+});
+
+test("told to end, a runner gives longer work back, and another one does it at once", async () => {
+  const first = await startRegisteredRunner(server);
+  const gate = join(temporaryFolder(), "gate");
+  const run = await start({ steps: [waiting(gate)] });
+  const processId = await begun(run);
+  const ended = await first.stop();
+  expect([ended, isRunning(processId)]).toEqual([0, false]);
+  await first.said("work ended", { outcome: "released" });
+  expect(readdirSync(join(first.stateDir, "workspaces"))).toEqual([]);
+  writeFileSync(gate, "");
+  const second = await startRegisteredRunner(server);
+  const action = await over(run);
+  expect([action.status.failures, action.status.attempt]).toEqual([[], 2]);
+  expect(lostAttempts(action)).toEqual([{ runner_id: first.runnerId, attempt: "1" }]);
+  await second.stop();
+});
+
+test("work of a runner that is killed is done again, visibly, and nothing of it stays", async () => {
+  const killed = await startRegisteredRunner(server);
+  const gate = join(temporaryFolder(), "gate");
+  const run = await start({ steps: [task("true"), waiting(gate)] });
+  const { id } = await only(run);
+  const log = await readLog(server, id, { stepIndex: 1, until: (text) => /begun \d+\n/.test(text) });
+  const processId = Number(/begun (\d+)/.exec(log)?.[1]);
+  await killed.kill();
+  expect(isRunning(processId)).toBe(true);
+
+  const { stateDir, runnerId } = killed;
+  const next = startRunnerProcess(server, { stateDir });
+  await next.said("commands that an earlier runner left behind were ended", { count: 1 });
+  expect(isRunning(processId)).toBe(false);
+  writeFileSync(gate, "");
+  const action = await over(run);
+  expect([action.status.failures, action.status.attempt]).toEqual([[], 2]);
+  expect(lostAttempts(action)).toEqual([{ runner_id: runnerId, attempt: "1" }]);
+  // The folder of the lost attempt is removed by a work of its own.
+  await until(
+    () => readdirSync(join(stateDir, "workspaces")),
+    (names) => names.length === 0,
+  );
+  await next.stop();
+});
+
+test("a runner goes on with its work while its server is restarted", async () => {
+  const before = await startServer({ args: ["--lease-duration", "60"] });
+  const runner = await startRegisteredRunner(before);
+  const gate = join(temporaryFolder(), "gate");
+  const run = await start({ steps: [waiting(gate)] }, before);
+  const processId = await begun(run, before);
+  await before.kill();
+  const { dataDir, port, token } = before;
+  const again = await startServer({ dataDir, args: ["--lease-duration", "60", "--port", String(port)] });
+  expect(isRunning(processId)).toBe(true);
+  writeFileSync(gate, "");
+  const action = await over(run);
+  expect([action.status.failures, action.status.warnings, action.status.attempt]).toEqual([[], [], 1]);
+  expect(await readLog({ url: again.url, token }, action.id)).toMatch(/^begun \d+\nover\n$/);
+  await runner.stop();
+});
+
+test("a runner whose server is away longer than its lease gives its work up", async () => {
+  const before = await startServer({ args: LEASE });
+  const runner = await startRegisteredRunner(before);
+  const run = await start({ steps: [waiting("/nonexistent")] }, before);
+  const processId = await begun(run, before);
+  await before.kill();
+  await runner.said("work ended", { outcome: "lost" });
+  expect(isRunning(processId)).toBe(false);
+  expect(readdirSync(join(runner.stateDir, "workspaces"))).toEqual([]);
+  await runner.kill();
+});
+
+test("the runner beside the server gives its work back before the server ends", async () => {
+  const args = [...LEASE, "--local-runner", "--allow-file-remotes"];
+  const before = await startServer({ args });
+  const gate = join(temporaryFolder(), "gate");
+  const run = await start({ steps: [waiting(gate)] }, before);
+  const processId = await begun(run, before);
+  expect([await before.stop(), isRunning(processId)]).toEqual([0, false]);
+  expect(before.log().filter(({ level }) => level === "error")).toEqual([]);
+  writeFileSync(gate, "");
+  const { dataDir, port } = before;
+  await startServer({ dataDir, args: [...args, "--port", String(port)] });
+  const action = await over(run);
+  expect([action.status.failures, action.status.attempt]).toEqual([[], 2]);
+  expect(lostAttempts(action)).toHaveLength(1);
+});

@@ -1,0 +1,31 @@
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import type { TestServer } from "./server.ts";
+
+/** Reads what an action prints, as it comes, until the text of one step fits; all of it when the action ends before. */
+export async function readLog(
+  server: Pick<TestServer, "url" | "token">,
+  workflowExecutionActionId: string,
+  { stepIndex = 0, until = () => false }: { stepIndex?: number; until?: (text: string) => boolean } = {},
+): Promise<string> {
+  const leaving = new AbortController();
+  const client = createClient(
+    WorkflowService,
+    createConnectTransport({ baseUrl: `${server.url}/api`, httpVersion: "1.1" }),
+  );
+  const stream = client.streamActionLogs(
+    { workflowExecutionActionId, stepIndex, follow: true },
+    { headers: { authorization: `Bearer ${server.token}` }, signal: leaving.signal },
+  );
+  let text = "";
+  let attempt = 0;
+  for await (const piece of stream) {
+    if (piece.attempt !== attempt) text = "";
+    attempt = piece.attempt;
+    text += Buffer.from(piece.data).toString();
+    if (until(text)) break;
+  }
+  leaving.abort();
+  return text;
+}
