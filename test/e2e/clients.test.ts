@@ -158,7 +158,9 @@ const packagesOf = async (template: string) =>
 describe("packages of generated code", () => {
   test("are the team's own in Go", async () => {
     for (const options of await packagesOf(blockOf(page, "Go", "yaml"))) {
-      expect(options["service/v1/environment.proto"]?.goPackage).toBe("example.org/you/gen/service/v1;servicev1");
+      expect(options["service/v1/environment.proto"]?.goPackage).toBe(
+        "example.org/you/gen/service/v1;servicev1",
+      );
     }
   });
 
