@@ -1,0 +1,44 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
+import { WorkSchema } from "#gen/runner/v1/work_pb.js";
+import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { type Assignment, assignmentOf, type RunnerTools } from "../../src/runner/assignment.ts";
+import { workClient } from "../../src/runner/connection.ts";
+import { Lease } from "../../src/runner/lease.ts";
+import { sourceControl } from "../../src/scm/source-control.ts";
+import { realGit, realPrograms } from "./runner-git.ts";
+import { temporaryFolder } from "./server.ts";
+
+const LEASE_ID = "01900000-0000-7000-8000-000000000001";
+const LEASE_MS = 60_000;
+
+/** What a runner works with, over real programs and new folders. */
+export async function realTools(): Promise<RunnerTools> {
+  const folder = temporaryFolder();
+  const [workspaces, prebuilds] = [join(folder, "workspaces"), join(folder, "prebuilds")];
+  for (const made of [workspaces, prebuilds]) mkdirSync(made);
+  return {
+    programs: realPrograms,
+    git: await realGit(),
+    scm: sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set() }),
+    workspaces,
+    prebuilds,
+    serverUrl: "http://127.0.0.1:8080",
+    log: { info() {}, warn() {}, error() {} },
+  };
+}
+
+/** Work on lease from a service that does as it is told. End it by `lease.interrupt("lost")`. */
+export function assigned(
+  tools: RunnerTools,
+  work: MessageInitShape<typeof WorkSchema>,
+  service: Partial<ServiceImpl<typeof WorkService>> = {},
+): Assignment {
+  const transport = createRouterTransport(({ service: add }) => add(WorkService, service));
+  const expiresAt = timestampFromMs(Date.now() + LEASE_MS);
+  const offered = create(WorkSchema, { leaseId: LEASE_ID, fence: 1n, expiresAt, ...work });
+  return assignmentOf(tools, offered, new Lease(workClient(transport, "cr_run_x"), offered));
+}

@@ -1,0 +1,93 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import {
+  EnvironmentWorkSchema,
+  PrebuildRemovalWorkSchema,
+  PrebuildWorkSchema,
+} from "#gen/runner/v1/work_pb.js";
+import { EnvironmentInitializerSchema, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import type { Assignment, RunnerTools } from "../../src/runner/assignment.ts";
+import { carryOutEnvironment } from "../../src/runner/environment-work.ts";
+import { carryOutPrebuild, carryOutPrebuildRemoval } from "../../src/runner/prebuild-work.ts";
+import { assigned, realTools } from "../harness/assignment.ts";
+import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
+import { stopAll, temporaryFolder } from "../harness/server.ts";
+
+const PREBUILD = "01900000-0000-7000-8000-00000000000a";
+const ENVIRONMENT = "01900000-0000-7000-8000-00000000000b";
+
+let tools: RunnerTools;
+let repository: BareRepository;
+let assignment: Assignment;
+beforeAll(async () => {
+  tools = await realTools();
+  repository = bareRepository(temporaryFolder(), { "a.txt": "one\n", ".gitignore": "built\n" }, "hello.git");
+  assignment = assigned(tools, {});
+});
+afterAll(async () => {
+  assignment.lease.interrupt("lost");
+  await stopAll();
+});
+
+const initializer = () =>
+  create(EnvironmentInitializerSchema, {
+    specs: [{ spec: { case: "git", value: { remoteUri: repository.url } } }],
+  });
+const prebuild = (more: MessageInitShape<typeof PrebuildWorkSchema> = {}) =>
+  carryOutPrebuild(
+    assignment,
+    create(PrebuildWorkSchema, { prebuildId: PREBUILD, initializer: initializer(), ...more }),
+  );
+const environment = (prebuildId: string, desiredPhase = EnvironmentPhase.RUNNING) =>
+  carryOutEnvironment(
+    assignment,
+    create(EnvironmentWorkSchema, {
+      prebuildId,
+      environment: { id: ENVIRONMENT, spec: { desiredPhase, content: { initializer: initializer() } } },
+    }),
+  );
+const prepared = () => join(tools.prebuilds, PREBUILD, "tree", "hello");
+const folder = () => join(tools.workspaces, ENVIRONMENT, "tree", "hello");
+
+test("an environment starts as a copy of the prepared workspace, brought up to date", async () => {
+  await prebuild();
+  expect(readFileSync(join(prepared(), "a.txt"), "utf8")).toBe("one\n");
+  writeFileSync(join(prepared(), "built"), "dear");
+  const newest = repository.commit({ "a.txt": "two\n" });
+  await environment(PREBUILD);
+  expect(readFileSync(join(folder(), "built"), "utf8")).toBe("dear");
+  expect(readFileSync(join(folder(), "a.txt"), "utf8")).toBe("two\n");
+  expect(runGit(folder(), ["rev-parse", "HEAD"])).toBe(newest);
+  expect(readFileSync(join(prepared(), "a.txt"), "utf8")).toBe("one\n");
+  await environment("", EnvironmentPhase.DELETED);
+});
+
+test("once the prepared workspace is removed, environments start from their initializer", async () => {
+  await carryOutPrebuildRemoval(assignment, create(PrebuildRemovalWorkSchema, { prebuildId: PREBUILD }));
+  expect(readdirSync(tools.prebuilds)).toEqual([]);
+  await carryOutPrebuildRemoval(assignment, create(PrebuildRemovalWorkSchema, { prebuildId: PREBUILD }));
+  await environment(PREBUILD);
+  expect(existsSync(join(folder(), "built"))).toBe(false);
+  expect(existsSync(join(folder(), "a.txt"))).toBe(true);
+});
+
+test("a preparation that takes too long leaves nothing", async () => {
+  await expect(prebuild({ timeout: durationFromMs(1) })).rejects.toMatchObject({
+    reason: "prebuild_timed_out",
+  });
+  expect(readdirSync(tools.prebuilds)).toEqual([]);
+});
+
+test("a preparation whose automations file leaves the repository leaves nothing", async () => {
+  await expect(prebuild({ automationsFilePath: "../../x" })).rejects.toMatchObject({
+    reason: "path_refused",
+  });
+  expect(readdirSync(tools.prebuilds)).toEqual([]);
+});
+
+test("an id that is none becomes no path", async () => {
+  await expect(prebuild({ prebuildId: "../../x" })).rejects.toMatchObject({ reason: "path_refused" });
+});
