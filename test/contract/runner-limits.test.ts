@@ -1,0 +1,95 @@
+import type { DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { describe, expect, test } from "@jest/globals";
+import {
+  GetHostCredentialRequestSchema as Credential,
+  FinishWorkRequestSchema as Finish,
+  HeartbeatRequestSchema as Heartbeat,
+  LeaseWorkRequestSchema as Lease,
+  RegisterRequestSchema as Register,
+  RenewLeaseRequestSchema as Renew,
+  ReportProgressRequestSchema as Report,
+} from "#gen/runner/v1/work_service_pb.js";
+import { brief, bytes, complaint, ID, lists, maps, texts, withValue } from "./limit.ts";
+
+const LEASED = { leaseId: ID, fence: "1" };
+const STEP = { stepIndex: 0, state: "STATE_RUNNING" };
+
+/** A valid request of each kind, into which the values are put. */
+const VALID = new Map<DescMessage, JsonObject>([
+  [Register, { environmentClass: { displayName: "class", description: "a class" } }],
+  [Heartbeat, {}],
+  [Lease, { maxLeases: 1 }],
+  [Renew, LEASED],
+  [Report, { ...LEASED, environment: {}, steps: [STEP], logs: [{}] }],
+  [Finish, { ...LEASED, outcome: "OUTCOME_DONE", failure: {}, warnings: [{}] }],
+  [Credential, { ...LEASED, host: "h" }],
+]);
+
+type Limit = readonly [
+  request: DescMessage,
+  path: string,
+  passes: readonly JsonValue[],
+  fails: readonly JsonValue[],
+];
+
+const LIMITS: readonly Limit[] = [
+  [Register, "version", texts(0, 63, 64), texts(65)],
+  [Register, "systemDetails", texts(0, 1023, 1024), texts(1025)],
+  [Register, "environmentClass.displayName", texts(3, 4, 126, 127), texts(2, 128)],
+  [Register, "environmentClass.description", texts(3, 4, 126, 127), texts(2, 128)],
+  [Heartbeat, "version", texts(0, 63, 64), texts(65)],
+  [Heartbeat, "degradedReason", texts(0, 1023, 1024), texts(1025)],
+  [Lease, "maxLeases", [1, 2, 31, 32], [-1, 0, 33]],
+  [Lease, "kinds", lists(1, 0, 9, 10), [...lists(1, 11), [99]]],
+  [Lease, "environmentClassIds", lists(ID, 0, 99, 100), [...lists(ID, 101), ["x"]]],
+  [Lease, "wait", ["0s", "0.001s", "59.999s", "60s"], ["-0.001s", "-1s", "60.001s", "61s"]],
+  ...[Renew, Report, Finish, Credential].flatMap((request): Limit[] => [
+    [request, "leaseId", [ID], ["", "x", `${ID}0`]],
+    [request, "fence", ["1", "2", "9223372036854775807"], ["-1", "0"]],
+  ]),
+  [Report, "environment.phase", [0, 10, 80], [1, -1, 90]],
+  [Report, "environment.failureMessage", texts(0, 4095, 4096), texts(4097)],
+  [Report, "steps", lists(STEP, 0, 49, 50), lists(STEP, 51)],
+  [Report, "steps[0].stepIndex", [0, 1, 48, 49], [-1, 50]],
+  [Report, "steps[0].state", [0, 1, 3], [-1, 4]],
+  [Report, "steps[0].pullRequestUrl", texts(0, 2047, 2048), texts(2049)],
+  [Report, "steps[0].outputs", maps(0, 9, 10), maps(11)],
+  [
+    Report,
+    "steps[0].outputs",
+    texts(0, 49, 50).map((key) => ({ [key]: "" })),
+    texts(51).map((key) => ({ [key]: "" })),
+  ],
+  [Report, "steps[0].outputs.key", bytes(0, 16_385, 16_386), bytes(16_387)],
+  [Report, "steps[0].failure.reason", texts(0, 63, 64), texts(65)],
+  [Report, "steps[0].failure.message", texts(0, 4095, 4096), texts(4097)],
+  [Report, "logs", lists({}, 0, 15, 16), lists({}, 17)],
+  [Report, "logs[0].stepIndex", [0, 1, 48, 49], [-1, 50]],
+  [Report, "logs[0].offset", ["0", "1", "9223372036854775807"], ["-1"]],
+  [Report, "logs[0].data", bytes(0, 65_535, 65_536), bytes(65_537)],
+  [Finish, "outcome", [1, 2, 3, 4], [-1, 0, 5]],
+  [Finish, "failure.reason", texts(0, 63, 64), texts(65)],
+  [Finish, "failure.message", texts(0, 4095, 4096), texts(4097)],
+  [Finish, "warnings", lists({}, 0, 9, 10), lists({}, 11)],
+  [Credential, "host", texts(1, 258, 259), texts(0, 260)],
+];
+
+const cases = (pick: (limit: Limit) => readonly JsonValue[]) =>
+  LIMITS.flatMap((limit) => {
+    const [request, path] = limit;
+    return pick(limit).map((value) => ({ request, path, value, title: brief(value) }));
+  });
+const told = ({ request, path, value }: ReturnType<typeof cases>[number]) =>
+  complaint(request, withValue(VALID.get(request) ?? {}, path, value));
+
+describe("what a runner says within a limit passes", () => {
+  test.each(cases(([, , passes]) => passes))("$request.name $path: $title", (each) => {
+    expect(told(each)).toBe(undefined);
+  });
+});
+
+describe("what a runner says past a limit is refused", () => {
+  test.each(cases(([, , , fails]) => fails))("$request.name $path: $title", (each) => {
+    expect(told(each)).toEqual(expect.any(String));
+  });
+});
