@@ -1,0 +1,80 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { RUNNER_SETTINGS } from "../../src/config.ts";
+import { post } from "../harness/call.ts";
+import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
+import { ROOT, runProgram, testWith } from "../harness/program.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+
+const PAGE = "docs/runners.md";
+const blocks = fencedBlocks(PAGE);
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(stopAll);
+
+/** Pastes blocks one after another into one terminal; what each of them printed. */
+async function paste(commands: readonly string[]): Promise<string[]> {
+  const text = [`export TOKEN=${server.token}\n`, ...commands].join("printf '\\0'\n");
+  const { code, stdout, stderr } = await runProgram("bash", [
+    "-e",
+    "-c",
+    text.replaceAll("http://127.0.0.1:8080", server.url),
+  ]);
+  if (code !== 0) throw new Error(`bash ended with ${code}:\n${stderr}`);
+  return stdout.split("\0").slice(1);
+}
+
+describe("the page about runners", () => {
+  testWith("bash", "curl")("makes a runner with a call that can be pasted", async () => {
+    const [printed = ""] = await paste([blockOf(blocks, "Start one", "sh")]);
+    const { runner, exchangeToken } = JSON.parse(printed);
+    expect(runner.name).toBe("In the attic");
+    expect(exchangeToken).toMatch(/^cr_exc_/);
+  });
+
+  testWith(
+    "bash",
+    "curl",
+    "node",
+  )("is a runner by hand, pasted from the top down", async () => {
+    const [setToken, ...commands] = blocks
+      .filter(({ section, language }) => section === "Write one" && language === "sh")
+      .map(({ text }) => text);
+    expect(setToken).toBe("export TOKEN=cr_pat_...\n");
+    const printed = await paste(commands);
+    const answers = printed.filter((text) => text !== "").map((text) => JSON.parse(text));
+    const [action, renewed, begun, reported, finished, late, listed] = answers;
+    expect(action.steps).toHaveLength(2);
+    for (const answer of [renewed, begun, reported]) {
+      expect(answer).toEqual({ expiresAt: expect.stringMatching(/Z$/), stop: false });
+    }
+    expect(finished).toEqual({});
+    expect(late).toMatchObject({
+      code: "aborted",
+      details: [{ debug: { reason: "ERROR_REASON_LEASE_LOST" } }],
+    });
+    expect(listed.outputs).toMatchObject([{ values: { files: { intValue: "12" } } }]);
+    expect(answers).toHaveLength(7);
+    const [{ actionId }] = listed.outputs;
+    const logs = await post(server, "WorkflowService/StreamActionLogs", {
+      workflowExecutionActionId: actionId,
+    });
+    expect(Buffer.from(logs.body.data, "base64").toString()).toBe("all made\n");
+  });
+
+  test("names every setting of the program", () => {
+    const text = readFileSync(join(ROOT, PAGE), "utf8");
+    for (const { flag } of Object.values(RUNNER_SETTINGS)) expect(text).toContain(`\`${flag}\``);
+  });
+
+  test("names tests that are there", () => {
+    const text = readFileSync(join(ROOT, PAGE), "utf8");
+    const named = text.match(/(src|test)\/[\w/-]+\.test\.ts/g) ?? [];
+    expect(named.length).toBeGreaterThan(0);
+    for (const path of named) expect(() => readFileSync(join(ROOT, path))).not.toThrow();
+  });
+});
