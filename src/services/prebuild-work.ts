@@ -43,6 +43,7 @@ export const prebuildWork: WorkHandler = {
       devcontainerFilePath: project.devcontainerFilePath,
       automationsFilePath: project.automationsFilePath,
       timeout: durationFromMs(Math.max(0, stopsAtMs - tx.now)),
+      enableIdeWarmup: project.prebuildConfiguration?.enableIdeWarmup ?? false,
     });
     const { securityPolicyId } = (await findPolicies(tx.db, scope)).inForce;
     return { work: { case: "prebuild", value: content }, securityPolicyId };

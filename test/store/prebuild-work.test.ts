@@ -13,7 +13,7 @@ afterEach(() => made.close());
 
 describe("the work of a prebuild", () => {
   test("says what the workspace is filled with and how long that may take", async () => {
-    const projectId = await made.project({ timeout: { seconds: 600n } });
+    const projectId = await made.project({ timeout: { seconds: 600n }, enableIdeWarmup: true });
     await made.passToDay(0);
     const { work, content } = await made.leaseOf("prebuild");
     const [prebuild] = await made.prebuilds();
@@ -25,6 +25,7 @@ describe("the work of a prebuild", () => {
       devcontainerFilePath: "dev/devcontainer.json",
       automationsFilePath: "dev/automations.yaml",
       timeout: { seconds: 600n, nanos: 0 },
+      enableIdeWarmup: true,
     });
     expect(work).toMatchObject({ attempt: 1, fence: 1n, environmentToken: "" });
     expect(work.policies?.agentPolicy).toBeDefined();

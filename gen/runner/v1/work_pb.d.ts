@@ -351,11 +351,18 @@ export declare type PrebuildWork = Message<"runner.v1.PrebuildWork"> & {
   automationsFilePath: string;
 
   /**
-   * How long the preparation may take.
+   * How long the preparation may take from now on.
    *
    * @generated from field: google.protobuf.Duration timeout = 7;
    */
   timeout?: Duration | undefined;
+
+  /**
+   * Whether to start the editors once, too, where the runner has any.
+   *
+   * @generated from field: bool enable_ide_warmup = 8;
+   */
+  enableIdeWarmup: boolean;
 };
 
 /**
