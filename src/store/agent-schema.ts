@@ -27,8 +27,10 @@ export interface AgentExecutionTable {
   /** AgentExecutionRole by number. */
   role: number;
   project_id: string | null;
-  /** The environment that it works in; null once that is gone. */
-  environment_id: string | null;
+  /** The environment that it works in; by now it may be gone. */
+  environment_id: string;
+  /** 1 when the environment was made for it, and goes with it. */
+  made_environment: number;
   /** The runner that the request routed it to; null follows the environment. */
   runner_id: string | null;
   session_id: string;
@@ -46,7 +48,11 @@ export interface AgentExecutionTable {
   /** Number of the newest output block; 0 before the first. */
   last_sequence: number;
   created_at: number;
+  /** When the body or the progress last changed. */
+  changed_at: number;
   stopped_at: number | null;
+  /** TurnOptions of its first turn, in JSON; null once a turn has taken them. */
+  first_turn: string | null;
   /** JSON of what changes on its own: usage, mode, activity; put into the status when it is read. */
   progress: string;
   body: string;

@@ -18,6 +18,8 @@ CREATE TABLE agent (
 
 CREATE UNIQUE INDEX agent_by_name on agent (ifnull(organization_id, ''), name);
 
+CREATE INDEX agent_default on agent (organization_id) where is_default = 1;
+
 CREATE TABLE agent_execution (
   id text primary key,
   organization_id text not null references organization (id),
@@ -27,7 +29,8 @@ CREATE TABLE agent_execution (
   account_id text,
   role integer not null,
   project_id text,
-  environment_id text,
+  environment_id text not null,
+  made_environment integer not null,
   runner_id text,
   session_id text not null,
   parent_id text,
@@ -39,7 +42,9 @@ CREATE TABLE agent_execution (
   queue_revision integer not null,
   last_sequence integer not null,
   created_at integer not null,
+  changed_at integer not null,
   stopped_at integer,
+  first_turn text,
   progress text not null,
   body text not null,
   unique (parent_id, start_key),
@@ -62,6 +67,8 @@ CREATE INDEX agent_execution_by_environment on agent_execution (environment_id, 
 CREATE INDEX agent_execution_by_id on agent_execution (organization_id, id);
 
 CREATE INDEX agent_execution_by_parent on agent_execution (parent_id, phase) where parent_id is not null;
+
+CREATE INDEX agent_execution_by_session on agent_execution (organization_id, session_id);
 
 CREATE INDEX agent_execution_open on agent_execution (organization_id, account_id) where stopped_at is null;
 
@@ -189,6 +196,8 @@ CREATE INDEX environment_by_runner on environment (runner_id);
 
 CREATE INDEX environment_by_security_policy on environment (security_policy_id)
 where security_policy_id is not null;
+
+CREATE INDEX environment_by_session on environment (organization_id, session_id) where session_id is not null;
 
 CREATE INDEX environment_by_stop on environment (organization_id, stopped_at) where stopped_at is not null;
 

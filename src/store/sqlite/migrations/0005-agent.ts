@@ -12,6 +12,7 @@ create table agent (
   body text not null
 ) strict;
 create unique index agent_by_name on agent (ifnull(organization_id, ''), name);
+create index agent_default on agent (organization_id) where is_default = 1;
 
 create table agent_execution (
   id text primary key,
@@ -22,7 +23,8 @@ create table agent_execution (
   account_id text,
   role integer not null,
   project_id text,
-  environment_id text,
+  environment_id text not null,
+  made_environment integer not null,
   runner_id text,
   session_id text not null,
   parent_id text,
@@ -34,7 +36,9 @@ create table agent_execution (
   queue_revision integer not null,
   last_sequence integer not null,
   created_at integer not null,
+  changed_at integer not null,
   stopped_at integer,
+  first_turn text,
   progress text not null,
   body text not null,
   unique (parent_id, start_key),
@@ -42,6 +46,8 @@ create table agent_execution (
 ) strict;
 create index agent_execution_by_id on agent_execution (organization_id, id);
 create index agent_execution_by_creator on agent_execution (organization_id, creator_id, id);
+create index agent_execution_by_session on agent_execution (organization_id, session_id);
+create index environment_by_session on environment (organization_id, session_id) where session_id is not null;
 create index agent_execution_by_environment on agent_execution (environment_id, phase);
 create index agent_execution_by_parent on agent_execution (parent_id, phase) where parent_id is not null;
 create index agent_execution_open on agent_execution (organization_id, account_id) where stopped_at is null;
