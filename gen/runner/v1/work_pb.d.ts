@@ -56,7 +56,8 @@ export declare type Work = Message<"runner.v1.Work"> & {
 
   /**
    * Token by which processes in the environment may call the service as that
-   * environment. A secret, sent this once. Empty for prebuilds.
+   * environment. A secret, sent this once. Empty for prebuilds, and for an
+   * environment that is to be stopped or deleted.
    *
    * @generated from field: string environment_token = 5;
    */

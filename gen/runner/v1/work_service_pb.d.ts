@@ -592,7 +592,9 @@ export enum FinishWorkRequest_Outcome {
 
   /**
    * It failed: a step did, or the environment could not be brought to its
-   * phase.
+   * phase. An environment that could not be brought up is stopped, and wanted
+   * stopped from then on; one that could not be stopped or deleted is tried
+   * again, three times in all, and then left as it is.
    *
    * @generated from enum value: OUTCOME_FAILED = 2;
    */
