@@ -10,8 +10,8 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { hasStopped, phaseOfRun } from "../domain/agent-execution.ts";
 import type { AgentProgress } from "../domain/agent-progress.ts";
-import type { AgentExecutionTable } from "./agent-schema.ts";
 import { progressOf, progressText } from "./agent-progress.ts";
+import type { AgentExecutionTable } from "./agent-schema.ts";
 import { fromBody, toBody } from "./json.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
