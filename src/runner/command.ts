@@ -15,8 +15,12 @@ export interface Command {
   readonly folder: string;
   /** All of its environment; nothing is inherited. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Its standard input; closed when absent. */
-  readonly input?: Uint8Array | undefined;
+  /**
+   * Its standard input; closed when absent. A function gets the open end of it
+   * once the program has started, and closes it; errors of it are taken care of,
+   * since a program need not read what it is given.
+   */
+  readonly input?: Uint8Array | ((stdin: Writable) => void) | undefined;
   /** When to stop it, in milliseconds from its start; never when absent. */
   readonly timeoutMs?: number | undefined;
   /** How much of standard output is kept for the result, in bytes; nothing when absent. */
@@ -138,7 +142,7 @@ async function started({ program, args, folder, environment, input }: Command): 
     await once(child, "spawn");
     const { pid, stdin, stdout, stderr } = child;
     if (pid === undefined || !stdout || !stderr) throw new Error("it has no process");
-    if (input) feed(stdin, input);
+    if (input && stdin) feed(stdin, input);
     return { groupId: pid, stdout, stderr, exited };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -148,10 +152,10 @@ async function started({ program, args, folder, environment, input }: Command): 
   }
 }
 
-function feed(stdin: Writable | null, input: Uint8Array): void {
-  // A program need not read what it is given.
-  stdin?.on("error", () => undefined);
-  stdin?.end(input);
+function feed(stdin: Writable, input: NonNullable<Command["input"]>): void {
+  stdin.on("error", () => undefined);
+  if (typeof input === "function") input(stdin);
+  else stdin.end(input);
 }
 
 type Cause = "exit" | "timeout" | "signal" | "reader";

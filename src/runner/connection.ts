@@ -1,10 +1,11 @@
 import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 
 /** The operations of runner.v1. */
-export type WorkClient = Client<typeof WorkService>;
+export type WorkClient = Client<typeof WorkService> & Client<typeof AgentWorkService>;
 
 /** The way to a server by HTTP. `server` is its URL without `/api`. */
 export function connectTo(server: string): Transport {
@@ -18,12 +19,13 @@ export function workClient(transport: Transport, token: string): WorkClient {
     headers.set("authorization", `Bearer ${token}`);
     return headers;
   };
-  return createClient(WorkService, {
+  const asRunner: Transport = {
     unary: (method, signal, timeoutMs, header, message, values) =>
       transport.unary(method, signal, timeoutMs, withToken(header), message, values),
     stream: (method, signal, timeoutMs, header, messages, values) =>
       transport.stream(method, signal, timeoutMs, withToken(header), messages, values),
-  });
+  };
+  return { ...createClient(WorkService, asRunner), ...createClient(AgentWorkService, asRunner) };
 }
 
 /**

@@ -47,8 +47,13 @@ export interface WorkEnd {
   readonly warnings?: MessageInitShape<typeof FailureSchema>[];
 }
 
+/** How the service is told which lease a call is about. */
+export type LeaseName = Pick<Work, "leaseId" | "fence">;
+
 /** One call; it is made again while the lease holds. */
 const CALL_MS = 10_000;
+/** A stream is opened anew after this: a connection that died in silence goes unnoticed so long at most. */
+const STREAM_MS = 120_000;
 /** A lease is renewed at a third of its time, and at least this often: so long a stop may go unheard. */
 const RENEWAL_MS = 5_000;
 /** Where the clocks of server and runner differ, a lease may seem to end before it began. */
@@ -61,7 +66,7 @@ const SHORTEST_MS = 1_000;
  */
 export class Lease {
   readonly #client: WorkClient;
-  readonly #name: Pick<Work, "leaseId" | "fence">;
+  readonly #name: LeaseName;
   readonly #interrupted = new AbortController();
   /** Aborted when the lease is finished or lost: no call is made any more. */
   readonly #over = new AbortController();
@@ -101,9 +106,13 @@ export class Lease {
    * @throws ConnectError when the service refuses the report
    */
   async report(progress: Progress): Promise<void> {
-    const { expiresAt, stop } = await this.#ask((options) =>
-      this.#client.reportProgress({ ...progress, ...this.#name }, options),
+    this.heard(
+      await this.ask((client, name, options) => client.reportProgress({ ...progress, ...name }, options)),
     );
+  }
+
+  /** Takes note of what an answer says of the lease. */
+  heard({ expiresAt, stop }: { readonly expiresAt?: Timestamp | undefined; readonly stop: boolean }): void {
     this.#hold(expiresAt);
     if (stop) this.interrupt("stop");
   }
@@ -116,7 +125,7 @@ export class Lease {
    */
   async finish(end: WorkEnd): Promise<void> {
     try {
-      await this.#ask((options) => this.#client.finishWork({ ...end, ...this.#name }, options));
+      await this.ask((client, name, options) => client.finishWork({ ...end, ...name }, options));
     } finally {
       this.#over.abort();
     }
@@ -129,10 +138,59 @@ export class Lease {
    */
   async credential(host: string): Promise<GetHostCredentialResponse | undefined> {
     try {
-      return await this.#ask((options) => this.#client.getHostCredential({ ...this.#name, host }, options));
+      return await this.ask((client, name, options) => client.getHostCredential({ ...name, host }, options));
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
+    }
+  }
+
+  /**
+   * Makes any call of the lease's holder, again and again while the server is
+   * away and the lease holds.
+   *
+   * @throws as {@link report}
+   */
+  async ask<T>(call: (client: WorkClient, name: LeaseName, options: CallOptions) => Promise<T>): Promise<T> {
+    const over = this.#over.signal;
+    for (let failures = 1; ; failures++) {
+      over.throwIfAborted();
+      try {
+        return await call(this.#client, this.#name, { signal: over, timeoutMs: CALL_MS });
+      } catch (error) {
+        over.throwIfAborted();
+        const trouble = troubleOf(error);
+        if (trouble === "refused") throw error;
+        if (trouble !== "passing" || performance.now() >= this.#holdsUntil) this.interrupt("lost");
+        await pause(Math.min(backOffMs(failures), this.#holdsUntil - performance.now()), over);
+      }
+    }
+  }
+
+  /**
+   * Reads a stream of the lease's holder, and opens it again whenever it breaks
+   * off. It ends with the lease, and when `signal` is aborted.
+   *
+   * @throws ConnectError when the service refuses it
+   */
+  async *follow<T>(
+    open: (client: WorkClient, name: LeaseName, options: CallOptions) => AsyncIterable<T>,
+    signal: AbortSignal,
+  ): AsyncGenerator<T, void> {
+    const end = AbortSignal.any([signal, this.#over.signal]);
+    for (let failures = 1; !end.aborted; failures++) {
+      try {
+        for await (const message of open(this.#client, this.#name, { signal: end, timeoutMs: STREAM_MS })) {
+          failures = 0;
+          yield message;
+        }
+      } catch (error) {
+        if (end.aborted) return;
+        const trouble = troubleOf(error);
+        if (trouble === "refused") throw error;
+        if (trouble !== "passing") return this.interrupt("lost");
+      }
+      await pause(Math.min(backOffMs(Math.max(1, failures)), RENEWAL_MS), end);
     }
   }
 
@@ -148,29 +206,9 @@ export class Lease {
       await pause(Math.min(leftMs / 3, RENEWAL_MS), over);
       if (over.aborted) return;
       try {
-        const { expiresAt, stop } = await this.#ask((options) =>
-          this.#client.renewLease(this.#name, options),
-        );
-        this.#hold(expiresAt);
-        if (stop) this.interrupt("stop");
+        this.heard(await this.ask((client, name, options) => client.renewLease(name, options)));
       } catch {
         if (!over.aborted) this.interrupt("lost");
-      }
-    }
-  }
-
-  async #ask<T>(call: (options: CallOptions) => Promise<T>): Promise<T> {
-    const over = this.#over.signal;
-    for (let failures = 1; ; failures++) {
-      over.throwIfAborted();
-      try {
-        return await call({ signal: over, timeoutMs: CALL_MS });
-      } catch (error) {
-        over.throwIfAborted();
-        const trouble = troubleOf(error);
-        if (trouble === "refused") throw error;
-        if (trouble !== "passing" || performance.now() >= this.#holdsUntil) this.interrupt("lost");
-        await pause(Math.min(backOffMs(failures), this.#holdsUntil - performance.now()), over);
       }
     }
   }
