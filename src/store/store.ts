@@ -61,6 +61,11 @@ export interface WriteTransaction {
   /** Called by every function of store/ that changes a resource. */
   record(change: Change): void;
   /**
+   * Wakes those who wait for a resource when the write is committed, although
+   * nothing of it is recorded; what is recorded wakes them anyway.
+   */
+  touch(id: string): void;
+  /**
    * Does a part of the write that may fail: when `part` throws, nothing of it
    * is left, neither rows nor record, and whoever catches it may go on.
    */
@@ -109,6 +114,8 @@ export interface Store {
    * commit too, and are not told of. Returns what ends it.
    */
   onCommit(listener: () => void): () => void;
+  /** The same, only for commits that hold a change of the resource, recorded or not. */
+  onChange(id: string, listener: () => void): () => void;
   close(): Promise<void>;
 }
 

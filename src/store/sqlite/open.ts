@@ -68,6 +68,7 @@ export function openStore(options: StoreOptions): Store {
     note: (table, id, values) => noteAll([{ table, id, values: values as Note["values"] }]),
     noteAll,
     onCommit: (listener) => writer.onCommit(listener),
+    onChange: (id, listener) => writer.onChange(id, listener),
     async close() {
       await writer.close();
       reading.close();

@@ -4,6 +4,7 @@ import { type AuditSeal, insertRecord } from "../record.ts";
 import type { Schema } from "../schema.ts";
 import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { Listeners } from "./listeners.ts";
 
 /** A group ends when it has worked this long, so that reads on this thread are not held up. */
 const GROUP_BUDGET_MS = 20;
@@ -43,7 +44,7 @@ export class Writer {
   #queue: Job[] = [];
   #running: Promise<void> | undefined;
   #closed = false;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners();
 
   constructor(connection: Connection, options: WriterOptions) {
     this.#connection = connection;
@@ -58,15 +59,21 @@ export class Writer {
   ): Promise<T> {
     return this.enqueue(async (db) => {
       const changes: Change[] = [];
+      const touched = new Set<string>();
       const tx: WriteTransaction = {
         db,
         now: this.#options.now(),
         newId: this.#options.newId,
         record: (change) => void changes.push(change),
+        touch: (id) => void touched.add(id),
         attempt: (part) => this.#attemptPart(part, changes),
       };
       const result = await fn(tx);
-      for (const change of changes) await insertRecord(tx, this.#options.audit, actor, operation, change);
+      for (const change of changes) {
+        await insertRecord(tx, this.#options.audit, actor, operation, change);
+        touched.add(change.id);
+      }
+      this.#listeners.expect(touched);
       return result;
     }, signal);
   }
@@ -85,8 +92,12 @@ export class Writer {
 
   /** Calls `listener` after each commit; returns what ends it. */
   onCommit(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
+  }
+
+  /** Calls `listener` after each commit that changes a resource; returns what ends it. */
+  onChange(id: string, listener: () => void): () => void {
+    return this.#listeners.addOf(id, listener);
   }
 
   /** Waits for the writes under way and refuses later ones. */
@@ -129,7 +140,7 @@ export class Writer {
       clearTimeout(stuck);
     }
     for (const settle of settled) settle();
-    for (const listener of this.#listeners) listener();
+    this.#listeners.call();
   }
 
   async #attemptPart<T>(part: () => Promise<T>, changes: Change[]): Promise<T> {

@@ -1,0 +1,56 @@
+import { afterAll, afterEach, beforeEach, expect, test } from "@jest/globals";
+import { type Store, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
+import { stopAll } from "../harness/server.ts";
+import { ONE, openWithOrganizations } from "./made-up-changes.ts";
+
+let store: Store;
+let told: string[];
+
+beforeEach(async () => {
+  ({ store } = await openWithOrganizations());
+  told = [];
+});
+afterEach(() => store.close());
+afterAll(stopAll);
+
+const write = (fn: (tx: WriteTransaction) => void) => store.write(SYSTEM, "test", async (tx) => fn(tx));
+const listen = (id: string) => store.onChange(id, () => told.push(id));
+
+test("who waits for a resource is told of the commits that change it, recorded or not", async () => {
+  listen("a");
+  listen("b");
+  await write((tx) => tx.touch("a"));
+  expect(told).toEqual(["a"]);
+  await write((tx) =>
+    tx.record({ organizationId: ONE, type: "project", id: "b", kind: "created", after: "{}" }),
+  );
+  expect(told).toEqual(["a", "b"]);
+  await write(() => undefined);
+  expect(told).toEqual(["a", "b"]);
+});
+
+test("writes of one commit tell of a resource once", async () => {
+  listen("a");
+  await Promise.all([write((tx) => tx.touch("a")), write((tx) => tx.touch("a"))]);
+  expect(told).toEqual(["a"]);
+});
+
+test("a write that fails tells nobody", async () => {
+  listen("a");
+  const failing = write((tx) => {
+    tx.touch("a");
+    throw new Error("no");
+  });
+  await expect(failing).rejects.toThrow("no");
+  await write((tx) => tx.touch("b"));
+  expect(told).toEqual([]);
+});
+
+test("who has left is told no more, whoever else waits for the same", async () => {
+  const leave = listen("a");
+  listen("a");
+  leave();
+  leave();
+  await write((tx) => tx.touch("a"));
+  expect(told).toEqual(["a"]);
+});
