@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerGit, isGitRequest } from "./git-over-http.ts";
 import { answerGitHub } from "./scm-github.ts";
@@ -24,6 +24,8 @@ export type Fault =
   | { readonly bytes: number }
   /** No answer, until the client gives up. */
   | "hang"
+  /** It is done, and there is no answer, until the client gives up. */
+  | "unanswered"
   /** A success that stops before its body does. */
   | "stall"
   /** The connection is cut. */
@@ -95,12 +97,13 @@ export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
     const seen = { method, target, headers, body: isGit ? "" : await text(req) };
     if (!isGit) requests.push(seen);
     const fault = faults.find(({ when, left }) => left > 0 && when(seen));
-    if (fault) {
-      fault.left -= 1;
-      commit(fault.fault, res);
-      return;
-    }
-    if (isGit) answerGit(state, token, req, res);
+    if (fault) fault.left -= 1;
+    if (fault && fault.fault !== "unanswered") return commit(fault.fault, res);
+    await serve(seen, req, fault ? new ServerResponse(req) : res);
+  }
+
+  async function serve(seen: SeenRequest, req: IncomingMessage, res: ServerResponse): Promise<void> {
+    if (isGitRequest(seen.target)) answerGit(state, token, req, res);
     else if (kind === "github") await answerGitHub(state, seen, res);
     else if (kind === "gitlab") await answerGitLab(state, seen, res);
     else sendHtml(res, 404, "<h1>nothing here</h1>");
@@ -136,7 +139,7 @@ async function text(req: IncomingMessage): Promise<string> {
   return body;
 }
 
-function commit(fault: Fault, res: ServerResponse): void {
+function commit(fault: Exclude<Fault, "unanswered">, res: ServerResponse): void {
   if (fault === "hang") return;
   if (fault === "stall") {
     res.writeHead(200, { "content-type": "application/json" }).write("[");

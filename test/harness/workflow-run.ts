@@ -17,12 +17,30 @@ export interface Run {
   /** The context itself, in place of repositories. */
   readonly context?: object;
   readonly maxTime?: string;
+  readonly parameters?: Readonly<Record<string, string>>;
+}
+
+/** An execution, as its starter follows it. */
+export interface StartedRun {
+  readonly workflowId: string;
+  readonly executionId: string;
+  execution(): Promise<Answer["body"]>;
+  /** All actions, in their order. */
+  actions(): Promise<Answer["body"][]>;
+  cancel(): Promise<Answer["body"]>;
+  /** Does its failed actions again, in an execution of their own. */
+  retry(): Promise<StartedRun>;
+  /** Any operation of WorkflowService as its starter. */
+  call(operation: string, body: object): Promise<Answer["body"]>;
 }
 
 /** Makes a workflow and starts it. */
-export async function startRun(server: Pick<TestServer, "url" | "token">, run: Run = {}) {
+export async function startRun(
+  server: Pick<TestServer, "url" | "token">,
+  run: Run = {},
+): Promise<StartedRun> {
   const { token = server.token, actions = 1, maxParallel = actions, steps = [task("true")] } = run;
-  const { repository = (index) => `https://git.example.org/team/r${index}.git`, report } = run;
+  const { repository = (index) => `https://git.example.org/team/r${index}.git`, report, parameters } = run;
   const call = (operation: string, body: object): Promise<Answer["body"]> =>
     succeeded(post(server, `WorkflowService/${operation}`, body, token));
   const context = run.context ?? {
@@ -38,18 +56,20 @@ export async function startRun(server: Pick<TestServer, "url" | "token">, run: R
     action: { limits: { maxParallel, maxTotal: Math.max(actions, maxParallel), ...perExecution }, steps },
     ...(report && { report: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ report }] } }),
   });
-  const started = await call("StartWorkflow", { workflowId: workflow.id });
-  const executionId: string = started.workflowExecution.id;
+  const started = await call("StartWorkflow", { workflowId: workflow.id, ...(parameters && { parameters }) });
+  return startedRun(call, started.workflowExecution);
+}
+
+function startedRun(call: StartedRun["call"], { id: executionId, metadata }: Answer["body"]): StartedRun {
+  const listed = { filter: { workflowExecutionIds: [executionId] } };
+  const named = { workflowExecutionId: executionId };
   return {
-    workflowId: workflow.id as string,
+    workflowId: metadata.workflowId,
     executionId,
-    execution: async () =>
-      (await call("GetWorkflowExecution", { workflowExecutionId: executionId })).workflowExecution,
-    /** All actions, in their order. */
-    actions: async (): Promise<Answer["body"][]> =>
-      (await call("ListWorkflowExecutionActions", { filter: { workflowExecutionIds: [executionId] } }))
-        .workflowExecutionActions,
-    cancel: () => call("CancelWorkflowExecution", { workflowExecutionId: executionId }),
+    execution: async () => (await call("GetWorkflowExecution", named)).workflowExecution,
+    actions: async () => (await call("ListWorkflowExecutionActions", listed)).workflowExecutionActions,
+    cancel: () => call("CancelWorkflowExecution", named),
+    retry: async () => startedRun(call, (await call("RetryFailedActions", named)).workflowExecution),
     call,
   };
 }

@@ -1,0 +1,143 @@
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { type DescMethodUnary, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+
+/** The operations of runner.v1 and their messages. */
+type Method = typeof WorkService.method;
+
+/** A call that is kept from going on. */
+export interface HeldCall {
+  /** Resolves when one is there. */
+  readonly reached: Promise<void>;
+  /** Lets it go on, and later ones pass. */
+  release(): void;
+}
+
+/** What stands between a runner's program and its server: calls can be held, and the server replaced. */
+export interface ServerProxy {
+  /** As a server's. */
+  readonly url: string;
+  /** Where calls go from now on. */
+  forwardTo(server: { readonly url: string }): void;
+  /** Holds the next call that fits before the server hears of it, and its repetitions. */
+  holdRequest<Name extends keyof Method>(
+    operation: Name,
+    fits?: (req: MessageShape<Method[Name]["input"]>) => boolean,
+  ): HeldCall;
+  /** Holds the answer of the next call that fits, and those of its repetitions; the server has done it then. */
+  holdAnswer<Name extends keyof Method>(
+    operation: Name,
+    fits?: (
+      req: MessageShape<Method[Name]["input"]>,
+      answer: MessageShape<Method[Name]["output"]>,
+    ) => boolean,
+  ): HeldCall;
+  /** Cuts all connections of callers, as when the server goes. */
+  cut(): void;
+  stop(): Promise<void>;
+}
+
+interface Hold {
+  readonly operation: string;
+  readonly at: "request" | "answer";
+  readonly fits: (req: Buffer, answer: Buffer) => boolean;
+  /** Of the call that was held first; its repetitions are alike. */
+  held: Buffer | undefined;
+  readonly reached: PromiseWithResolvers<void>;
+  readonly released: PromiseWithResolvers<void>;
+  isReleased: boolean;
+}
+
+/** Starts a proxy on a free port of 127.0.0.1, for callers that speak HTTP/1.1 and the binary form. */
+export async function startServerProxy(server: { readonly url: string }): Promise<ServerProxy> {
+  let target = server.url;
+  const agent = new Agent({ keepAlive: true });
+  const holds: Hold[] = [];
+  const proxy = createServer((req, res) => {
+    pass(req, res).catch(() => res.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+
+  async function pass(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const operation = req.url?.split("/").at(-1) ?? "";
+    const body = await buffer(req);
+    await holdOne(operation, "request", body);
+    if (req.socket.destroyed) return;
+    const answer = await forwarded(req, res, body);
+    const answerBody = await buffer(answer);
+    if (answer.statusCode === 200) await holdOne(operation, "answer", body, answerBody);
+    res.writeHead(answer.statusCode ?? 502, answer.headers).end(answerBody);
+  }
+
+  function forwarded(req: IncomingMessage, res: ServerResponse, body: Buffer): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const { "accept-encoding": _, host: _host, ...headers } = req.headers;
+      const call = request(`${target}${req.url}`, { method: req.method ?? "POST", headers, agent });
+      // A caller that goes away takes its call along: the server is not to give it work any more.
+      res.on("close", () => call.destroy());
+      call.on("response", resolve).on("error", reject).end(body);
+    });
+  }
+
+  async function holdOne(operation: string, at: Hold["at"], req: Buffer, answer = Buffer.alloc(0)) {
+    const hold = holds.find(
+      (each) =>
+        each.operation === operation &&
+        each.at === at &&
+        !each.isReleased &&
+        (each.held ? each.held.equals(req) : each.fits(req, answer)),
+    );
+    if (!hold) return;
+    hold.held = req;
+    hold.reached.resolve();
+    await hold.released.promise;
+  }
+
+  function addHold(operation: keyof Method, at: Hold["at"], fits: Hold["fits"]): HeldCall {
+    const hold: Hold = {
+      operation: WorkService.method[operation].name,
+      at,
+      fits,
+      held: undefined,
+      reached: Promise.withResolvers(),
+      released: Promise.withResolvers(),
+      isReleased: false,
+    };
+    holds.push(hold);
+    return {
+      reached: hold.reached.promise,
+      release() {
+        hold.isReleased = true;
+        hold.released.resolve();
+      },
+    };
+  }
+
+  const read = <M extends DescMethodUnary>(method: M) => ({
+    req: (bytes: Buffer) => fromBinary(method.input, bytes) as MessageShape<M["input"]>,
+    answer: (bytes: Buffer) => fromBinary(method.output, bytes) as MessageShape<M["output"]>,
+  });
+
+  return {
+    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    forwardTo(server) {
+      target = server.url;
+    },
+    holdRequest(operation, fits = () => true) {
+      const { req } = read(WorkService.method[operation]);
+      return addHold(operation, "request", (bytes) => fits(req(bytes)));
+    },
+    holdAnswer(operation, fits = () => true) {
+      const { req, answer } = read(WorkService.method[operation]);
+      return addHold(operation, "answer", (bytes, answered) => fits(req(bytes), answer(answered)));
+    },
+    cut: () => proxy.closeAllConnections(),
+    async stop() {
+      proxy.closeAllConnections();
+      agent.destroy();
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import { type Answer, post } from "./call.ts";
+import { succeeded } from "./fake-runner.ts";
+import type { TestServer } from "./server.ts";
+
+/** One move of an action, as the audit trail tells it. */
+export interface ActionMove {
+  readonly actionId: string;
+  /** Without what all phases begin with; empty for an action that was made. */
+  readonly from: string;
+  readonly to: string;
+}
+
+const PREFIX = "WORKFLOW_EXECUTION_ACTION_PHASE_";
+
+/** The moves of all actions of the caller's organization, oldest first. */
+export async function recordedMoves(server: Pick<TestServer, "url" | "token">): Promise<ActionMove[]> {
+  const moves: ActionMove[] = [];
+  const filter = { subjectTypes: ["RESOURCE_TYPE_WORKFLOW_EXECUTION_ACTION"] };
+  for (let token = ""; ; ) {
+    const page = { filter, pagination: { pageSize: 100, token } };
+    const { entries, pagination } = await succeeded(post(server, "EventService/ListAuditLogs", page));
+    for (const entry of entries) moves.unshift(...movesOf(entry));
+    token = pagination.nextToken;
+    if (token === "") return moves;
+  }
+}
+
+function movesOf({ subjectId, changes }: Answer["body"]): ActionMove[] {
+  const phase = (text: string) => (text === "null" ? "" : JSON.parse(text).replace(PREFIX, ""));
+  return changes
+    .filter(({ path }: { path: string }) => path === "status.phase")
+    .map(({ before, after }: { before: string; after: string }) => ({
+      actionId: subjectId,
+      from: phase(before),
+      to: phase(after),
+    }));
+}
+
+/** The most actions that ran at the same time; one that stops still runs. */
+export function mostAtOnce(moves: readonly ActionMove[]): number {
+  const runs = (phase: string) => (phase === "RUNNING" || phase === "STOPPING" ? 1 : 0);
+  let [now, most] = [0, 0];
+  for (const { from, to } of moves) {
+    now += runs(to) - runs(from);
+    most = Math.max(most, now);
+  }
+  return most;
+}
