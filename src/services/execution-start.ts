@@ -7,13 +7,14 @@ import {
   WorkflowExecutionTriggerSchema,
   type WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
+import { refuseAgent, refuseAgentSettings } from "../domain/agent-policy.ts";
 import type { Caller } from "../domain/caller.ts";
 import { contextMissing, credentialMissing } from "../domain/error.ts";
 import { workflowError } from "../domain/workflow-error.ts";
 import { type ExecutionTemplate, executionSearchText, newExecution } from "../domain/workflow-execution.ts";
 import { refuseTooManySteps, searchOf } from "../domain/workflow-expansion.ts";
 import { renderWorkflow } from "../domain/workflow-parameters.ts";
-import { refuseAgent, refuseAgentSettings, refuseContext } from "../domain/workflow-policy.ts";
+import { refuseContext } from "../domain/workflow-policy.ts";
 import { refuseStart } from "../domain/workflow-start.ts";
 import { findRunnerWithHostToken } from "../store/host-token-choice.ts";
 import { findPolicies } from "../store/organization-policies.ts";

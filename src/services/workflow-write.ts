@@ -1,6 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import type { CreateWorkflowRequest, UpdateWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
+import { refuseAgent, refuseAgentSettings } from "../domain/agent-policy.ts";
 import type { Caller } from "../domain/caller.ts";
 import { notFound } from "../domain/error.ts";
 import {
@@ -13,7 +14,7 @@ import {
 import { checkAction, checkTriggers } from "../domain/workflow-check.ts";
 import { refuseTooManySteps } from "../domain/workflow-expansion.ts";
 import { checkWorkflowParameters } from "../domain/workflow-parameters.ts";
-import { refuseAgent, refuseAgentSettings, refuseContext } from "../domain/workflow-policy.ts";
+import { refuseContext } from "../domain/workflow-policy.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../store/workflow.ts";
