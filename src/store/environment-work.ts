@@ -6,7 +6,7 @@ import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 import { findTokens, removeToken } from "./token.ts";
-import { findWork, insertWork, removeWork, stopWork } from "./work.ts";
+import { findWork, insertWork, removeWork, stopHolder, stopWork } from "./work.ts";
 
 /**
  * Gives the queue what a runner has to do for the environment to come to what is
@@ -36,7 +36,7 @@ export async function queueEnvironmentWork(
 /**
  * Keeps the queue in step when something else is wanted of an environment than
  * before. A runner that is at it is told to stop; what is to be done then is
- * queued when it has.
+ * queued when it has. An action is told to stop with its environment.
  */
 export async function followWant(
   tx: WriteTransaction,
@@ -45,6 +45,7 @@ export async function followWant(
   after: Environment,
 ): Promise<void> {
   if (before.spec?.desiredPhase === after.spec?.desiredPhase) return;
+  if (after.spec?.desiredPhase !== EnvironmentPhase.RUNNING) await stopActionOf(tx, after);
   if ((await stopWork(tx, WorkKind.ENVIRONMENT, after.id)) === "stopping") return;
   await queueEnvironmentWork(tx, scope, after);
 }
@@ -53,11 +54,17 @@ export async function followWant(
 export async function removeEnvironmentBelongings(
   tx: WriteTransaction,
   scope: Scope,
-  id: string,
+  environment: Environment,
 ): Promise<void> {
+  const { id } = environment;
+  await stopActionOf(tx, environment);
   const work = await findWork(tx.db, WorkKind.ENVIRONMENT, id);
   if (work) await removeWork(tx, work.id);
   for (const token of await findTokens(tx.db, scope, "environment", id)) await removeToken(tx, scope, token);
+}
+
+async function stopActionOf(tx: WriteTransaction, { spec }: Environment): Promise<void> {
+  if (spec?.workflowActionId) await stopHolder(tx, WorkKind.ACTION, spec.workflowActionId);
 }
 
 const selectAccountId = prepared<{ id: string; organizationId: string }, { account_id: string }>(

@@ -180,7 +180,7 @@ export async function removeEnvironment(
     .returning(["project_id", "created_at", "counted"])
     .executeTakeFirst();
   if (!removed) return;
-  await removeEnvironmentBelongings(tx, scope, environment.id);
+  await removeEnvironmentBelongings(tx, scope, environment);
   if (removed.project_id !== null && removed.counted === 0) {
     await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
   }

@@ -119,6 +119,20 @@ const setStop = prepared<{ id: string }, unknown>((db, { id }) =>
   db.updateTable("work").set({ stop: 1 }).where("id", "=", id),
 );
 
+const setStopOfLeased = prepared<{ kind: WorkKind; subjectId: string }, unknown>((db, { kind, subjectId }) =>
+  db
+    .updateTable("work")
+    .set({ stop: 1 })
+    .where("kind", "=", kind)
+    .where("subject_id", "=", subjectId)
+    .where("leased_by", "is not", null),
+);
+
+/** Tells whoever has work to stop, if anybody; work that nobody has stays in the queue. */
+export async function stopHolder(tx: WriteTransaction, kind: WorkKind, subjectId: string): Promise<void> {
+  await setStopOfLeased(tx.db, { kind, subjectId });
+}
+
 const deleteRow = prepared<{ id: string }, unknown>((db, { id }) =>
   db.deleteFrom("work").where("id", "=", id),
 );

@@ -218,6 +218,24 @@ describe("the lease of an action", () => {
     expect(await runner.lease()).toEqual([]);
   });
 
+  test.each(["stopped", "deleted", "deleted by force"])(
+    "is told to stop when its environment is %s",
+    async (how) => {
+      const runner = await registeredRunner(made, caller);
+      const run = await startedRun(made, caller);
+      const given = await runner.leaseOne();
+      const { environments: calls } = servicesOf(made, caller);
+      const environmentId = contentOf(given).environment?.id ?? "";
+      if (how === "stopped") await calls.stopEnvironment({ environmentId });
+      else await calls.deleteEnvironment({ environmentId, force: how === "deleted by force" });
+      expect(await runner.renewLease(named(given))).toMatchObject({ stop: true });
+      await runner.finishWork({ ...named(given), outcome: Outcome.STOPPED });
+      expect((await run.actions())[0]?.status?.failures).toMatchObject([{ reason: "stopped_by_runner" }]);
+      expect(await environments()).toEqual([]);
+      expect(await runner.lease()).toEqual([]);
+    },
+  );
+
   test("that runs out while it is to stop ends the action, and leaves its environment to be cleaned up", async () => {
     const runner = await registeredRunner(made, caller);
     const run = await startedRun(made, caller);
