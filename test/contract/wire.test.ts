@@ -42,7 +42,7 @@ for (const source of compile("proto").files) {
 
 /**
  * What we add to the page: the record and its stream, the removal of a member, the ledger of triggers,
- * retries and logs of workflows, and what errors carry.
+ * retries and logs of workflows, what wakes the parent of a sub-agent, and what errors carry.
  */
 const OWN_OPERATIONS = [
   "AgentService/ListAgentInputs",
@@ -93,6 +93,7 @@ const OWN_TYPES = [
   "StreamActionLogsRequest",
   "StreamActionLogsResponse",
   "TriggerVerdict",
+  "WakeEvent.SubagentStopped",
   "WatchAgentExecutionRequest",
   "WatchAgentExecutionResponse",
   "WatchEventsRequest",

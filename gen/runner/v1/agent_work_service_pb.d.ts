@@ -582,6 +582,15 @@ export declare type GetStepAgentResponse = Message<"runner.v1.GetStepAgentRespon
    * @generated from field: string last_answer = 2;
    */
   lastAnswer: string;
+
+  /**
+   * Whether it has answered all that it was told: it has stopped, or it waits,
+   * nothing is queued for it, and it has registered no interest that could wake it
+   * by itself.
+   *
+   * @generated from field: bool done = 3;
+   */
+  done: boolean;
 };
 
 /**
@@ -600,10 +609,14 @@ export declare const AgentWorkService: GenService<{
   /**
    * Streams the inputs of an agent run that the runner holds, in the order of
    * their delivery, those that were delivered and not acknowledged before the
-   * others. An input is delivered at least once, always with the same id. The
-   * stream ends with the lease. Callable by the lease's holder. Errors: aborted;
-   * permission_denied.
-   * Answers unimplemented until this part of the server is built.
+   * others. An input is delivered at least once, always with the same id: each
+   * stream begins with what was not acknowledged. Messages and news of what the
+   * run waits for come one at a time, once the one before is acknowledged and the
+   * agent has been reported to wait; what is steered, and orders, come at once. The
+   * stream ends without an error when the agent is to stop, and with one when the
+   * lease is lost or the server drains. Callable by the lease's holder. Errors:
+   * aborted; permission_denied; unavailable; failed_precondition for a lease on
+   * other work.
    *
    * @generated from rpc runner.v1.AgentWorkService.StreamInputs
    */
@@ -619,7 +632,6 @@ export declare const AgentWorkService: GenService<{
    * permission_denied; invalid_argument for a block that leaves a gap, an input
    * that was not delivered or an interest that cannot fire; failed_precondition
    * for a move that the run cannot make.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc runner.v1.AgentWorkService.ReportAgent
    */
@@ -634,7 +646,6 @@ export declare const AgentWorkService: GenService<{
    * Errors: aborted; permission_denied; not_found for the agent;
    * failed_precondition when the organization's agent policy forbids it or as
    * many of its sub-agents as may have not stopped.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc runner.v1.AgentWorkService.StartSubagent
    */
@@ -650,7 +661,6 @@ export declare const AgentWorkService: GenService<{
    * prompt. Any runner process of this runner may lease it. Callable by the
    * lease's holder. Errors: aborted; permission_denied; invalid_argument for a
    * step that is no agent step; failed_precondition as for StartAgent.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc runner.v1.AgentWorkService.StartStepAgent
    */
@@ -663,7 +673,6 @@ export declare const AgentWorkService: GenService<{
    * Tells where an agent run stands that the holder of the lease started for a
    * step of its action. Callable by the lease's holder. Errors: aborted;
    * permission_denied; not_found.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc runner.v1.AgentWorkService.GetStepAgent
    */

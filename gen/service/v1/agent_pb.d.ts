@@ -482,6 +482,14 @@ export declare type WakeEvent = Message<"service.v1.WakeEvent"> & {
      */
     value: WakeEvent_DevcontainerPhaseReached;
     case: "devcontainerRebuild";
+  } | {
+    /**
+     * A sub-agent of the run stopped.
+     *
+     * @generated from field: service.v1.WakeEvent.SubagentStopped sub_agent = 1000;
+     */
+    value: WakeEvent_SubagentStopped;
+    case: "subAgent";
   } | { case: undefined; value?: undefined };
 };
 
@@ -672,6 +680,33 @@ export declare type WakeEvent_DevcontainerPhaseReached = Message<"service.v1.Wak
  * Use `create(WakeEvent_DevcontainerPhaseReachedSchema)` to create a new message.
  */
 export declare const WakeEvent_DevcontainerPhaseReachedSchema: GenMessage<WakeEvent_DevcontainerPhaseReached>;
+
+/**
+ * A sub-agent that stopped.
+ *
+ * @generated from message service.v1.WakeEvent.SubagentStopped
+ */
+export declare type WakeEvent_SubagentStopped = Message<"service.v1.WakeEvent.SubagentStopped"> & {
+  /**
+   * The sub-agent's run. At most 128 characters.
+   *
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+
+  /**
+   * Why it failed; empty when it did not. At most 4,096 characters.
+   *
+   * @generated from field: string failure_message = 2;
+   */
+  failureMessage: string;
+};
+
+/**
+ * Describes the message service.v1.WakeEvent.SubagentStopped.
+ * Use `create(WakeEvent_SubagentStoppedSchema)` to create a new message.
+ */
+export declare const WakeEvent_SubagentStoppedSchema: GenMessage<WakeEvent_SubagentStopped>;
 
 /**
  * An order about an agent run, its goal or its queue of messages.
