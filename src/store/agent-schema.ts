@@ -70,10 +70,12 @@ export interface AgentInputTable {
   input_id: string;
   /** Order of arrival, from 1. */
   number: number;
-  /** Order of delivery among those that are queued. */
+  /** Order of delivery among those that are queued, and among those that were delivered. */
   place: number;
   /** AgentInputReceipt by number. */
   receipt: number;
+  /** Fence of the lease that it was delivered under, or seen under; 0 before. */
+  fence: number;
   /** 1 when it goes into the turn that is going on. */
   steer: number;
   /** JSON of the options and settings of the turn that it begins. */

@@ -78,6 +78,7 @@ CREATE TABLE agent_input (
   number integer not null,
   place real not null,
   receipt integer not null,
+  fence integer not null,
   steer integer not null,
   turn text not null,
   body text not null,

@@ -66,6 +66,7 @@ create table agent_input (
   number integer not null,
   place real not null,
   receipt integer not null,
+  fence integer not null,
   steer integer not null,
   turn text not null,
   body text not null,

@@ -1,0 +1,112 @@
+import type { Kysely } from "kysely";
+import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
+import { type InputTurn, type StoredInput, storedOfInput, turnText } from "./agent-input.ts";
+import { removeImages } from "./agent-input-image.ts";
+import type { AgentInputTable } from "./agent-schema.ts";
+import { prepared } from "./prepared.ts";
+import type { Schema } from "./schema.ts";
+import type { WriteTransaction } from "./store.ts";
+
+const selectLastPlaces = prepared<{ executionId: string }, { place: number | null }>(
+  (db, { executionId }) => {
+    const lastWith = (receipt: Receipt) =>
+      db
+        .selectFrom("agent_input")
+        .select(({ fn }) => fn.max("place").as("place"))
+        .where("execution_id", "=", executionId)
+        .where("receipt", "=", receipt);
+    return lastWith(Receipt.DELIVERED).unionAll(lastWith(Receipt.SEEN));
+  },
+);
+
+const setDelivered = prepared<
+  { executionId: string; inputId: string; place: number; fence: number; turn: string },
+  unknown
+>((db, { executionId, inputId, place, fence, turn }) =>
+  db
+    .updateTable("agent_input")
+    .set({ receipt: Receipt.DELIVERED, place, fence, turn })
+    .where("execution_id", "=", executionId)
+    .where("input_id", "=", inputId),
+);
+
+/** Notes that an input is handed to the runner that holds a lease, as the last one so far. */
+export async function deliverInput(
+  tx: WriteTransaction,
+  executionId: string,
+  inputId: string,
+  { fence, turn }: { readonly fence: number; readonly turn: InputTurn },
+): Promise<void> {
+  const places = await selectLastPlaces(tx.db, { executionId });
+  const place = Math.max(0, ...places.map((row) => row.place ?? 0)) + 1;
+  await setDelivered(tx.db, { executionId, inputId, place, fence, turn: turnText(turn) });
+}
+
+const selectUnseen = prepared<{ executionId: string }, AgentInputTable>((db, { executionId }) =>
+  db
+    .selectFrom("agent_input")
+    .selectAll()
+    .where("execution_id", "=", executionId)
+    .where("receipt", "=", Receipt.DELIVERED)
+    .orderBy("place"),
+);
+
+/** What was delivered and not acknowledged, in the order of delivery. */
+export async function findUnseenInputs(db: Kysely<Schema>, executionId: string): Promise<StoredInput[]> {
+  return (await selectUnseen(db, { executionId })).map(storedOfInput);
+}
+
+const selectAnyUnseen = prepared<{ executionId: string }, { input_id: string }>((db, { executionId }) =>
+  db
+    .selectFrom("agent_input")
+    .select("input_id")
+    .where("execution_id", "=", executionId)
+    .where("receipt", "=", Receipt.DELIVERED)
+    .limit(1),
+);
+
+export async function hasUnseenInput(db: Kysely<Schema>, executionId: string): Promise<boolean> {
+  return (await selectAnyUnseen(db, { executionId })).length > 0;
+}
+
+const setSeen = prepared<{ executionId: string; inputId: string; fence: number; turn: string }, unknown>(
+  (db, { executionId, inputId, fence, turn }) =>
+    db
+      .updateTable("agent_input")
+      .set({ receipt: Receipt.SEEN, fence, turn })
+      .where("execution_id", "=", executionId)
+      .where("input_id", "=", inputId),
+);
+
+/** Notes that the agent got an input. What it was delivered with beside itself has left with the turn. */
+export async function setInputSeen(
+  tx: WriteTransaction,
+  executionId: string,
+  inputId: string,
+  fence: number,
+): Promise<void> {
+  await setSeen(tx.db, { executionId, inputId, fence, turn: "{}" });
+  await removeImages(tx, { executionId, inputId });
+}
+
+const selectLastSeen = prepared<{ executionId: string; fence: number }, { input_id: string }>(
+  (db, { executionId, fence }) =>
+    db
+      .selectFrom("agent_input")
+      .select("input_id")
+      .where("execution_id", "=", executionId)
+      .where("receipt", "=", Receipt.SEEN)
+      .where("fence", "=", fence)
+      .orderBy("place", "desc")
+      .limit(1),
+);
+
+/** Id of the input that the agent got last under a lease; undefined before the first. */
+export async function findLastSeenId(
+  db: Kysely<Schema>,
+  executionId: string,
+  fence: number,
+): Promise<string | undefined> {
+  const [row] = await selectLastSeen(db, { executionId, fence });
+  return row?.input_id;
+}
