@@ -1,0 +1,97 @@
+import { create } from "@bufbuild/protobuf";
+import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ReportAgentRequest_Interest as ReportedInterest } from "#gen/runner/v1/agent_work_service_pb.js";
+import {
+  type AgentExecution_WaitingInfo_Interest as Interest,
+  AgentExecution_WaitingInfo_InterestSchema as InterestSchema,
+  type AgentExecution_WaitingInfo as WaitingInfo,
+  AgentExecution_WaitingInfoSchema as WaitingInfoSchema,
+} from "#gen/service/v1/agent_pb.js";
+import { type Environment, EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
+
+const MS_PER_S = 1_000;
+
+/** What a run waits for from `now` on, in milliseconds since 1970 UTC, as its status shows it. */
+export function waitingFor(
+  waitId: string,
+  reported: readonly ReportedInterest[],
+  now: number,
+): WaitingInfo | undefined {
+  if (reported.length === 0) return undefined;
+  const interests = reported.map((each) => shown(each, now));
+  return create(WaitingInfoSchema, { waitId, interests, waitingSince: timestampFromMs(now) });
+}
+
+function shown({ id, interest }: ReportedInterest, now: number): Interest {
+  switch (interest.case) {
+    case "timer": {
+      const waitMs = durationMs(interest.value);
+      const timer = { duration: `${waitMs / MS_PER_S}s`, firesAt: timestampFromMs(now + waitMs) };
+      return create(InterestSchema, { id, interest: { case: "timer", value: timer } });
+    }
+    case "subAgentId":
+      return create(InterestSchema, {
+        id,
+        interest: { case: "subAgent", value: { executionId: interest.value } },
+      });
+    case "environment": {
+      const { environmentId, phase } = interest.value;
+      return create(InterestSchema, {
+        id,
+        interest: { case: "environment", value: { environmentId, phase } },
+      });
+    }
+    default:
+      return create(InterestSchema, { id, interest: { case: "userMessage", value: {} } });
+  }
+}
+
+/** What is left to wait for when interests have fired; undefined for nothing. */
+export function stillWaitingFor(
+  present: WaitingInfo | undefined,
+  fired: readonly string[],
+): WaitingInfo | undefined {
+  const interests = present?.interests.filter(({ id }) => !fired.includes(id)) ?? [];
+  return present && interests.length > 0 ? { ...present, interests } : undefined;
+}
+
+/** A phase of an environment that interests name. */
+export type AwaitedPhase = "running" | "stopped" | "deleted";
+
+/** What a change of an environment is to those who wait for a phase of it. */
+export interface AwaitedEnd {
+  readonly phase: AwaitedPhase;
+  /** Why the phase will not be reached; empty when it was. */
+  readonly failureMessages: readonly string[];
+}
+
+const AWAITED: ReadonlyMap<Phase, AwaitedPhase> = new Map([
+  [Phase.RUNNING, "running"],
+  [Phase.STOPPED, "stopped"],
+  [Phase.DELETED, "deleted"],
+]);
+
+/** The phase that an environment is in, as interests name it; undefined on its way to another. */
+export function awaitedPhase({ status }: Environment): AwaitedPhase | undefined {
+  return AWAITED.get(status?.phase ?? Phase.UNSPECIFIED);
+}
+
+/**
+ * The waits that a change of an environment ends: first that for the phase that
+ * it reached, then those for phases that it will not reach.
+ *
+ * @param after undefined for an environment that was removed
+ */
+export function endedWaits(before: Environment, after: Environment | undefined): AwaitedEnd[] {
+  const reached = after ? awaitedPhase(after) : "deleted";
+  if (reached === undefined || reached === awaitedPhase(before)) return [];
+  const ended = { phase: reached, failureMessages: [] };
+  if (reached === "deleted") {
+    const failureMessages = ["the environment was deleted"];
+    return [ended, { phase: "running", failureMessages }, { phase: "stopped", failureMessages }];
+  }
+  // Wanted up until it failed: it is not tried again unless somebody starts it.
+  const isGivenUp = reached === "stopped" && before.spec?.desiredPhase === Phase.RUNNING;
+  const failureMessages = after?.status?.failureMessage ?? [];
+  return isGivenUp && failureMessages.length > 0 ? [ended, { phase: "running", failureMessages }] : [ended];
+}
