@@ -63,8 +63,20 @@ export async function removeEnvironmentBelongings(
   for (const token of await findTokens(tx.db, scope, "environment", id)) await removeToken(tx, scope, token);
 }
 
-async function stopActionOf(tx: WriteTransaction, { spec }: Environment): Promise<void> {
-  if (spec?.workflowActionId) await stopHolder(tx, WorkKind.ACTION, spec.workflowActionId);
+const selectActionIn = prepared<{ id: string; environmentId: string }, { id: string }>(
+  (db, { id, environmentId }) =>
+    db
+      .selectFrom("workflow_action")
+      .select("id")
+      .where("id", "=", id)
+      .where("environment_id", "=", environmentId),
+);
+
+/** Unless the action works in another one by now: what a lost attempt left behind is nothing to it. */
+async function stopActionOf(tx: WriteTransaction, { id: environmentId, spec }: Environment): Promise<void> {
+  if (!spec?.workflowActionId) return;
+  const [action] = await selectActionIn(tx.db, { id: spec.workflowActionId, environmentId });
+  if (action) await stopHolder(tx, WorkKind.ACTION, action.id);
 }
 
 const selectAccountId = prepared<{ id: string; organizationId: string }, { account_id: string }>(

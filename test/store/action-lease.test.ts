@@ -236,6 +236,20 @@ describe("the lease of an action", () => {
     },
   );
 
+  test("goes on while the environment of the attempt before is cleaned up", async () => {
+    const runner = await registeredRunner(made, caller);
+    const run = await startedRun(made, caller);
+    await runner.leaseOne();
+    made.clock.now += LEASE_MS;
+    await look();
+    const given = await runner.lease(2);
+    const works = Object.fromEntries(given.map((work) => [work.work.case, work]));
+    await runner.finishWork({ ...named(works.environment as Work), outcome: Outcome.DONE });
+    expect(await environments()).toHaveLength(1);
+    expect(await runner.renewLease(named(works.action as Work))).toMatchObject({ stop: false });
+    expect((await run.actions())[0]?.status?.phase).toBe(ActionPhase.RUNNING);
+  });
+
   test("that runs out while it is to stop ends the action, and leaves its environment to be cleaned up", async () => {
     const runner = await registeredRunner(made, caller);
     const run = await startedRun(made, caller);
