@@ -155,6 +155,8 @@ describe("the lease of an action", () => {
     });
     expect(cleaning?.environmentToken).toBe("");
     if (cleaning) await first.finishWork({ ...named(cleaning), outcome: Outcome.DONE });
+    // The attempt that is under way has nothing to do with it.
+    expect(await second.renewLease(named(taken[0] as Work))).toMatchObject({ stop: false });
     expect((await environments()).map(({ id }) => id)).toEqual([contentOf(taken[0] as Work).environment?.id]);
   });
 
