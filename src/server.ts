@@ -3,6 +3,7 @@ import type { Transport } from "@connectrpc/connect";
 import { v7 } from "uuid";
 import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
+import { AgentService as AgentContract } from "#gen/service/v1/agent_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
 import { EventService as EventContract } from "#gen/service/v1/event_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
@@ -51,6 +52,7 @@ import { createRoutes, type Implementation, type Implementations } from "./rpc/r
 import { sourceControl } from "./scm/source-control.ts";
 import { AccountService } from "./services/account-service.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
+import { AgentService } from "./services/agent-service.ts";
 import { EnvironmentService } from "./services/environment-service.ts";
 import { EventService } from "./services/event-service.ts";
 import { IdentityService } from "./services/identity-service.ts";
@@ -276,6 +278,7 @@ function implementations(deps: WorkServiceDependencies): Implementations {
   return new Map(
     [
       [AccountContract, new AccountService(deps)] as const,
+      [AgentContract, new AgentService(deps)] as const,
       [EnvironmentContract, new EnvironmentService(deps)] as const,
       [EventContract, new EventService(deps)] as const,
       [IdentityContract, new IdentityService()] as const,

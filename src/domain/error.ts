@@ -138,3 +138,29 @@ export function credentialMissing(host: string): DomainError {
     { host },
   );
 }
+
+/** No agent was named, and none is configured. */
+export function agentMissing(): DomainError {
+  return new DomainError(
+    ErrorReason.AGENT_MISSING,
+    "no agent is named and none is configured: name one of ListAgents, or have the operator make one the default",
+  );
+}
+
+/** The queue of an agent run has changed since the revision that the request expects. */
+export function queueChanged(revision: number): DomainError {
+  return new DomainError(
+    ErrorReason.QUEUE_CHANGED,
+    `the queue has changed and is at revision ${revision}: look at it with ListAgentInputs and try again`,
+    { revision: String(revision) },
+  );
+}
+
+/** As many inputs wait in the queue of an agent run as may. */
+export function queueFull(limit: number): DomainError {
+  return new DomainError(
+    ErrorReason.QUEUE_FULL,
+    `${limit} inputs wait in the queue of the agent run: delete some, or wait until some are delivered`,
+    { limit: String(limit) },
+  );
+}

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type Policies as LeasePolicies, PoliciesSchema } from "#gen/runner/v1/work_pb.js";
-import { AgentPolicySchema } from "#gen/service/v1/organization_pb.js";
+import { type AgentPolicy, AgentPolicySchema } from "#gen/service/v1/organization_pb.js";
 import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
 import type { Policies } from "./policies.ts";
 
@@ -17,6 +17,11 @@ export function policiesOfLease(
     ...(securityPolicy && { securityPolicy }),
     ...(securityAgentPolicy && { securityAgentPolicy }),
     defaultEnvironmentImage: defaultEnvironmentImage ?? "",
-    agentPolicy: agentPolicy ?? create(AgentPolicySchema),
+    agentPolicy: withoutGroups(agentPolicy ?? create(AgentPolicySchema)),
   });
+}
+
+/** While there are no groups, tools that are for one group only are for nobody. */
+function withoutGroups(policy: AgentPolicy): AgentPolicy {
+  return policy.scmToolsAllowedGroupId === "" ? policy : { ...policy, scmToolsDisabled: true };
 }

@@ -1,6 +1,6 @@
 import { deletedEnvironment, isUntouched } from "../domain/environment.ts";
 import { limitMs } from "../domain/policy-limit.ts";
-import { removeEnvironment, updateEnvironment } from "../store/environment.ts";
+import { changeEnvironment, dropEnvironment } from "../services/environment-change.ts";
 import { findDeletable } from "../store/environment-age.ts";
 import { findAllSetPolicies } from "../store/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
@@ -27,8 +27,8 @@ export async function deleteArchivedEnvironments(store: Store, now: number): Pro
         const found = await findDeletable(tx.db, scope, now - after, ENVIRONMENTS_A_BATCH);
         for (const each of found) {
           const marked = deletedEnvironment(each);
-          if (isUntouched(each)) await removeEnvironment(tx, scope, each);
-          else if (marked) await updateEnvironment(tx, scope, each, marked);
+          if (isUntouched(each)) await dropEnvironment(tx, scope, each);
+          else if (marked) await changeEnvironment(tx, scope, each, marked);
         }
         return found.length;
       });

@@ -1,6 +1,6 @@
 import { stoppedEnvironment } from "../domain/environment.ts";
 import { hasOutlived } from "../domain/environment-policy.ts";
-import { updateEnvironment } from "../store/environment.ts";
+import { changeEnvironment } from "../services/environment-change.ts";
 import { findOutlived } from "../store/environment-age.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
@@ -23,7 +23,7 @@ export async function stopOutlivedEnvironments(store: Store, now: number): Promi
       for (const { organizationId, environment } of found) {
         const after = hasOutlived(environment, now) ? stoppedEnvironment(environment) : undefined;
         if (!after) continue;
-        await updateEnvironment(tx, { organizationId }, environment, after);
+        await changeEnvironment(tx, { organizationId }, environment, after);
         stopped += 1;
       }
       return found;

@@ -1,18 +1,21 @@
 import { create } from "@bufbuild/protobuf";
 import { type BlockAccountResponse, BlockAccountResponseSchema } from "#gen/service/v1/account_service_pb.js";
+import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { ACTIVE_PHASES, isAdministrator, stopsWithItsCreator } from "../domain/account-block.ts";
 import { stoppedEnvironment } from "../domain/environment.ts";
 import { lastAdministrator, notFound } from "../domain/error.ts";
 import { findAccount, findMemberships } from "../store/account.ts";
 import { findUsersOfAccount, updateAccountBlock } from "../store/account-block.ts";
 import { findBlockReceipt, insertBlockReceipt, removeBlockReceipt } from "../store/block-receipt.ts";
-import { findEnvironmentsOfCreator, updateEnvironment } from "../store/environment.ts";
+import { findEnvironmentsOfCreator } from "../store/environment.ts";
 import { countOtherAdministrators } from "../store/member.ts";
 import { serviceAccountTokenOfRow } from "../store/service-account-token.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { cancelSubscriptions } from "../store/subscription.ts";
 import { disableTokensOfCreator } from "../store/token-disabling.ts";
 import { findWorkflowsOfExecutor } from "../store/workflow.ts";
+import { stopRuns } from "./agent-end.ts";
+import { changeEnvironment } from "./environment-change.ts";
 import { cutOffExecutions } from "./execution-cancel.ts";
 
 /**
@@ -41,12 +44,15 @@ export async function blockAccount(
     if (others === 0) throw lastAdministrator(organizationId);
   }
   const tokens = await disableTokensOfCreator(tx, accountId);
+  // Before their environments, so that they are told to have ended for the block and not for the environment.
+  const agentExecutionIds = await cutOffAgents(tx, accountId);
   const stopped = await stopEnvironments(tx, accountId);
   const cutOff = await cutOffExecutor(tx, accountId);
   const touched = new Set([
     ...tokens.map(({ organization_id }) => organization_id),
     ...stopped,
     ...cutOff.organizationIds,
+    ...agentExecutionIds.keys(),
   ]);
   const formerOrganizationIds = [...touched].filter((id) => !organizationIds.includes(id));
   await updateAccountBlock(tx, account, {
@@ -54,6 +60,7 @@ export async function blockAccount(
     organizationIds,
     formerOrganizationIds,
     workflowIds: cutOff.workflowIds,
+    agentExecutionIds,
     reason,
   });
   const receipt = create(BlockAccountResponseSchema, {
@@ -93,11 +100,29 @@ async function stopEnvironments(tx: WriteTransaction, accountId: string): Promis
     const active = await findEnvironmentsOfCreator(tx.db, scope, userId, ACTIVE_PHASES);
     for (const before of active.filter(stopsWithItsCreator)) {
       const after = stoppedEnvironment(before);
-      if (after) await updateEnvironment(tx, scope, before, after);
+      if (after) await changeEnvironment(tx, scope, before, after);
       stopped.push(organizationId);
     }
   }
   return stopped;
+}
+
+/**
+ * Stops the agent runs of the account at once: no runner is waited for.
+ *
+ * @returns by organization, the runs that were stopped
+ */
+async function cutOffAgents(tx: WriteTransaction, accountId: string): Promise<Map<string, string[]>> {
+  const ids = new Map<string, string[]>();
+  const failure = {
+    reason: AgentExecutionFailureReason.SERVICE,
+    message: "the account of its creator was blocked",
+  };
+  for (const { organizationId } of await findUsersOfAccount(tx.db, accountId)) {
+    const stopped = await stopRuns(tx, { organizationId }, { accountId }, { failure, atOnce: true });
+    if (stopped.length > 0) ids.set(organizationId, stopped);
+  }
+  return ids;
 }
 
 /**

@@ -21,6 +21,7 @@ import { stopWork } from "../store/work.ts";
 import { findAction, setBegunSteps, updateAction } from "../store/workflow-action.ts";
 import { findExecution, updateExecution } from "../store/workflow-execution.ts";
 import { findOutputs, setOutputs } from "../store/workflow-output.ts";
+import { stopStepAgents } from "./agent-step-end.ts";
 import { advanceExecution } from "./execution-advance.ts";
 
 export type { ActionEnd } from "../domain/workflow-action-end.ts";
@@ -75,7 +76,7 @@ export async function moveSteps(
   if (moves.length === 0 || isFinalAction(phaseOf(before))) return { stop: isToStop(before) };
   const { execution } = await executionOf(tx, scope, before);
   const { action, values, began, ended } = steppedAction(before, stepsOf(execution, before), moves, tx.now);
-  if (ended) await updateAction(tx, scope, before, action);
+  if (ended) await changeAction(tx, scope, before, action);
   else if (began) await setBegunSteps(tx, scope, action);
   if (Object.keys(values).length > 0) {
     const known = await findOutputs(tx.db, scope, actionId);
@@ -105,7 +106,7 @@ export async function finishAction(
   // It can have been removed with its workflow after it was cut off.
   if (!before || isFinalAction(phaseOf(before))) return "ended";
   const after = endedAction(before, end, warnings, tx.now);
-  await updateAction(tx, scope, before, after);
+  await changeAction(tx, scope, before, after);
   if (!isFinalAction(phaseOf(after))) {
     await setOutputs(tx, actionId, undefined);
     return "again";
@@ -119,7 +120,7 @@ export async function expireAction(tx: WriteTransaction, scope: Scope, actionId:
   const before = await foundAction(tx, scope, actionId);
   const after = expiredAction(before);
   if (!after) return;
-  await updateAction(tx, scope, before, after);
+  await changeAction(tx, scope, before, after);
   await stopWork(tx, WorkKind.ACTION, actionId);
 }
 
@@ -133,6 +134,17 @@ export async function warnAction(
   const before = await foundAction(tx, scope, actionId);
   const after = warnedAction(before, warning);
   if (after) await updateAction(tx, scope, before, after);
+}
+
+/** Changes an action whose steps may have ended, and with them what works on them. */
+async function changeAction(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: WorkflowExecutionAction,
+  after: WorkflowExecutionAction,
+): Promise<void> {
+  await updateAction(tx, scope, before, after);
+  await stopStepAgents(tx, scope, after);
 }
 
 async function foundAction(

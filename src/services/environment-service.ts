@@ -21,18 +21,14 @@ import {
 } from "../domain/environment.ts";
 import { specFromProject, startsLocally } from "../domain/environment-from-project.ts";
 import { notFound } from "../domain/error.ts";
-import {
-  findEnvironment,
-  insertEnvironment,
-  removeEnvironment,
-  updateEnvironment,
-} from "../store/environment.ts";
+import { findEnvironment, insertEnvironment } from "../store/environment.ts";
 import { findProject } from "../store/project.ts";
 import { insertProjectUse } from "../store/project-use.ts";
 import { findLocalRunnerId } from "../store/runner.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
+import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
 import { answerEnvironments } from "./environment-list.ts";
 import { newEnvironmentUnderPolicies, refuseStart } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
@@ -86,7 +82,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
       const before = await owned(tx, ctx, caller, environmentId);
       const after = startedEnvironment(before, tx.now);
       await refuseStart(tx, caller, before, after);
-      await updateEnvironment(tx, caller, before, after);
+      await changeEnvironment(tx, caller, before, after);
       return {};
     });
   }
@@ -95,7 +91,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await owned(tx, ctx, caller, environmentId);
       const after = stoppedEnvironment(before);
-      if (after) await updateEnvironment(tx, caller, before, after);
+      if (after) await changeEnvironment(tx, caller, before, after);
       return {};
     });
   }
@@ -104,11 +100,11 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await owned(tx, ctx, caller, environmentId);
       if (force || isUntouched(before)) {
-        await removeEnvironment(tx, caller, before);
+        await dropEnvironment(tx, caller, before);
         return {};
       }
       const after = deletedEnvironment(before);
-      if (after) await updateEnvironment(tx, caller, before, after);
+      if (after) await changeEnvironment(tx, caller, before, after);
       return {};
     });
   }

@@ -17,11 +17,21 @@ export async function replaceEnvironmentToken(
   tx: WriteTransaction,
   scope: Scope,
   keys: Pick<Keys, "mintToken">,
-  { id: environmentId, spec }: Environment,
+  environment: Environment,
 ): Promise<string> {
-  for (const older of await findTokens(tx.db, scope, "environment", environmentId)) {
+  for (const older of await findTokens(tx.db, scope, "environment", environment.id)) {
     await removeToken(tx, scope, older);
   }
+  return addEnvironmentToken(tx, scope, keys, environment);
+}
+
+/** As {@link replaceEnvironmentToken}, for one of several that work in the environment: the others' hold on. */
+export async function addEnvironmentToken(
+  tx: WriteTransaction,
+  scope: Scope,
+  keys: Pick<Keys, "mintToken">,
+  { id: environmentId, spec }: Environment,
+): Promise<string> {
   if (spec?.desiredPhase !== EnvironmentPhase.RUNNING) return "";
   const { value, hash, keyId } = keys.mintToken("environment");
   await insertToken(tx, scope, {

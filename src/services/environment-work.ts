@@ -16,12 +16,13 @@ import {
 } from "../domain/environment-phase.ts";
 import { valueUnusable } from "../domain/error.ts";
 import { addressesOf } from "../domain/initializer-address.ts";
-import { findEnvironment, removeEnvironment, updateEnvironment } from "../store/environment.ts";
+import { findEnvironment } from "../store/environment.ts";
 import { queueEnvironmentWork } from "../store/environment-work.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { removeWork } from "../store/work.ts";
 import { bindWork, releaseWork } from "../store/work-lease.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
+import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
 import { MOST_ATTEMPTS } from "./lease.ts";
 import { prebuildFor } from "./prebuild-choice.ts";
 import type { LeaseEnd, WorkHandler } from "./work-handler.ts";
@@ -38,7 +39,7 @@ export const environmentWork: WorkHandler = {
       return undefined;
     }
     const environment = takenOn(before, runnerId);
-    await updateEnvironment(tx, scope, before, environment);
+    await changeEnvironment(tx, scope, before, environment);
     // What one runner has begun is on its machine only.
     await bindWork(tx, work.id, runnerId);
     const isNew = environment.status?.phase === EnvironmentPhase.CREATING;
@@ -85,7 +86,7 @@ export async function reportEnvironment(
 ): Promise<void> {
   const before = progress && (await findEnvironment(tx.db, scope, environmentId));
   const after = before && reportedEnvironment(before, progress);
-  if (after) await updateEnvironment(tx, scope, before, after);
+  if (after) await changeEnvironment(tx, scope, before, after);
 }
 
 /** Something else is wanted since the lease began: what the runner did, it did for the old want. */
@@ -99,7 +100,7 @@ async function endOvertaken(
   await removeWork(tx, lease.id);
   const phase = EnvironmentPhase.UNSPECIFIED;
   const after = reportedEnvironment(before, { phase, failureMessage });
-  if (after) await updateEnvironment(tx, scope, before, after);
+  if (after) await changeEnvironment(tx, scope, before, after);
   await queueEnvironmentWork(tx, scope, after ?? before);
 }
 
@@ -109,10 +110,10 @@ async function endReached(
   lease: WorkTable,
   before: Environment,
 ): Promise<void> {
-  if (before.spec?.desiredPhase === EnvironmentPhase.DELETED) return removeEnvironment(tx, scope, before);
+  if (before.spec?.desiredPhase === EnvironmentPhase.DELETED) return dropEnvironment(tx, scope, before);
   await removeWork(tx, lease.id);
   const after = broughtAbout(before);
-  if (after !== before) await updateEnvironment(tx, scope, before, after);
+  if (after !== before) await changeEnvironment(tx, scope, before, after);
 }
 
 /**
@@ -134,10 +135,10 @@ async function endUnreached(
     failureIn(end) || `the runner was lost, or gave the work back, in each of ${lease.attempt} attempts`;
   if (before.spec?.desiredPhase === EnvironmentPhase.RUNNING) {
     await removeWork(tx, lease.id);
-    return updateEnvironment(tx, scope, before, failedEnvironment(before, failureMessage));
+    return changeEnvironment(tx, scope, before, failedEnvironment(before, failureMessage));
   }
   const after = reportedEnvironment(before, { phase: EnvironmentPhase.UNSPECIFIED, failureMessage });
-  if (after) await updateEnvironment(tx, scope, before, after);
+  if (after) await changeEnvironment(tx, scope, before, after);
   if (isExhausted) await removeWork(tx, lease.id);
   else await releaseWork(tx, lease.id, { notBefore: tx.now + RETRY_AFTER_MS });
 }

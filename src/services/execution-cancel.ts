@@ -5,7 +5,7 @@ import { notFound } from "../domain/error.ts";
 import { tallyOf } from "../domain/workflow-action.ts";
 import { cancelledAction, cutOffAction } from "../domain/workflow-action-moves.ts";
 import { cancelledExecution, hasEnded, isCancelled, stoppedExecution } from "../domain/workflow-execution.ts";
-import { findEnvironment, updateEnvironment } from "../store/environment.ts";
+import { findEnvironment } from "../store/environment.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { stopWork } from "../store/work.ts";
 import { findAction, findActionsOfExecution, updateAction } from "../store/workflow-action.ts";
@@ -15,6 +15,8 @@ import {
   setExpanded,
   updateExecution,
 } from "../store/workflow-execution.ts";
+import { stopStepAgents } from "./agent-step-end.ts";
+import { changeEnvironment } from "./environment-change.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 
 /**
@@ -108,10 +110,11 @@ async function stopAction(
 ): Promise<void> {
   await stopWork(tx, WorkKind.ACTION, before.id);
   await updateAction(tx, scope, before, after);
+  await stopStepAgents(tx, scope, after);
 }
 
 async function letEnvironmentGo(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
   const environment = await findEnvironment(tx.db, scope, environmentId);
   const deleted = environment && deletedEnvironment(environment);
-  if (deleted) await updateEnvironment(tx, scope, environment, deleted);
+  if (deleted) await changeEnvironment(tx, scope, environment, deleted);
 }

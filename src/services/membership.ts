@@ -1,3 +1,4 @@
+import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { lastAdministrator, notFound, valueUnusable } from "../domain/error.ts";
@@ -11,7 +12,14 @@ import {
 import type { MemberTable } from "../store/schema.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findTokens, removeToken } from "../store/token.ts";
+import { stopRuns } from "./agent-end.ts";
 import { removeHostTokensOf } from "./host-token.ts";
+
+/** Why the agent runs of a user that left end. */
+const LEFT = {
+  reason: AgentExecutionFailureReason.SERVICE,
+  message: "its creator is no member of the organization any more",
+} as const;
 
 /**
  * Makes an account a member of the scope's organization. One that left joins
@@ -56,6 +64,7 @@ export async function setMemberRole(
  * Ends a membership of the scope's organization. What the user made stays and
  * names it; the tokens that act for it go, so that none of them holds again
  * should the account ever join anew, and so do the credentials stored for it.
+ * Its agent runs stop at once.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
  */
@@ -66,6 +75,7 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
     await removeToken(tx, scope, token);
   }
   await removeHostTokensOf(tx, scope, { id: userId, principal: Principal.USER });
+  await stopRuns(tx, scope, { creatorId: userId }, { failure: LEFT, atOnce: true });
   await updateMember(tx, scope, member, { ...member, left_at: tx.now });
 }
 

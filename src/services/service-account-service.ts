@@ -1,4 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import type {
   ServiceAccountService as Contract,
@@ -14,6 +15,7 @@ import { newServiceAccount } from "../domain/service-account.ts";
 import { findServiceAccount, insertServiceAccount, removeServiceAccount } from "../store/service-account.ts";
 import { findServiceAccountToken, serviceAccountTokenOfRow } from "../store/service-account-token.ts";
 import { findTokens, removeToken } from "../store/token.ts";
+import { stopRuns } from "./agent-end.ts";
 import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { removeHostTokensOf } from "./host-token.ts";
@@ -52,6 +54,11 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
         await removeToken(tx, caller, token);
       }
       await removeHostTokensOf(tx, caller, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
+      const failure = {
+        reason: AgentExecutionFailureReason.SERVICE,
+        message: "its service account was deleted",
+      };
+      await stopRuns(tx, caller, { creatorId: serviceAccountId }, { failure, atOnce: true });
       await removeServiceAccount(tx, caller, row);
       return {};
     });

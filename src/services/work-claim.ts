@@ -8,7 +8,7 @@ import { findSecurityPolicy } from "../store/security-policy.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { type Claimant, claimWork, findClaimable } from "../store/work-lease.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
-import { replaceEnvironmentToken } from "./environment-token.ts";
+import { addEnvironmentToken, replaceEnvironmentToken } from "./environment-token.ts";
 import type { GivenWork } from "./work-handler.ts";
 import { handlerOf } from "./work-kinds.ts";
 
@@ -55,9 +55,10 @@ async function lease(
   scope: Scope,
   { runnerId, leaseMs, keys }: Claim,
   work: WorkTable,
-  { work: content, environment, securityPolicyId }: GivenWork,
+  { work: content, environment, securityPolicyId, sharesEnvironment = false }: GivenWork,
 ): Promise<Work> {
   const leased = await claimWork(tx, work, { runnerId, leaseMs });
+  const issueToken = sharesEnvironment ? addEnvironmentToken : replaceEnvironmentToken;
   const securityPolicy =
     securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);
   return create(WorkSchema, {
@@ -65,7 +66,7 @@ async function lease(
     fence: BigInt(leased.fence),
     expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
     attempt: leased.attempt,
-    environmentToken: environment ? await replaceEnvironmentToken(tx, scope, keys, environment) : "",
+    environmentToken: environment ? await issueToken(tx, scope, keys, environment) : "",
     policies: policiesOfLease(await findPolicies(tx.db, scope), securityPolicy),
     work: content,
   });

@@ -4,15 +4,11 @@ import { environmentNameOf, specOfAction } from "../domain/action-environment.ts
 import type { Caller } from "../domain/caller.ts";
 import { abandonedEnvironment, takenOn } from "../domain/environment-phase.ts";
 import { executorUnfit, notFound } from "../domain/error.ts";
-import {
-  findEnvironment,
-  insertEnvironment,
-  removeEnvironment,
-  updateEnvironment,
-} from "../store/environment.ts";
+import { findEnvironment, insertEnvironment } from "../store/environment.ts";
 import { findProject } from "../store/project.ts";
 import { insertProjectUse } from "../store/project-use.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
+import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
 import { newEnvironmentUnderPolicies } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
 import { executorOf } from "./executor.ts";
@@ -75,7 +71,7 @@ export async function removeActionEnvironment(
   environmentId: string,
 ): Promise<void> {
   const environment = await findEnvironment(tx.db, scope, environmentId);
-  if (environment) await removeEnvironment(tx, scope, environment);
+  if (environment) await dropEnvironment(tx, scope, environment);
 }
 
 /** Leaves the environment of a lost attempt to its runner to clean up, whenever that is heard of again. */
@@ -85,5 +81,5 @@ export async function abandonActionEnvironment(
   environmentId: string,
 ): Promise<void> {
   const before = await findEnvironment(tx.db, scope, environmentId);
-  if (before) await updateEnvironment(tx, scope, before, abandonedEnvironment(before));
+  if (before) await changeEnvironment(tx, scope, before, abandonedEnvironment(before));
 }

@@ -21,6 +21,8 @@ export interface GivenWork {
   readonly environment?: Environment;
   /** Id of the security policy that holds in it; empty for none. */
   readonly securityPolicyId: string;
+  /** Whether other work goes on in the environment, whose processes keep the tokens that they have. */
+  readonly sharesEnvironment?: boolean;
 }
 
 /** What a piece of work may touch at source-control hosts, and as whom. */

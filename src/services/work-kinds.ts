@@ -1,5 +1,6 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { actionWork } from "./action-work.ts";
+import { agentWork } from "./agent-work.ts";
 import { environmentWork } from "./environment-work.ts";
 import { prebuildRemovalWork, prebuildWork } from "./prebuild-work.ts";
 import type { WorkHandler } from "./work-handler.ts";
@@ -9,6 +10,7 @@ const HANDLERS: Readonly<Partial<Record<WorkKind, WorkHandler>>> = {
   [WorkKind.ACTION]: actionWork,
   [WorkKind.PREBUILD]: prebuildWork,
   [WorkKind.PREBUILD_REMOVAL]: prebuildRemovalWork,
+  [WorkKind.AGENT]: agentWork,
 };
 
 /** What is particular to a kind of work, as rows have it. */

@@ -15,6 +15,8 @@ export interface BlockChange {
   readonly formerOrganizationIds?: readonly string[];
   /** By organization, the workflows that start no more because the account is their executor. */
   readonly workflowIds?: ReadonlyMap<string, readonly string[]>;
+  /** By organization, the agent runs that were stopped because they ran for the account. */
+  readonly agentExecutionIds?: ReadonlyMap<string, readonly string[]>;
   readonly reason?: string;
 }
 
@@ -25,8 +27,9 @@ export interface BlockChange {
 export async function updateAccountBlock(
   tx: WriteTransaction,
   { id, blocked_at }: Pick<AccountTable, "id" | "blocked_at">,
-  { blockedAt, organizationIds, formerOrganizationIds = [], workflowIds, reason = "" }: BlockChange,
+  change: BlockChange,
 ): Promise<void> {
+  const { blockedAt, organizationIds, formerOrganizationIds = [], reason = "" } = change;
   if (blockedAt !== blocked_at) {
     await tx.db
       .updateTable("account")
@@ -42,7 +45,10 @@ export async function updateAccountBlock(
       id,
       kind: "updated",
       before: blockBody(blocked_at),
-      after: blockBody(blockedAt, workflowIds?.get(organizationId ?? "")),
+      after: blockBody(blockedAt, {
+        workflowIds: change.workflowIds?.get(organizationId ?? ""),
+        agentExecutionIds: change.agentExecutionIds?.get(organizationId ?? ""),
+      }),
       reason: isFormer ? "" : reason,
     });
   }
@@ -61,8 +67,13 @@ export async function findUsersOfAccount(
     .execute();
 }
 
-function blockBody(blockedAt: number | null, workflowIds: readonly string[] = []): string {
+/** Of `cutOff`, lists that are empty are left out. */
+function blockBody(
+  blockedAt: number | null,
+  cutOff: Readonly<Record<string, readonly string[] | undefined>> = {},
+): string {
   if (blockedAt === null) return "{}";
   const at = new Date(blockedAt).toISOString();
-  return JSON.stringify({ blockedAt: at, ...(workflowIds.length > 0 && { workflowIds }) });
+  const named = Object.entries(cutOff).filter(([, ids]) => ids !== undefined && ids.length > 0);
+  return JSON.stringify({ blockedAt: at, ...Object.fromEntries(named) });
 }

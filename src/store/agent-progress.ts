@@ -1,8 +1,10 @@
 import { fromJson, fromJsonString, toJson } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
 import { ReportAgentRequest_UsageSchema as UsageSchema } from "#gen/runner/v1/agent_work_service_pb.js";
 import { type TurnOptions, TurnOptionsSchema } from "#gen/service/v1/agent_pb.js";
 import type { AgentProgress } from "../domain/agent-progress.ts";
 import { prepared } from "./prepared.ts";
+import type { Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
 
 const updateProgress = prepared<{ id: string; progress: string; changedAt: number }, unknown>(
@@ -10,9 +12,10 @@ const updateProgress = prepared<{ id: string; progress: string; changedAt: numbe
     db.updateTable("agent_execution").set({ progress, changed_at: changedAt }).where("id", "=", id),
 );
 
-/** Keeps what changes in a run on its own; the record does not tell of it. */
+/** Keeps what changes in a run on its own; the record does not tell of it, but who waits for news is woken. */
 export async function setProgress(tx: WriteTransaction, id: string, progress: AgentProgress): Promise<void> {
   await updateProgress(tx.db, { id, progress: progressText(progress), changedAt: tx.now });
+  tx.touch(id);
 }
 
 const raiseRevision = prepared<{ id: string }, { queue_revision: number }>((db, { id }) =>
@@ -28,6 +31,15 @@ export async function raiseQueueRevision(tx: WriteTransaction, id: string): Prom
   const [row] = await raiseRevision(tx.db, { id });
   if (!row) throw new Error(`there is no agent run ${id}`);
   return row.queue_revision;
+}
+
+const selectRevision = prepared<{ id: string }, { queue_revision: number }>((db, { id }) =>
+  db.selectFrom("agent_execution").select("queue_revision").where("id", "=", id),
+);
+
+/** The revision of the queue of a run that was found in its organization; 0 for one that is gone. */
+export async function findQueueRevision(db: Kysely<Schema>, id: string): Promise<number> {
+  return (await selectRevision(db, { id }))[0]?.queue_revision ?? 0;
 }
 
 const updateSequence = prepared<{ id: string; lastSequence: number }, unknown>((db, { id, lastSequence }) =>

@@ -152,3 +152,12 @@ const setNotBefore = prepared<{ id: string; notBefore: number }, unknown>((db, {
 export async function postponeWork(tx: WriteTransaction, id: string, notBefore: number): Promise<void> {
   await setNotBefore(tx.db, { id, notBefore });
 }
+
+const clearAttempts = prepared<{ id: string }, unknown>((db, { id }) =>
+  db.updateTable("work").set({ attempt: 0 }).where("id", "=", id),
+);
+
+/** Counts the attempts at work anew: it goes on for long, and the one that is going on has come on. */
+export async function resetAttempts(tx: WriteTransaction, id: string): Promise<void> {
+  await clearAttempts(tx.db, { id });
+}

@@ -67,8 +67,9 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
 
   /**
    * Notes of the caller's own, kept with the run. Keys have the form
-   * domain/name, such as example.com/ticket. At most 32 pairs, keys of 1 to 128
-   * characters, values of at most 512.
+   * domain/name, such as example.com/ticket: a domain of letters, digits, dots
+   * and hyphens, and a name without slashes and white space. At most 32 pairs,
+   * keys of 1 to 128 characters, values of at most 512.
    *
    * @generated from field: map<string, string> annotations = 7;
    */
@@ -660,9 +661,11 @@ export declare const AgentService: GenService<{
    * session or workflow action is absent or in another organization;
    * permission_denied when the caller may not use one of them;
    * failed_precondition when no agent is named and no default is configured,
-   * when a policy forbids the agent, its settings, the goal mode or an empty
-   * environment, or when the project or environment is pending deletion.
-   * Answers unimplemented until this part of the server is built.
+   * when a policy forbids the agent, its settings, the goal mode or the
+   * environment, when the runner takes no work or the environment class is
+   * disabled, or when the project or environment is pending deletion;
+   * invalid_argument when the environment class is of another runner than the one
+   * that is named.
    *
    * @generated from rpc service.v1.AgentService.StartAgent
    */
@@ -701,7 +704,6 @@ export declare const AgentService: GenService<{
    * administrators and the runner that it is on always, others as the
    * organization's conversationSharingPolicy says. Errors: not_found, also for a
    * run that the caller may not read.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AgentService.GetAgentExecution
    */
@@ -713,7 +715,6 @@ export declare const AgentService: GenService<{
   /**
    * Lists the runs that the caller may read, the newest first. Errors:
    * invalid_argument for a page token of another query.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AgentService.ListAgentExecutions
    */
@@ -727,7 +728,6 @@ export declare const AgentService: GenService<{
    * What is queued is not delivered any more. To stop one that has stopped
    * changes nothing. The run's creator and administrators of the organization
    * may call it. Errors: permission_denied for everybody else in it; not_found.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AgentService.StopAgentExecution
    */
@@ -741,7 +741,6 @@ export declare const AgentService: GenService<{
    * creator and administrators of the organization may call it. Errors:
    * permission_denied for everybody else in it; not_found, also on a repetition;
    * failed_precondition when the run has not stopped.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AgentService.DeleteAgentExecution
    */
@@ -785,7 +784,6 @@ export declare const AgentService: GenService<{
    * are registered by the operator on the server's machine. Every member and
    * service account of the organization may call it. Errors: invalid_argument
    * for a page token of another query.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AgentService.ListAgents
    */

@@ -1,0 +1,19 @@
+import type { Failure } from "#gen/runner/v1/work_service_pb.js";
+import { AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.js";
+import type { AgentFailure } from "./agent-execution.ts";
+
+/** What the words mean that runners say of a run that failed; any other is the agent's own failure. */
+const REASONS: Readonly<Record<string, Reason>> = {
+  environment_failed: Reason.ENVIRONMENT,
+  model_unreachable: Reason.LLM_INTEGRATION,
+  runner_failed: Reason.SERVICE,
+};
+
+/** Why a run failed, by what its runner says. */
+export function failureOfAgent(said: Pick<Failure, "reason" | "message"> | undefined): AgentFailure {
+  const reason = said && Object.hasOwn(REASONS, said.reason) ? REASONS[said.reason] : undefined;
+  return {
+    reason: reason ?? Reason.AGENT_EXECUTION,
+    message: said?.message || "the agent failed; the runner said no more",
+  };
+}

@@ -1,0 +1,76 @@
+import { toJson } from "@bufbuild/protobuf";
+import {
+  type ListAgentExecutionsRequest,
+  ListAgentExecutionsRequest_FilterSchema,
+  type ListAgentsRequest,
+} from "#gen/service/v1/agent_service_pb.js";
+import { readsEveryRun } from "../domain/agent-policy.ts";
+import type { Caller } from "../domain/caller.ts";
+import { pageSize, queryText } from "../domain/page.ts";
+import { listAgents } from "../store/agent.ts";
+import { type AgentExecutionFilter, listAgentExecutions } from "../store/agent-execution-list.ts";
+import { findPolicies } from "../store/organization-policies.ts";
+import { answeredRun, answeredRuns, readableRun } from "./agent-reading.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { onePage } from "./page.ts";
+
+export async function answerAgentExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
+  const stored = await readableRun(store.reader, caller, id);
+  return { agentExecution: await answeredRun(store.reader, caller, stored) };
+}
+
+/** One page of the runs that the caller may read, the newest first. */
+export async function answerAgentExecutions(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { filter, pagination }: ListAgentExecutionsRequest,
+) {
+  const db = deps.store.reader;
+  const query = queryText(
+    "ListAgentExecutions",
+    caller.organizationId,
+    filter && toJson(ListAgentExecutionsRequest_FilterSchema, filter),
+  );
+  const after = deps.pageTokens.read(query, pagination?.token ?? "");
+  const size = pageSize(pagination);
+  const readsAll = readsEveryRun(await findPolicies(db, caller), caller.role);
+  const narrowed: AgentExecutionFilter = {
+    ids: filter?.agentExecutionIds ?? [],
+    // The contract bounds these three by length alone, so that the edge leaves their letters as they come.
+    agentIds: lowerCase(filter?.agentIds),
+    environmentIds: lowerCase(filter?.environmentIds),
+    creatorIds: lowerCase(filter?.creatorIds),
+    projectIds: filter?.projectIds ?? [],
+    sessionIds: filter?.sessionIds ?? [],
+    phases: filter?.statusPhases ?? [],
+    roles: filter?.roles ?? [],
+    annotations: filter?.annotations ?? {},
+    reader: readsAll ? undefined : caller.subject,
+  };
+  const found = await listAgentExecutions(db, caller, narrowed, after, size + 1);
+  const { rows, pagination: next } = onePage(deps.pageTokens, query, found, size);
+  const agentExecutions = await answeredRuns(
+    db,
+    caller,
+    rows.map(({ stored }) => stored),
+  );
+  return { pagination: next, agentExecutions };
+}
+
+/** One page of the agents that the caller's organization sees, by name ascending. */
+export async function answerAgents(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { pagination }: ListAgentsRequest,
+) {
+  const query = queryText("ListAgents", caller.organizationId);
+  const after = deps.pageTokens.read(query, pagination?.token ?? "");
+  const size = pageSize(pagination);
+  const found = await listAgents(deps.store.reader, caller, after, size + 1);
+  const { rows, pagination: next } = onePage(deps.pageTokens, query, found, size);
+  return { pagination: next, agents: rows.map(({ agent }) => agent) };
+}
+
+function lowerCase(ids: readonly string[] = []): string[] {
+  return ids.map((id) => id.toLowerCase());
+}

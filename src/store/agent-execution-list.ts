@@ -1,0 +1,68 @@
+import type { Kysely } from "kysely";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import type { PagePosition } from "../domain/page.ts";
+import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
+import type { Schema } from "./schema.ts";
+import type { Scope } from "./store.ts";
+
+/** What a list of runs is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+export interface AgentExecutionFilter {
+  readonly ids: readonly string[];
+  readonly agentIds: readonly string[];
+  readonly projectIds: readonly string[];
+  readonly environmentIds: readonly string[];
+  readonly creatorIds: readonly string[];
+  readonly sessionIds: readonly string[];
+  readonly phases: readonly number[];
+  readonly roles: readonly number[];
+  /** All of them, key and value equal. */
+  readonly annotations: Readonly<Record<string, string>>;
+  /** The one whose runs are listed; undefined for those of everybody. */
+  readonly reader: Pick<Subject, "id" | "principal"> | undefined;
+}
+
+export interface ListedAgentExecution {
+  readonly stored: StoredAgentExecution;
+  readonly position: PagePosition;
+}
+
+/** Up to `limit` runs behind `after`, the newest first. */
+export async function listAgentExecutions(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: AgentExecutionFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedAgentExecution[]> {
+  let query = db
+    .selectFrom("agent_execution")
+    .selectAll()
+    .where("organization_id", "=", scope.organizationId);
+  if (after) query = query.where("id", "<", after.id);
+  if (filter.reader) {
+    const { id, principal } = filter.reader;
+    query = query.where("creator_id", "=", id).where("creator_principal", "=", principal);
+  }
+  if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
+  if (filter.agentIds.length > 0) query = query.where("agent_id", "in", filter.agentIds);
+  if (filter.projectIds.length > 0) query = query.where("project_id", "in", filter.projectIds);
+  if (filter.environmentIds.length > 0) query = query.where("environment_id", "in", filter.environmentIds);
+  if (filter.creatorIds.length > 0) query = query.where("creator_id", "in", filter.creatorIds);
+  if (filter.sessionIds.length > 0) query = query.where("session_id", "in", filter.sessionIds);
+  if (filter.phases.length > 0) query = query.where("phase", "in", filter.phases);
+  if (filter.roles.length > 0) query = query.where("role", "in", filter.roles);
+  for (const [key, value] of Object.entries(filter.annotations)) {
+    query = query.where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom("agent_execution_annotation")
+          .select("agent_execution_annotation.execution_id")
+          .whereRef("agent_execution_annotation.execution_id", "=", "agent_execution.id")
+          .where("agent_execution_annotation.key", "=", key)
+          .where("agent_execution_annotation.value", "=", value),
+      ),
+    );
+  }
+  const rows = await query.orderBy("id", "desc").limit(limit).execute();
+  return rows.map((row) => ({ stored: storedOfRow(row), position: { key: 0, id: row.id } }));
+}
