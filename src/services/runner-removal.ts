@@ -1,6 +1,7 @@
+import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import type { Runner } from "#gen/service/v1/runner_pb.js";
 import { withoutClasses } from "../domain/environment-class.ts";
-import { findEnvironmentsOfRunner, removeEnvironment } from "../store/environment.ts";
+import { findEnvironmentsOfRunner } from "../store/environment.ts";
 import { findClassesOfRunner, removeEnvironmentClass } from "../store/environment-class.ts";
 import { findHostTokensOfRunner, removeHostToken } from "../store/host-token.ts";
 import { findPrebuilds, removePrebuild } from "../store/prebuild.ts";
@@ -9,20 +10,30 @@ import { removeRunner } from "../store/runner.ts";
 import { findProjectIdsOfRunner } from "../store/runner-projects.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findTokens, removeToken } from "../store/token.ts";
+import { stopRuns } from "./agent-end.ts";
+import { dropEnvironment } from "./environment-change.ts";
 import { endLeasesOf, endWorkFor } from "./runner-work.ts";
+
+/** Why the agent runs that were routed to a removed runner end. */
+const REMOVED = {
+  reason: AgentExecutionFailureReason.SERVICE,
+  message: "the runner that it was routed to was deleted",
+} as const;
 
 /**
  * Removes a runner with all that hangs on it: its environments, the entries of
- * projects for its classes, its prebuilds, the classes, its tokens, and the credentials stored
- * for it. Work that it holds may go to others, work that only it could do has
- * failed. What refers goes before what it refers to.
+ * projects for its classes, its prebuilds, the classes, its tokens, and the
+ * credentials stored for it. Work that it holds may go to others, work that only
+ * it could do has failed, and so have the agent runs in its environments or
+ * routed to it. What refers goes before what it refers to.
  */
 export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
   const { runnerId } = runner;
   await endLeasesOf(tx, scope, runnerId);
   for (const environment of await findEnvironmentsOfRunner(tx.db, scope, runnerId)) {
-    await removeEnvironment(tx, scope, environment);
+    await dropEnvironment(tx, scope, environment);
   }
+  await stopRuns(tx, scope, { runnerId }, { failure: REMOVED });
   const classes = await findClassesOfRunner(tx.db, scope, runnerId);
   const classIds = classes.map(({ id }) => id);
   for (const projectId of await findProjectIdsOfRunner(tx.db, scope, runnerId, classIds)) {
