@@ -1,9 +1,13 @@
 import type { AgentInput } from "#gen/service/v1/agent_pb.js";
 import { type AgentQueue, newlyPlaced, withInput } from "../domain/agent-queue.ts";
+import { queueFull } from "../domain/error.ts";
 import type { StoredAgentExecution } from "../store/agent-execution.ts";
 import { findQueuedInputs, type InputTurn, insertInput, setPlaces } from "../store/agent-input.ts";
 import { raiseQueueRevision } from "../store/agent-progress.ts";
 import type { WriteTransaction } from "../store/store.ts";
+
+/** Inputs that wait at a time (contract, SendToAgentExecution); what the service tells comes on top of them. */
+const MOST_QUEUED = 50;
 
 /** How an input is delivered. */
 export interface InputDelivery {
@@ -19,6 +23,14 @@ export async function queueOf(
   { execution, queueRevision }: Pick<StoredAgentExecution, "execution" | "queueRevision">,
 ): Promise<AgentQueue> {
   return { revision: queueRevision, inputs: await findQueuedInputs(tx.db, execution.id) };
+}
+
+/** @throws DomainError QUEUE_FULL when as many inputs wait as may */
+export async function refuseFullQueue(
+  tx: WriteTransaction,
+  run: Pick<StoredAgentExecution, "execution">,
+): Promise<void> {
+  if ((await findQueuedInputs(tx.db, run.execution.id)).length >= MOST_QUEUED) throw queueFull(MOST_QUEUED);
 }
 
 /** Puts an input into the queue of a run that has not stopped, and wakes the runner that waits for it. */

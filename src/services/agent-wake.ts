@@ -10,11 +10,13 @@ import {
   type StoredAgentExecution,
   updateAgentExecution,
 } from "../store/agent-execution.ts";
+import type { InputTurn } from "../store/agent-input.ts";
 import {
   findInterestsInEnvironment,
   findInterestsInSubagent,
   type InterestName,
   takeInterest,
+  takeUserMessageInterests,
 } from "../store/agent-interest.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { queueInput } from "./agent-queue.ts";
@@ -30,7 +32,7 @@ const SUBAGENT_FAILURE_CHARACTERS = 4_096;
  * Fires an interest: it goes, and the wake event joins the queue of the run, both
  * in this transaction and so exactly once. A run that is to stop is woken no more.
  *
- * @param sender unset for the service
+ * @param from who tells of it; left out for the service
  * @returns false when the run has no such interest
  */
 export async function fireInterest(
@@ -38,7 +40,7 @@ export async function fireInterest(
   scope: Scope,
   name: InterestName,
   payload: WakePayload,
-  sender?: Subject,
+  { sender, turn }: { readonly sender?: Subject; readonly turn?: InputTurn } = {},
 ): Promise<boolean> {
   if (!(await takeInterest(tx, name))) return false;
   const stored = await findAgentExecution(tx.db, scope, name.executionId);
@@ -50,8 +52,18 @@ export async function fireInterest(
     ...(sender && { sender }),
     input: { case: "wakeEvent", value: { interestId: name.interestId, payload } },
   });
-  await queueInput(tx, stored, input);
+  await queueInput(tx, stored, input, turn && { turn });
   return true;
+}
+
+/** Ends the wait of a run for a message, which has come; the message itself tells of that. */
+export async function endUserMessageInterests(
+  tx: WriteTransaction,
+  scope: Scope,
+  run: StoredAgentExecution,
+): Promise<void> {
+  const ended = await takeUserMessageInterests(tx, run.execution.id);
+  await forgetInterests(tx, scope, run, ended);
 }
 
 /** Takes interests that are gone out of what the run's status shows. */

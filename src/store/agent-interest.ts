@@ -63,6 +63,19 @@ export async function takeInterest(tx: WriteTransaction, name: InterestName): Pr
   return (await deleteOne(tx.db, name)).length > 0;
 }
 
+const deleteOfMessages = prepared<{ executionId: string }, { interest_id: string }>((db, { executionId }) =>
+  db
+    .deleteFrom("agent_interest")
+    .where("execution_id", "=", executionId)
+    .where("user_message", "=", 1)
+    .returning("interest_id"),
+);
+
+/** Takes the interests of a run in messages of users away. @returns their ids */
+export async function takeUserMessageInterests(tx: WriteTransaction, executionId: string): Promise<string[]> {
+  return (await deleteOfMessages(tx.db, { executionId })).map(({ interest_id }) => interest_id);
+}
+
 const selectDue = prepared<{ now: number; limit: number }, FoundInterest>((db, { now, limit }) =>
   db
     .selectFrom("agent_interest")
