@@ -8,6 +8,7 @@ import {
   withSettings,
 } from "./commands/command-line.ts";
 import { declareAccount } from "./commands/declare-account.ts";
+import { declareAgent } from "./commands/declare-agent.ts";
 import { declareData } from "./commands/declare-data.ts";
 import { declareOrganization } from "./commands/declare-organization.ts";
 import { declareRunner } from "./commands/declare-runner.ts";
@@ -80,6 +81,7 @@ withSettings(
 
 declareOrganization(program, terminal);
 declareAccount(program, terminal);
+declareAgent(program, terminal);
 declareToken(program, terminal);
 declareData(program, terminal);
 declareRunner(program, terminal, runUntilTold);

@@ -1,0 +1,92 @@
+import { AgentForm } from "#gen/runner/v1/work_pb.js";
+import type { Config } from "../config.ts";
+import {
+  type AgentOwner,
+  makeAgentDefault,
+  registerAgent,
+  unregisterAgent,
+} from "../services/agent-registry.ts";
+import { findAgents } from "../store/agent.ts";
+import type { Store } from "../store/store.ts";
+import { openExistingData, toStartError } from "./open-data.ts";
+import { organizationNamed } from "./organization.ts";
+
+type DataConfig = Pick<Config, "dataDir" | "keyFile">;
+
+/** The forms in which an agent's program speaks, by their names on the command line. */
+export const FORMS = { "json-lines": AgentForm.JSON_LINES, text: AgentForm.TEXT } as const;
+
+export interface AgentOptions {
+  readonly name: string;
+  readonly command: string;
+  readonly form: keyof typeof FORMS;
+  readonly description: string;
+  readonly takesSettings: boolean;
+  readonly isDefault: boolean;
+  /** Id or name; undefined for an agent of all organizations. */
+  readonly organization: string | undefined;
+}
+
+/** Which agent, and of whom. */
+export type AgentNamed = Pick<AgentOptions, "name" | "organization">;
+
+/**
+ * Registers an agent as the operator. It works beside a running server.
+ *
+ * @returns its id, in a line for the person at the terminal
+ * @throws StartError
+ */
+export function addAgent(config: DataConfig, { form, ...options }: AgentOptions): Promise<string> {
+  return withOwner(config, options, async (store, organizationId) => {
+    const id = await registerAgent(store, { ...options, form: FORMS[form], organizationId });
+    return `agent ${id}\n`;
+  });
+}
+
+/** Makes an agent the one that is used when a request names none. @throws StartError */
+export function makeDefault(config: DataConfig, options: AgentNamed): Promise<string> {
+  return withOwner(config, options, async (store, organizationId) => {
+    await makeAgentDefault(store, organizationId, options.name);
+    return `${options.name} is the default agent\n`;
+  });
+}
+
+/** Takes an agent off the register. @throws StartError */
+export function dropAgent(config: DataConfig, options: AgentNamed): Promise<string> {
+  return withOwner(config, options, async (store, organizationId) => {
+    await unregisterAgent(store, organizationId, options.name);
+    return `${options.name} is registered no more\n`;
+  });
+}
+
+/** Lists the agents: a line each with id, name, owner, form, command, and a mark for a default. */
+export async function listAgents(config: DataConfig): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    const all = await findAgents(store.reader);
+    return all
+      .map(({ agent, organizationId, form, command }) => {
+        const spoken = form === AgentForm.TEXT ? "text" : "json-lines";
+        const words = JSON.stringify(command);
+        const mark = agent.default ? "  default" : "";
+        return `${agent.id}  ${agent.name}  ${organizationId ?? "all"}  ${spoken}  ${words}${mark}\n`;
+      })
+      .join("");
+  } finally {
+    await store.close();
+  }
+}
+
+async function withOwner(
+  config: DataConfig,
+  { organization }: Pick<AgentOptions, "organization">,
+  act: (store: Store, owner: AgentOwner) => Promise<string>,
+): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    const owner = organization === undefined ? null : (await organizationNamed(store, organization)).id;
+    return await act(store, owner).catch(toStartError);
+  } finally {
+    await store.close();
+  }
+}
