@@ -57,8 +57,7 @@ export async function removeEnvironmentBelongings(
   environment: Environment,
 ): Promise<void> {
   const { id } = environment;
-  // One that was to go already is of an attempt that has ended, and another may be under way.
-  if (environment.spec?.desiredPhase === EnvironmentPhase.RUNNING) await stopActionOf(tx, environment);
+  await stopActionOf(tx, environment);
   const work = await findWork(tx.db, WorkKind.ENVIRONMENT, id);
   if (work) await removeWork(tx, work.id);
   for (const token of await findTokens(tx.db, scope, "environment", id)) await removeToken(tx, scope, token);

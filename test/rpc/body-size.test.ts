@@ -6,9 +6,11 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { SendToAgentExecutionRequestSchema } from "#gen/service/v1/agent_service_pb.js";
+import { PERMISSIONS } from "../../src/domain/permissions.ts";
 import { bodyLimit } from "../../src/rpc/body-limit.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { post } from "../harness/call.ts";
+import { registerRunner } from "../harness/fake-runner.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 import { expectError } from "./expected-error.ts";
@@ -19,8 +21,10 @@ const IMAGE_BYTES = 4 * MIB;
 const OPERATION = "IdentityService/GetAuthenticatedIdentity";
 
 let server: TestServer;
+let runnerToken: string;
 beforeAll(async () => {
   server = await startServer();
+  runnerToken = (await registerRunner(server)).token;
 });
 afterAll(stopAll);
 
@@ -34,16 +38,27 @@ const LIMIT = limitOf("IdentityService");
 /** An empty request in so many bytes: white space is part of a body, too. */
 const blank = (size: number) => new Uint8Array(Buffer.from("{}".padEnd(size)));
 
-/** Services whose largest request can be sent in a moment; the rule is the same for the others. */
+/** Whom a service lets in; those of runners have operations for nobody else. */
+const opens = (operation: string, role: "administrator" | "runner") =>
+  PERMISSIONS[operation]?.grants[role] !== "none";
+
+/** Services whose largest request can be sent in a moment, by an operation each; the rule is the same for the others. */
 const SMALL = CONTRACT.flatMap(({ name, methods }) => {
   const limit = limitOf(name);
-  return limit < 20 * MIB ? [[`${name}/${methods[0]?.name}`, limit] as const] : [];
+  const operations = methods.map((method) => `${name}/${method.name}`);
+  const operation = [
+    operations.find((each) => opens(each, "administrator")),
+    operations.findLast((each) => opens(each, "runner")),
+  ].find((each) => each !== undefined);
+  return limit < 20 * MIB ? [[operation ?? "", limit] as const] : [];
 });
 
 describe("the size of a body", () => {
   test.each(SMALL)("of %s may be %d bytes and not one more", async (operation, limit) => {
-    expect((await post(server, operation, blank(limit))).status).not.toBe(429);
-    const answer = await post(server, operation, blank(limit + 1));
+    const token = opens(operation, "administrator") ? server.token : runnerToken;
+    const status = (await post(server, operation, blank(limit), token)).status;
+    expect([401, 403, 429]).not.toContain(status);
+    const answer = await post(server, operation, blank(limit + 1), token);
     expectError(answer, 429, "resource_exhausted", "BODY_TOO_LARGE");
     expect(answer.body.details[0].debug.metadata).toEqual({ limit_bytes: String(limit) });
   });
