@@ -92,6 +92,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["1", 1],
     ["32", 32],
   ],
+  localRunnerAgentSlots: [
+    ["1", 1],
+    ["10000", 10_000],
+  ],
   allowPrivateRemotes: [
     ["true", true],
     ["false", false],
@@ -142,6 +146,7 @@ describe("without flags and variables", () => {
       eventRetention: 30,
       localRunner: false,
       localRunnerSlots: 4,
+      localRunnerAgentSlots: 8,
       allowPrivateRemotes: false,
       allowFileRemotes: false,
       plainHttpHosts: new Set(),
@@ -200,6 +205,7 @@ describe("a value that cannot be used", () => {
     ),
     ...["", "4", "3601"].map((text) => ["leaseDuration", text] as [SettingName, string]),
     ...["", "0", "33"].map((text) => ["localRunnerSlots", text] as [SettingName, string]),
+    ...["", "0", "10001"].map((text) => ["localRunnerAgentSlots", text] as [SettingName, string]),
     ...["https://git.example.org", "git.example.org/", "user@git.example.org", "git .example.org", "*"].map(
       (text) => ["plainHttpHosts", text] as [SettingName, string],
     ),

@@ -8,12 +8,18 @@ export { ConfigError } from "./settings.ts";
 /** A runner's exchange token is a secret, so that no flag takes it: every user of the machine sees those. */
 export const EXCHANGE_TOKEN_VARIABLE = "CHARTROOM_EXCHANGE_TOKEN";
 
-/** What runners tell the commands of an action, one of which may start a server. */
+/** Of whoever talks to an agent from the command line: a secret, so that no flag takes it. */
+export const TOKEN_VARIABLE = "CHARTROOM_TOKEN";
+
+/** What runners tell the commands of an action and agents, one of which may start a server. */
 const TOLD_TO_COMMANDS =
-  /^CHARTROOM_(URL|ENVIRONMENT_(ID|TOKEN)|(WORKFLOW|EXECUTION|ACTION)_ID|OUTPUTS|PULL_REQUEST|PARAMETER_\w+)$/;
+  /^CHARTROOM_(URL|ENVIRONMENT_(ID|TOKEN)|(WORKFLOW|EXECUTION|ACTION)_ID|OUTPUTS|PULL_REQUEST|PARAMETER_\w+|AGENT_((EXECUTION|SESSION)_ID|STARTS|(TURN_)?MODES?|MODEL|REASONING_EFFORT|SERVICE_TIER|MCP_DISABLED|COMMAND_DENY_LIST|SCM_\w+))$/;
 
 /** As many as one call may lease (contract, LeaseWorkRequest.max_leases). */
 const slots = integer(1, 32);
+
+/** An agent that waits costs a process at most. */
+const agentSlots = integer(1, 10_000);
 
 const logLevel = setting({
   flag: "--log-level",
@@ -164,8 +170,16 @@ export const SETTINGS = {
     argument: "number",
     env: "CHARTROOM_LOCAL_RUNNER_SLOTS",
     default: "4",
-    help: "how many pieces of work the local runner carries out at the same time",
+    help: "how many pieces of work other than agents the local runner carries out at the same time",
     read: slots,
+  }),
+  localRunnerAgentSlots: setting({
+    flag: "--local-runner-agent-slots",
+    argument: "number",
+    env: "CHARTROOM_LOCAL_RUNNER_AGENT_SLOTS",
+    default: "8",
+    help: "how many agents the local runner runs at the same time, those that wait for input among them",
+    read: agentSlots,
   }),
   ...REMOTE_SETTINGS,
   logLevel,
@@ -202,8 +216,16 @@ export const RUNNER_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_SLOTS",
     default: "4",
-    help: "how many pieces of work are carried out at the same time",
+    help: "how many pieces of work other than agents are carried out at the same time",
     read: slots,
+  }),
+  agentSlots: setting({
+    flag: "--agent-slots",
+    argument: "number",
+    env: "CHARTROOM_AGENT_SLOTS",
+    default: "8",
+    help: "how many agents run at the same time, those that wait for input among them",
+    read: agentSlots,
   }),
   ...REMOTE_SETTINGS,
   logLevel,
@@ -242,7 +264,7 @@ export function keyFileOf(config: Pick<Config, "keyFile" | "dataDir">): string {
 /** Variables that look like settings and are none: most likely mistyped. */
 function unknownVariables(env: Environment): string[] {
   const all = [...Object.values(SETTINGS), ...Object.values(RUNNER_SETTINGS)];
-  const known = new Set([EXCHANGE_TOKEN_VARIABLE, ...all.map((each) => each.env)]);
+  const known = new Set([EXCHANGE_TOKEN_VARIABLE, TOKEN_VARIABLE, ...all.map((each) => each.env)]);
   const isKnown = (name: string) => known.has(name) || TOLD_TO_COMMANDS.test(name);
   const odd = Object.keys(env).filter((name) => name.startsWith("CHARTROOM_") && !isKnown(name));
   return odd.map((name) => `${name} is no setting; see chartroom --help`);

@@ -8,6 +8,7 @@ describe("the settings of a runner", () => {
       stateDir: "./runner",
       exchangeTokenFile: "",
       slots: 4,
+      agentSlots: 8,
       allowPrivateRemotes: false,
       allowFileRemotes: false,
       plainHttpHosts: new Set(),
@@ -25,11 +26,12 @@ describe("the settings of a runner", () => {
   );
 
   test("are refused together when they cannot be used", () => {
-    const flags = { server: "", stateDir: " ", slots: "33" };
+    const flags = { server: "", stateDir: " ", slots: "33", agentSlots: "0" };
     const all = [
       "--server must not be empty",
       "--state-dir must not be empty",
       '--slots must be a whole number from 1 to 32, not "33"',
+      '--agent-slots must be a whole number from 1 to 10000, not "0"',
       "CHARTROOM_SERVR is no setting; see chartroom --help",
     ];
     expect(() => readRunnerConfig(flags, { CHARTROOM_SERVR: "x" })).toThrow(all.join("\n  "));

@@ -37,6 +37,7 @@ export async function startLocalRunner(
     serverUrl: url,
     stateDir: join(config.dataDir, "runner"),
     slots: config.localRunnerSlots,
+    agentSlots: config.localRunnerAgentSlots,
     exchangeToken: () => localExchangeToken(store, keys),
     local: true,
     environmentClass: { displayName: "Local", description: "A folder on the server's machine" },

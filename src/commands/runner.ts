@@ -19,6 +19,7 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
     serverUrl: config.server,
     stateDir: config.stateDir,
     slots: config.slots,
+    agentSlots: config.agentSlots,
     exchangeToken: async () => exchangeToken(config, terminal),
     local: false,
     environmentClass: { displayName: "Folder", description: "A folder on the runner's machine" },

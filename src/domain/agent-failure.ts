@@ -6,7 +6,10 @@ import type { AgentFailure } from "./agent-execution.ts";
 const REASONS: Readonly<Record<string, Reason>> = {
   environment_failed: Reason.ENVIRONMENT,
   model_unreachable: Reason.LLM_INTEGRATION,
+  policy_unsupported: Reason.SERVICE,
+  refused_by_service: Reason.SERVICE,
   runner_failed: Reason.SERVICE,
+  runner_fault: Reason.SERVICE,
 };
 
 /** Why a run failed, by what its runner says. */

@@ -1,6 +1,7 @@
 import type { Work } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import { carryOutAction } from "./action-work.ts";
+import { carryOutAgent } from "./agent-work.ts";
 import { type Assignment, assignmentOf, type RunnerTools } from "./assignment.ts";
 import { carryOutEnvironment } from "./environment-work.ts";
 import { failureOf, isFault } from "./failure-report.ts";
@@ -44,6 +45,8 @@ function subjectOf(work: Work["work"]): Record<string, unknown> {
       return { environment: work.value.environment?.id };
     case "action":
       return { action: work.value.actionId, environment: work.value.environment?.id };
+    case "agent":
+      return { run: work.value.agentExecution?.id, environment: work.value.environment?.id };
     case "prebuild":
     case "prebuildRemoval":
       return { prebuild: work.value.prebuildId };
@@ -81,6 +84,10 @@ async function done(assignment: Assignment): Promise<WorkFailure[]> {
     case "action":
       refuseUnkeptPolicies(policies);
       return carryOutAction(assignment, work.value);
+    case "agent":
+      refuseUnkeptPolicies(policies);
+      await carryOutAgent(assignment, work.value);
+      return [];
     case "prebuild":
       await carryOutPrebuild(assignment, work.value);
       return [];

@@ -45,6 +45,11 @@ export interface CommandResult {
   readonly outputTruncated: boolean;
 }
 
+/** For people, to go on with after the name of the program. */
+export function howItEnded({ exit, signal }: Pick<CommandResult, "exit" | "signal">): string {
+  return exit === null ? `was ended by ${signal}` : `ended with exit status ${exit}`;
+}
+
 /**
  * Runs a program in a process group of its own and resolves when the whole
  * group is gone: what it left in the background is ended as well. The group is

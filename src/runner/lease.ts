@@ -184,6 +184,8 @@ export class Lease {
           failures = 0;
           yield message;
         }
+        // The work may be to stop.
+        await this.#renew();
       } catch (error) {
         if (end.aborted) return;
         const trouble = troubleOf(error);
@@ -192,6 +194,10 @@ export class Lease {
       }
       await pause(Math.min(backOffMs(Math.max(1, failures)), RENEWAL_MS), end);
     }
+  }
+
+  async #renew(): Promise<void> {
+    this.heard(await this.ask((client, name, options) => client.renewLease(name, options)));
   }
 
   #hold(expiresAt: Timestamp | undefined): void {
@@ -206,7 +212,7 @@ export class Lease {
       await pause(Math.min(leftMs / 3, RENEWAL_MS), over);
       if (over.aborted) return;
       try {
-        this.heard(await this.ask((client, name, options) => client.renewLease(name, options)));
+        await this.#renew();
       } catch {
         if (!over.aborted) this.interrupt("lost");
       }

@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { hostname, machine, release, type } from "node:os";
 import { join, resolve } from "node:path";
 import type { Transport } from "@connectrpc/connect";
+import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../log.ts";
 import type { ScmSettings } from "../scm/settings.ts";
 import { sourceControl } from "../scm/source-control.ts";
@@ -12,6 +13,7 @@ import { commandRecord, endLeftGroups } from "./command-record.ts";
 import { workClient } from "./connection.ts";
 import { prepareGit } from "./git-tools.ts";
 import { sendHeartbeats } from "./heartbeat.ts";
+import type { Lease } from "./lease.ts";
 import type { SignalGroup } from "./process-group.ts";
 import { register } from "./registration.ts";
 import type { RemoteSettings } from "./remote-address.ts";
@@ -28,8 +30,14 @@ export interface RunnerOptions {
   readonly serverUrl: string;
   /** Folder of the runner's token and workspaces; it is made. */
   readonly stateDir: string;
-  /** How many pieces of work are carried out at the same time, 1 to 32. */
+  /** How many pieces of work other than agents are carried out at the same time. */
   readonly slots: number;
+  /**
+   * How many agents run at the same time, those that wait for input among them.
+   * Apart from the others, so that an action never waits for the agent of its own
+   * step.
+   */
+  readonly agentSlots: number;
   readonly remotes: RemoteSettings & ScmSettings;
   /** Private key for ssh remotes; undefined for none. */
   readonly sshKeyFile: string | undefined;
@@ -54,6 +62,8 @@ export interface Runner {
   /** Takes no more work, ends or gives back what is under way, and resolves when it has stopped. */
   stop(): Promise<void>;
 }
+
+const OTHER_KINDS = [WorkKind.ENVIRONMENT, WorkKind.ACTION, WorkKind.PREBUILD, WorkKind.PREBUILD_REMOVAL];
 
 /** What is under way when the runner is told to stop may take so long to end by itself. */
 const GRACE_MS = 5_000;
@@ -105,7 +115,7 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
 }
 
 async function work(options: RunnerOptions, tools: RunnerTools, draining: AbortSignal): Promise<void> {
-  const { transport, slots, log, version, local, environmentClass } = options;
+  const { transport, slots, agentSlots, log, version, local, environmentClass } = options;
   const systemDetails = `${type()} ${release()} ${machine()}, ${hostname()}`;
   try {
     const { runnerId, token } = await register({
@@ -116,19 +126,24 @@ async function work(options: RunnerOptions, tools: RunnerTools, draining: AbortS
     const client = workClient(transport, token);
     const over = new AbortController();
     const heartbeats = sendHeartbeats(client, log, over.signal);
-    log.info({ runner: runnerId, slots }, "the runner takes work");
+    log.info({ runner: runnerId, slots, agentSlots }, "the runner takes work");
+    const loop = {
+      client,
+      log,
+      draining: AbortSignal.any([draining, over.signal]),
+      graceMs: GRACE_MS,
+      carryOut: (work: Work, lease: Lease) => carryOut(tools, work, lease),
+    };
+    const loops = [
+      takeWork({ ...loop, kinds: OTHER_KINDS, slots }),
+      takeWork({ ...loop, kinds: [WorkKind.AGENT], slots: agentSlots }),
+    ];
     try {
-      await takeWork({
-        client,
-        slots,
-        log,
-        draining,
-        graceMs: GRACE_MS,
-        carryOut: (work, lease) => carryOut(tools, work, lease),
-      });
+      await Promise.all(loops);
     } finally {
+      // Where one loop cannot go on, the other cannot either.
       over.abort();
-      await heartbeats;
+      await Promise.allSettled([...loops, heartbeats]);
     }
     log.info({ runner: runnerId }, "the runner has stopped");
   } catch (error) {

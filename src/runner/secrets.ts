@@ -1,3 +1,5 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+
 const MASK = Buffer.from("***");
 
 /** The secrets of one piece of work, which must not be read in what it prints. */
@@ -15,6 +17,19 @@ export class Secrets {
   mask(bytes: Uint8Array): Buffer {
     const stream = this.stream();
     return Buffer.concat([stream.write(bytes), stream.end()]);
+  }
+
+  maskText(text: string): string {
+    return this.#values.length === 0 ? text : this.mask(Buffer.from(text)).toString();
+  }
+
+  /** A value with all of its texts masked, names among them. */
+  maskJson(value: JsonValue): JsonValue {
+    if (typeof value === "string") return this.maskText(value);
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return value.map((each) => this.maskJson(each));
+    const entries = Object.entries(value).map(([name, each]) => [this.maskText(name), this.maskJson(each)]);
+    return Object.fromEntries(entries);
   }
 
   /** Masks bytes that come in pieces, wherever a secret is cut in two. */

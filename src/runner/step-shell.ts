@@ -1,5 +1,5 @@
 import type { StepRun } from "./action-step.ts";
-import type { CommandResult } from "./command.ts";
+import { howItEnded } from "./command.ts";
 import { WorkFailure } from "./work-failure.ts";
 
 /** The service keeps 1 MiB of a step's log: what prints so much more has gone astray. */
@@ -54,8 +54,4 @@ export async function runShell(
   if (result.stopped) signal.throwIfAborted();
   if (result.exit !== 0) throw new WorkFailure("command_failed", `${name} ${howItEnded(result)}`);
   return result.stdout;
-}
-
-function howItEnded({ exit, signal }: CommandResult): string {
-  return exit === null ? `was ended by ${signal}` : `ended with exit status ${exit}`;
 }

@@ -1,4 +1,4 @@
-import type { Work } from "#gen/runner/v1/work_pb.js";
+import type { Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import { troubleOf, type WorkClient } from "./connection.ts";
@@ -7,7 +7,9 @@ import { tokenEnded } from "./registration.ts";
 
 export interface WorkLoopOptions {
   readonly client: WorkClient;
-  /** How many pieces of work are carried out at the same time, 1 to 32. */
+  /** The kinds of work that are taken. */
+  readonly kinds: readonly WorkKind[];
+  /** How many pieces of work are carried out at the same time. */
   readonly slots: number;
   /** Carries work out to its end; never rejects. */
   readonly carryOut: (work: Work, lease: Lease) => Promise<void>;
@@ -18,6 +20,8 @@ export interface WorkLoopOptions {
   readonly graceMs: number;
 }
 
+/** As many as the contract lets one call lease (LeaseWorkRequest.max_leases). */
+const MOST_LEASES = 32;
 /** The server answers within 20 seconds, work or none. */
 const POLL_MS = 40_000;
 /** Whoever answers at once that there is no work is not asked again at once. */
@@ -44,7 +48,7 @@ export async function takeWork(options: WorkLoopOptions): Promise<void> {
 }
 
 async function fillSlots(
-  { client, slots, carryOut, log, draining }: WorkLoopOptions,
+  { client, kinds, slots, carryOut, log, draining }: WorkLoopOptions,
   running: Map<Lease, Promise<void>>,
 ): Promise<void> {
   let changed = Promise.withResolvers<void>();
@@ -61,7 +65,7 @@ async function fillSlots(
     }
     const askedAt = performance.now();
     try {
-      const asked = { maxLeases: slots - running.size };
+      const asked = { kinds: [...kinds], maxLeases: Math.min(slots - running.size, MOST_LEASES) };
       const { works } = await client.leaseWork(asked, { signal: draining, timeoutMs: POLL_MS });
       failures = 0;
       for (const work of works) {

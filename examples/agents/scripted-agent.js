@@ -1,0 +1,175 @@
+#!/usr/bin/env node
+/**
+ * An agent that does as it is told, word by word, for trying Chartroom out and
+ * for its tests. It speaks JSON lines, by docs/agents.md, and needs Node 20 or
+ * newer and nothing else:
+ *
+ *     npx chartroom agent add scripted --command "node $PWD/examples/agents/scripted-agent.js"
+ *
+ * Each line of a message is a command, and all of them are one turn:
+ *
+ *     echo WORDS         answers the words
+ *     count              answers how many messages it has got since it was started
+ *     edit PATH WORDS    adds a line to a file of the repository
+ *     tool NAME WORDS    asks for a tool
+ *     image              answers the type and size of each image of the message
+ *     slow NUMBER        works in so many steps of a fifth of a second; what comes meanwhile goes into the turn
+ *     spawn NUMBER WORDS starts so many sub-agents with the words as their message, and waits for their ends
+ *     wait SECONDS       ends the turn and asks to be woken
+ *     goal STATUS        says how its goal stands, such as completed
+ *     show               answers what it was told when it was started
+ *     fail WORDS         complains and ends with an error
+ *
+ * With the path of a file as its argument it adds a line to that file for
+ * everything that it gets, before it confirms it.
+ */
+
+import { appendFileSync, existsSync, readFileSync, statSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+
+const [, , logFile] = process.argv;
+const STEP_MS = 200;
+
+/** What came and was not begun yet. */
+const waiting = [];
+let wakeUp = () => {};
+let isOver = false;
+let start = {};
+let count = 0;
+/** What was answered about sub-agents, by the key of each. */
+const answered = new Map();
+
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+const text = (content) => say({ type: "text", content: `${content}\n` });
+
+createInterface({ input: process.stdin })
+  .on("line", (line) => {
+    const message = JSON.parse(line);
+    if (message.type === "start") start = message;
+    else if (message.type === "stop") process.exit(0);
+    else if (message.type.startsWith("subagent_")) answered.get(message.key)?.(message);
+    else waiting.push(message);
+    wakeUp();
+  })
+  .on("close", () => {
+    isOver = true;
+    wakeUp();
+  });
+
+for (;;) {
+  while (waiting.length === 0) {
+    if (isOver) process.exit(0);
+    await new Promise((resolve) => {
+      wakeUp = resolve;
+    });
+  }
+  const interests = await takeTurn(waiting.shift());
+  say(interests.length > 0 ? { type: "wait", interests } : { type: "turn_done" });
+}
+
+/** Answers what it waits for from then on. */
+async function takeTurn(message) {
+  confirm(message);
+  const interests = [];
+  for (const line of wordsOf(message).split("\n")) interests.push(...((await obey(line, message)) ?? []));
+  return interests;
+}
+
+function confirm(message) {
+  if (logFile) appendFileSync(logFile, `${JSON.stringify({ id: message.id, words: wordsOf(message) })}\n`);
+  if (message.type === "user_input") count++;
+  say({ type: "seen", id: message.id });
+}
+
+/** A message as commands: whatever is none of a user is answered in words. */
+function wordsOf({ type, inputs, payload, from, interestId, control, action }) {
+  switch (type) {
+    case "user_input":
+      return inputs.flatMap((input) => input.text ?? []).join("\n");
+    case "agent_message":
+      return `echo ${from} says ${payload}`;
+    case "wake":
+      return `echo woken by ${interestId}`;
+    default:
+      return `echo ${[control, action].filter(Boolean).join(" ")}`;
+  }
+}
+
+async function obey(line, message) {
+  const [, command = "", words = ""] = /^(\S*) ?(.*)$/.exec(line) ?? [];
+  switch (command) {
+    case "":
+      return undefined;
+    case "echo":
+      return text(words);
+    case "count":
+      return text(count);
+    case "edit":
+      return edit(words);
+    case "tool":
+      return tool(words);
+    case "image":
+      for (const { image } of message.inputs) {
+        if (image) text(`${image.mimeType} of ${statSync(image.path).size} bytes`);
+      }
+      return undefined;
+    case "slow":
+      return workSlowly(Number(words));
+    case "spawn":
+      return spawn(words);
+    case "wait":
+      return [{ id: `timer-${count}`, timer: `${Number(words)}s` }];
+    case "goal":
+      return say({ type: "goal", status: words });
+    case "show":
+      return text(JSON.stringify(start));
+    case "fail":
+      process.stderr.write(`${words}\n`);
+      return process.exit(1);
+    default:
+      return say({ type: "error", message: `there is no command ${command}` });
+  }
+}
+
+function edit(words) {
+  const [, path = "", line = ""] = /^(\S*) ?(.*)$/.exec(words) ?? [];
+  const kind = existsSync(path) ? "modified" : "created";
+  const length = kind === "modified" ? readFileSync(path, "utf8").split("\n").length - 1 : 0;
+  appendFileSync(path, `${line}\n`);
+  const from = kind === "modified" ? `a/${path}` : "/dev/null";
+  const diff = `--- ${from}\n+++ b/${path}\n@@ -${length},0 +${length + 1} @@\n+${line}\n`;
+  say({ type: "file_change", path, kind, diff });
+}
+
+function tool(words) {
+  const [, name = "", asked = ""] = /^(\S*) ?(.*)$/.exec(words) ?? [];
+  say({ type: "tool_request", id: `tool-${count}`, name, arguments: { words: asked } });
+}
+
+async function workSlowly(steps) {
+  for (let step = 1; step <= steps; step++) {
+    say({ type: "activity", text: `step ${step} of ${steps}` });
+    text(`step ${step}`);
+    await delay(STEP_MS);
+    for (let message = waiting.shift(); message; message = waiting.shift()) {
+      confirm(message);
+      text(`steered: ${wordsOf(message)}`);
+    }
+  }
+  say({ type: "usage", iterations: steps });
+}
+
+async function spawn(words) {
+  const [, number = "0", prompt = ""] = /^(\d+) ?(.*)$/.exec(words) ?? [];
+  const interests = [];
+  for (let each = 1; each <= Number(number); each++) {
+    const key = `${count}-${each}`;
+    const answer = new Promise((resolve) => answered.set(key, resolve));
+    say({ type: "subagent", key, name: `number ${each}`, prompt });
+    const { type, run, message } = await answer;
+    if (type === "subagent_started") interests.push({ id: key, subAgentId: run });
+    text(type === "subagent_started" ? `started ${key}` : `refused ${key}: ${message}`);
+  }
+  return interests;
+}
