@@ -1,0 +1,33 @@
+import { create } from "@bufbuild/protobuf";
+import { expect, test } from "@jest/globals";
+import { ReportAgentRequest_UsageSchema as UsageSchema } from "#gen/runner/v1/agent_work_service_pb.js";
+import { AgentMode } from "#gen/service/v1/agent_pb.js";
+import { firstProgress, progressAfter } from "./agent-progress.ts";
+
+const first = firstProgress(AgentMode.EXECUTION);
+const usage = create(UsageSchema, { iterations: 2n, inputTokens: 100n, contextWindowLength: 80n });
+
+test("news of a run count as one change, and what they leave out stays", () => {
+  const after = progressAfter(first, { usage, currentActivity: "reads" });
+  expect(after).toEqual({ changes: 1, usage, mode: AgentMode.EXECUTION, currentActivity: "reads" });
+  const next = after && progressAfter(after, { mode: AgentMode.PLANNING });
+  expect(next).toEqual({ changes: 2, usage, mode: AgentMode.PLANNING, currentActivity: "reads" });
+});
+
+test("what is known already is no change", () => {
+  const after = progressAfter(first, { usage, mode: AgentMode.EXECUTION });
+  expect(
+    after && progressAfter(after, { usage, mode: AgentMode.EXECUTION, currentActivity: "" }),
+  ).toBeUndefined();
+  expect(progressAfter(first, {})).toBeUndefined();
+});
+
+test("used tokens never fall, the context may", () => {
+  const after = progressAfter(first, { usage });
+  const told = create(UsageSchema, { iterations: 1n, inputTokens: 101n, contextWindowLength: 10n });
+  expect(after && progressAfter(after, { usage: told })?.usage).toMatchObject({
+    iterations: 2n,
+    inputTokens: 101n,
+    contextWindowLength: 10n,
+  });
+});
