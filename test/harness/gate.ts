@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { temporaryFolder } from "./server.ts";
 import { until } from "./until.ts";
 
+/** Many commands at once take long to come to it on a machine that does other things, too. */
+const LONGEST_WAY_MS = 60_000;
+
 /** Places in the commands of a workflow where they wait until the test lets them go on. */
 export interface Gate {
   /** Shell text that goes on at once unless the gate is closed for the name that this shell text says. */
@@ -42,6 +45,7 @@ export function createGate(): Gate {
       await until(
         () => names.filter((name) => !wasReached(name)),
         (missing) => missing.length === 0,
+        LONGEST_WAY_MS,
       );
     },
   };

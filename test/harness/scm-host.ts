@@ -26,6 +26,8 @@ export type Fault =
   | "hang"
   /** It is done, and there is no answer, until the client gives up. */
   | "unanswered"
+  /** Nothing until this resolves; then it is answered, unless the client has gone. */
+  | { readonly until: Promise<unknown> }
   /** A success that stops before its body does. */
   | "stall"
   /** The connection is cut. */
@@ -97,9 +99,12 @@ export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
     const seen = { method, target, headers, body: isGit ? "" : await text(req) };
     if (!isGit) requests.push(seen);
     const fault = faults.find(({ when, left }) => left > 0 && when(seen));
-    if (fault) fault.left -= 1;
-    if (fault && fault.fault !== "unanswered") return commit(fault.fault, res);
-    await serve(seen, req, fault ? new ServerResponse(req) : res);
+    if (!fault) return serve(seen, req, res);
+    fault.left -= 1;
+    if (fault.fault === "unanswered") return serve(seen, req, new ServerResponse(req));
+    if (typeof fault.fault === "string" || !("until" in fault.fault)) return commit(fault.fault, res);
+    await fault.fault.until;
+    if (!req.socket.destroyed) await serve(seen, req, res);
   }
 
   async function serve(seen: SeenRequest, req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -139,7 +144,7 @@ async function text(req: IncomingMessage): Promise<string> {
   return body;
 }
 
-function commit(fault: Exclude<Fault, "unanswered">, res: ServerResponse): void {
+function commit(fault: Exclude<Fault, "unanswered" | { until: unknown }>, res: ServerResponse): void {
   if (fault === "hang") return;
   if (fault === "stall") {
     res.writeHead(200, { "content-type": "application/json" }).write("[");

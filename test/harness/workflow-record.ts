@@ -2,10 +2,10 @@ import { type Answer, post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
 import type { TestServer } from "./server.ts";
 
-/** One move of an action, as the audit trail tells it. */
+/** One move of an action, as the audit trail tells it: phases without what all of them begin with. */
 export interface ActionMove {
   readonly actionId: string;
-  /** Without what all phases begin with; empty for an action that was made. */
+  /** PENDING for the first one. */
   readonly from: string;
   readonly to: string;
 }
@@ -26,7 +26,7 @@ export async function recordedMoves(server: Pick<TestServer, "url" | "token">): 
 }
 
 function movesOf({ subjectId, changes }: Answer["body"]): ActionMove[] {
-  const phase = (text: string) => (text === "null" ? "" : JSON.parse(text).replace(PREFIX, ""));
+  const phase = (text: string) => JSON.parse(text).replace(PREFIX, "");
   return changes
     .filter(({ path }: { path: string }) => path === "status.phase")
     .map(({ before, after }: { before: string; after: string }) => ({

@@ -1,0 +1,116 @@
+import type { Answer } from "../harness/call.ts";
+import { besideServer } from "../harness/member.ts";
+import type { ServedRepository } from "../harness/served-repository.ts";
+import type { TestServer } from "../harness/server.ts";
+import { type ActionMove, recordedMoves } from "../harness/workflow-record.ts";
+import type { HeldRun, World } from "./held-actions.ts";
+import { BRANCH } from "./moments.ts";
+
+/** What an execution says of its actions that is not so, in words; nothing when all is well. For any time. */
+export async function falseReports(world: World, { run, repositories }: HeldRun): Promise<string[]> {
+  const actions = (await run.actions()).filter(({ metadata }) => !metadata.report);
+  const problems = actions.flatMap((action, index) =>
+    actionProblems(world, action, repositories[index] as ServedRepository),
+  );
+  const filter = { workflowExecutionIds: [run.executionId] };
+  const { outputs } = await run.call("ListWorkflowExecutionOutputs", { filter });
+  const told = outputs.map(({ actionId }: Answer["body"]) => actionId);
+  for (const { id, status } of actions) {
+    if (isDone(status.stepStatuses[2]) && !told.includes(id)) problems.push(`${id}: no output`);
+  }
+  return problems;
+}
+
+const isDone = ({ phase }: { phase: string }) => phase === "STEP_PHASE_DONE";
+
+function actionProblems(
+  { host, journal }: World,
+  { id, status }: Answer["body"],
+  { name, path, find }: ServedRepository,
+): string[] {
+  const problems: string[] = [];
+  const [task, pullRequest] = status.stepStatuses;
+  const opened = host.pullRequests().filter(({ repository }) => repository === path);
+  if (opened.length > 1) problems.push(`${opened.length} pull requests`);
+  if (isDone(task) && !journal().includes(`- ${id}`)) problems.push("the command did not end");
+  if (isDone(pullRequest) && find(BRANCH) === undefined) problems.push("the branch is not there");
+  if (isDone(pullRequest) && pullRequest.pullRequestUrl !== opened[0]?.url) {
+    problems.push("the pull request is not there");
+  }
+  if (/DONE/.test(status.phase) && status.failures.length === 0 && !status.stepStatuses.every(isDone)) {
+    problems.push("the action is done without its steps");
+  }
+  return problems.map((problem) => `${name}: ${problem}`);
+}
+
+/**
+ * What is wrong with the record of all actions once their executions are over:
+ * each came to one end, each attempt was begun once, and each that was lost is a
+ * warning.
+ */
+export async function recordProblems(
+  server: Pick<TestServer, "url" | "token">,
+  actions: readonly Answer["body"][],
+): Promise<string[]> {
+  const moves = await recordedMoves(server);
+  return actions.flatMap(({ id, status, metadata }) => {
+    const own = moves.filter(({ actionId }) => actionId === id);
+    const count = (fits: (move: ActionMove) => boolean) => own.filter(fits).length;
+    const begun = count(({ to }) => to === "RUNNING");
+    const lost = count(({ from, to }) => from === "RUNNING" && to === "PENDING");
+    const ends = count(({ to }) => to === "DONE" || to === "STOPPED");
+    const warned = lostAttempts(status);
+    const problems = [
+      ...(own.some(({ from }, index) => from !== (own[index - 1]?.to ?? "PENDING"))
+        ? ["moves do not join"]
+        : []),
+      ...(ends === 1 ? [] : [`${ends} ends`]),
+      ...(begun === status.attempt ? [] : [`${begun} attempts begun, ${status.attempt} told`]),
+      ...(lost === status.attempt - 1 ? [] : [`${lost} of ${status.attempt} attempts begun anew`]),
+      ...(warned.every((attempt, index) => attempt === index + 1) ? [] : [`warnings of ${warned}`]),
+      ...(warned.length >= lost ? [] : [`${lost} attempts lost, ${warned.length} warnings`]),
+    ];
+    return problems.map((problem) => `${metadata.actionName}: ${problem}`);
+  });
+}
+
+/** Numbers of the attempts that an action says were lost. */
+export function lostAttempts({ warnings }: Answer["body"]): number[] {
+  return warnings
+    .filter(({ reason }: { reason: string }) => reason === "attempt_lost")
+    .map(({ meta }: Answer["body"]) => Number(meta.attempt));
+}
+
+/** Executions whose counts are not those of their actions. */
+export function falseCounts(server: TestServer): Promise<unknown[]> {
+  return besideServer(server, async ({ reader }) => {
+    const executions = await reader.selectFrom("workflow_execution").selectAll().execute();
+    const actions = await reader
+      .selectFrom("workflow_action")
+      .select(["execution_id", "phase", "failed"])
+      .execute();
+    return executions
+      .map((row) => {
+        const own = actions.filter(({ execution_id }) => execution_id === row.id);
+        const count = (...phases: number[]) => own.filter(({ phase }) => phases.includes(phase));
+        const done = count(7);
+        const failed = done.filter((each) => each.failed === 1).length;
+        return {
+          told: [row.pending_count, row.running_count, row.failed_count, row.done_count, row.stopped_count],
+          are: [count(1), count(2, 3)].map(({ length }) => length),
+          rest: [failed, done.length - failed, count(4).length],
+        };
+      })
+      .filter(({ told, are, rest }) => told.join() !== [...are, ...rest].join());
+  });
+}
+
+/** How much is left of work, environments and their tokens; nothing of it belongs to actions that are over. */
+export function leftovers(server: TestServer): Promise<Record<string, number>> {
+  return besideServer(server, async ({ reader }) => {
+    const count = async (table: "work" | "environment") =>
+      (await reader.selectFrom(table).select("id").execute()).length;
+    const tokens = await reader.selectFrom("token").select("id").where("kind", "=", "environment").execute();
+    return { work: await count("work"), environments: await count("environment"), tokens: tokens.length };
+  });
+}

@@ -1,0 +1,194 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Answer, post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { createGate } from "../harness/gate.ts";
+import { besideServer } from "../harness/member.ts";
+import { newExchangeToken, type RunnerProcess, startRunnerProcess } from "../harness/runner-process.ts";
+import { startScmHost } from "../harness/scm-host.ts";
+import { type ServedRepository, serveRepositories } from "../harness/served-repository.ts";
+import { startServer, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type HeldCall, startServerProxy } from "../harness/server-proxy.ts";
+import { until } from "../harness/until.ts";
+import { type StartedRun, startRun, task } from "../harness/workflow-run.ts";
+import { BRANCH, type HeldAction, type Moment, type Places } from "./moments.ts";
+
+/** A server, a host and a runner; the server and the runner can be killed and come back. */
+export interface World extends Places {
+  /** The one that runs now. */
+  readonly server: TestServer;
+  /** The one that runs now. */
+  readonly runner: RunnerProcess;
+  /** The server that runs now, with the token that holds at each. */
+  readonly api: { readonly url: string; readonly token: string };
+  /** SIGKILL; whoever talked to it is cut off. */
+  killServer(): Promise<void>;
+  restartServer(): Promise<void>;
+  /** SIGKILL; what it started stays. */
+  killRunner(): Promise<void>;
+  restartRunner(): Promise<void>;
+  /** What commands wrote: a sign and the id of the action. */
+  journal(): string[];
+  readonly journalFile: string;
+  stop(): Promise<void>;
+}
+
+export async function createWorld({ leaseSeconds }: { readonly leaseSeconds: number }): Promise<World> {
+  const args = ["--lease-duration", String(leaseSeconds)];
+  const host = await startScmHost({ kind: "github" });
+  let server = await startServer({ args });
+  const { token, dataDir } = server;
+  const proxy = await startServerProxy(server);
+  const { runnerId, exchangeToken } = await newExchangeToken(server);
+  const settings = { args: ["--allow-private-remotes", "--plain-http-hosts", host.host, "--slots", "16"] };
+  const source = "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT";
+  const hostToken = { runnerId, host: host.host, token: host.token, source };
+  await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", hostToken));
+  let runner = startRunnerProcess(proxy, { ...settings, env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken } });
+  await runner.said("the runner takes work");
+  const { stateDir } = runner;
+  const journalFile = join(temporaryFolder(), "journal");
+  return {
+    host,
+    proxy,
+    api: {
+      get url() {
+        return server.url;
+      },
+      token,
+    },
+    gate: createGate(),
+    journalFile,
+    journal: () => readFileSync(journalFile, { encoding: "utf8", flag: "a+" }).trim().split("\n"),
+    get server() {
+      return server;
+    },
+    get runner() {
+      return runner;
+    },
+    async killServer() {
+      await server.kill();
+      proxy.cut();
+    },
+    async restartServer() {
+      server = { ...(await startServer({ dataDir, args })), token };
+      proxy.forwardTo(server);
+    },
+    async killRunner() {
+      await runner.kill();
+      proxy.cut();
+    },
+    async restartRunner() {
+      runner = startRunnerProcess(proxy, { ...settings, stateDir });
+      await runner.said("the runner takes work");
+    },
+    async stop() {
+      await Promise.all([host.stop(), proxy.stop()]);
+    },
+  };
+}
+
+/** An execution whose actions are held, each at a moment of its own. */
+export interface HeldRun {
+  readonly run: StartedRun;
+  /** In the order of the actions. */
+  readonly repositories: readonly ServedRepository[];
+  /** Lets all of them go on, those also that begin anew. */
+  release(): void;
+}
+
+/** Starts one action for each moment, and resolves when each of them is held there. */
+export async function holdActions(world: World, moments: readonly Moment[]): Promise<HeldRun> {
+  const { gate, host } = world;
+  const repositories = serveRepositories(
+    moments.map(({ name }) => name),
+    host,
+  );
+  const held: HeldCall[] = [];
+  const hold = (index: number, leaseId = "") => {
+    const action: HeldAction = { repository: repositories[index] as ServedRepository, leaseId };
+    held.push((moments[index] as Moment).hold(world, action));
+  };
+  const later = moments.filter(({ isEarly }) => !isEarly);
+  for (const [index, { isEarly }] of moments.entries()) if (isEarly) hold(index);
+  for (const { name } of later) gate.close(`${name}-begin`);
+  const run = await startEditing(world, repositories);
+  await gate.reached(...later.map(({ name }) => `${name}-begin`));
+  const [actions, leases] = [await run.actions(), await leasesOf(world.server)];
+  for (const [index, { name, isEarly }] of moments.entries()) {
+    if (isEarly) continue;
+    hold(index, leases.get(actions[index].id));
+    gate.open(`${name}-begin`);
+  }
+  await Promise.all(held.map(({ reached }) => reached));
+  return {
+    run,
+    repositories,
+    release() {
+      for (const { release } of held) release();
+    },
+  };
+}
+
+/** Starts an execution over one repository, and resolves when its report action is held. */
+export async function holdReport(world: World): Promise<HeldRun> {
+  const { gate, host } = world;
+  const repositories = serveRepositories(["summed"], host);
+  gate.close("report");
+  const command = `${gate.wait("report")}; grep -c intValue "$CHARTROOM_OUTPUTS"`;
+  const report = { outputs: [{ title: "Reports", key: "reports", integer: {}, command }] };
+  const run = await startEditing(world, repositories, report);
+  await gate.reached("report");
+  return { run, repositories, release: () => gate.open("report") };
+}
+
+/** Starts an execution over one repository, and resolves when its action was given out and no runner heard of it. */
+export async function holdLease(world: World): Promise<HeldRun> {
+  const { reached, release } = world.proxy.holdAnswer("leaseWork", (_, { works }) => works.length > 0);
+  const repositories = serveRepositories(["lease-unheard"], world.host);
+  const run = await startEditing(world, repositories);
+  await reached;
+  return { run, repositories, release };
+}
+
+/** Starts an execution over so many repositories that nothing holds. */
+export async function startFreely(world: World, count: number): Promise<HeldRun> {
+  const names = Array.from({ length: count }, (_, index) => `free-${index + 1}`);
+  const repositories = serveRepositories(names, world.host);
+  return { run: await startEditing(world, repositories), repositories, release: () => undefined };
+}
+
+function startEditing(
+  { api, gate, journalFile }: World,
+  repositories: readonly ServedRepository[],
+  report?: object,
+): Promise<StartedRun> {
+  const at = (part: string) => gate.wait(`"$(cat name.txt)-${part}"`);
+  const note = (sign: string) => `echo "${sign} $CHARTROOM_ACTION_ID" >> '${journalFile}'`;
+  const edit = [note("+"), at("begin"), at("work"), "echo one > b.txt", note("-")];
+  const lines = { title: "Lines", key: "lines", integer: {}, command: `${at("report")}; wc -l < b.txt` };
+  return startRun(api, {
+    actions: repositories.length,
+    repository: (index) => repositories[index]?.cloneUrl ?? "",
+    steps: [
+      task(edit.join("\n")),
+      { pullRequest: { title: "Edit", branch: BRANCH } },
+      { report: { outputs: [lines] } },
+    ],
+    ...(report && { report }),
+  });
+}
+
+/** Ids of leases by action. */
+function leasesOf(server: TestServer): Promise<Map<string, string>> {
+  return besideServer(server, async ({ reader }) => {
+    const rows = await reader.selectFrom("work").select(["id", "subject_id"]).execute();
+    return new Map(rows.map(({ id, subject_id }) => [subject_id, id]));
+  });
+}
+
+/** The actions of an execution once it is over, the report last. */
+export async function ended({ run }: HeldRun): Promise<Answer["body"][]> {
+  await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase), 60_000);
+  return run.actions();
+}

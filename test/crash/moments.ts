@@ -1,0 +1,138 @@
+import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
+import type { Gate } from "../harness/gate.ts";
+import type { ScmHost } from "../harness/scm-host.ts";
+import type { ServedRepository } from "../harness/served-repository.ts";
+import type { HeldCall, ServerProxy } from "../harness/server-proxy.ts";
+import { until } from "../harness/until.ts";
+
+/** The branch that every action pushes. */
+export const BRANCH = "tidy";
+
+/** Where actions can be held. */
+export interface Places {
+  readonly host: ScmHost;
+  readonly proxy: ServerProxy;
+  readonly gate: Gate;
+}
+
+/** An action that is to be held. */
+export interface HeldAction {
+  readonly repository: ServedRepository;
+  readonly leaseId: string;
+}
+
+/** A moment in the life of an action, at which a process is killed. Its steps are a task, a pull request and a report. */
+export interface Moment {
+  /** Also that of the repository whose action is held then. */
+  readonly name: string;
+  /** Before its first command, when its lease is not known. */
+  readonly isEarly?: true;
+  /** Whether it begins anew when its runner dies then: the service has not heard that all steps are done. */
+  readonly beginsAnew: boolean;
+  hold(places: Places, action: HeldAction): HeldCall;
+}
+
+/** In their order. */
+export const MOMENTS: readonly Moment[] = [
+  {
+    name: "cloning",
+    isEarly: true,
+    beginsAnew: true,
+    hold: ({ host }, action) => atHost(host, action, "GET", ".git/info/refs?service=git-upload-pack"),
+  },
+  { name: "working", beginsAnew: true, hold: ({ gate }, action) => atGate(gate, action, "work") },
+  {
+    name: "pushing",
+    beginsAnew: true,
+    hold: ({ host }, action) => atHost(host, action, "GET", ".git/info/refs?service=git-receive-pack"),
+  },
+  {
+    name: "opening",
+    beginsAnew: true,
+    hold: ({ host }, action) => atHost(host, action, "POST", "/pulls"),
+  },
+  { name: "reporting", beginsAnew: true, hold: ({ gate }, action) => atGate(gate, action, "report") },
+  {
+    name: "last-step-unheard",
+    beginsAnew: true,
+    hold: ({ proxy }, { leaseId }) =>
+      proxy.holdRequest("reportProgress", (req) => req.leaseId === leaseId && saysLastIsDone(req.steps)),
+  },
+  {
+    name: "last-step-heard",
+    beginsAnew: false,
+    hold: ({ proxy }, { leaseId }) =>
+      proxy.holdAnswer("reportProgress", (req) => req.leaseId === leaseId && saysLastIsDone(req.steps)),
+  },
+  {
+    name: "end-unheard",
+    beginsAnew: false,
+    hold: ({ proxy }, { leaseId }) => proxy.holdRequest("finishWork", (req) => req.leaseId === leaseId),
+  },
+  {
+    name: "end-heard",
+    beginsAnew: false,
+    hold: ({ proxy }, { leaseId }) => proxy.holdAnswer("finishWork", (req) => req.leaseId === leaseId),
+  },
+];
+
+/** What the host has done, and will never tell the runner that asked for it. */
+export const UNTOLD_BY_HOST: readonly Moment[] = [
+  {
+    name: "push-untold",
+    beginsAnew: true,
+    hold({ host }, action) {
+      const { reached, release } = atHost(host, action, "POST", ".git/git-receive-pack", "unanswered");
+      const isDone = () => action.repository.find(BRANCH) !== undefined;
+      return { reached: reached.then(() => happened(isDone)), release };
+    },
+  },
+  {
+    name: "opening-untold",
+    beginsAnew: true,
+    hold({ host }, action) {
+      const { reached, release } = atHost(host, action, "POST", "/pulls", "unanswered");
+      const isDone = () =>
+        host.pullRequests().some(({ repository }) => repository === action.repository.path);
+      return { reached: reached.then(() => happened(isDone)), release };
+    },
+  },
+];
+
+const saysLastIsDone = (steps: readonly { stepIndex: number; state: State }[]) =>
+  steps.some(({ stepIndex, state }) => stepIndex === 2 && state === State.DONE);
+
+const happened = (isDone: () => boolean) => until(isDone, (done) => done).then(() => undefined);
+
+function atGate(gate: Gate, { repository }: HeldAction, part: string): HeldCall {
+  const name = `${repository.name}-${part}`;
+  gate.close(name);
+  return { reached: gate.reached(name), release: () => gate.open(name) };
+}
+
+/** Requests for a repository whose target ends so are held until they are released, or get no answer. */
+function atHost(
+  host: ScmHost,
+  { repository }: HeldAction,
+  method: string,
+  end: string,
+  fault?: "unanswered",
+): HeldCall {
+  const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let isReleased = false;
+  host.fail(fault ?? { until: released.promise }, {
+    times: Number.POSITIVE_INFINITY,
+    when(req) {
+      const fits = req.method === method && req.target.endsWith(`/${repository.path}${end}`);
+      if (fits) arrived.resolve();
+      return fits && !isReleased;
+    },
+  });
+  return {
+    reached: arrived.promise,
+    release() {
+      isReleased = true;
+      released.resolve();
+    },
+  };
+}
