@@ -1,27 +1,15 @@
 import { readFileSync } from "node:fs";
 import type { Transport } from "@connectrpc/connect";
 import { v7 } from "uuid";
-import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
-import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
-import { AgentService as AgentContract } from "#gen/service/v1/agent_service_pb.js";
-import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
-import { EventService as EventContract } from "#gen/service/v1/event_service_pb.js";
-import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
-import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
-import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
-import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
-import { SecurityService as SecurityContract } from "#gen/service/v1/security_service_pb.js";
-import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
-import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
-import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Config } from "./config.ts";
 import { pageTokens } from "./domain/page.ts";
 import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createListener } from "./http/listener.ts";
 import { createWebhookEntry } from "./http/webhook.ts";
+import { implementations } from "./implementations.ts";
 import { stopOvertimeActions } from "./jobs/action-time.ts";
+import { fireAgentTimers } from "./jobs/agent-timers.ts";
 import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
 import { archiveEnvironments } from "./jobs/archive.ts";
 import { deleteArchivedEnvironments } from "./jobs/deletion.ts";
@@ -48,23 +36,9 @@ import { createGate, createStanding } from "./rpc/gate.ts";
 import { idempotencyKeys } from "./rpc/idempotency-key.ts";
 import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
-import { createRoutes, type Implementation, type Implementations } from "./rpc/routes.ts";
+import { createRoutes } from "./rpc/routes.ts";
 import { sourceControl } from "./scm/source-control.ts";
-import { AccountService } from "./services/account-service.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
-import { AgentService } from "./services/agent-service.ts";
-import { EnvironmentService } from "./services/environment-service.ts";
-import { EventService } from "./services/event-service.ts";
-import { IdentityService } from "./services/identity-service.ts";
-import { OrganizationService } from "./services/organization-service.ts";
-import { ProjectService } from "./services/project-service.ts";
-import { RunnerConfigurationService } from "./services/runner-configuration-service.ts";
-import { RunnerService } from "./services/runner-service.ts";
-import { SecurityService } from "./services/security-service.ts";
-import { ServiceAccountService } from "./services/service-account-service.ts";
-import { UserService } from "./services/user-service.ts";
-import { WorkService, type WorkServiceDependencies } from "./services/work-service.ts";
-import { WorkflowService } from "./services/workflow-service.ts";
 import type { Store } from "./store/store.ts";
 
 /** Accepted requests get this long to finish when the server is told to stop. */
@@ -92,6 +66,9 @@ const WORKFLOW_REMOVAL_MS = 1_000;
 
 /** How often time triggers are looked through: they are exact to this. */
 const SCHEDULES_MS = 1_000;
+
+/** How often timers of agent runs are looked through: they are exact to this. */
+const AGENT_TIMERS_MS = 1_000;
 
 /** How often projects are looked through for prebuilds that are due, and prebuilds for those whose time is over. */
 const PREBUILDS_MS = 1_000;
@@ -250,6 +227,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
           },
           { name: "action-time", everyMs: WORK_MS, run: () => stopOvertimeActions(store, deps.now()) },
           { name: "schedules", everyMs: SCHEDULES_MS, run: () => fireSchedules(store, deps.now()) },
+          { name: "agent-timers", everyMs: AGENT_TIMERS_MS, run: () => fireAgentTimers(store, deps.now()) },
           { name: "prebuilds", everyMs: PREBUILDS_MS, run: () => makeDuePrebuilds(store, deps.now()) },
           {
             name: "prebuild-time",
@@ -272,25 +250,4 @@ export function build(config: Config, deps: ServerDependencies): Server {
       await Promise.all([listener.drain(DRAIN_MS), jobs?.stop()]);
     },
   };
-}
-
-function implementations(deps: WorkServiceDependencies): Implementations {
-  return new Map(
-    [
-      [AccountContract, new AccountService(deps)] as const,
-      [AgentContract, new AgentService(deps)] as const,
-      [EnvironmentContract, new EnvironmentService(deps)] as const,
-      [EventContract, new EventService(deps)] as const,
-      [IdentityContract, new IdentityService()] as const,
-      [OrganizationContract, new OrganizationService(deps)] as const,
-      [ProjectContract, new ProjectService(deps)] as const,
-      [RunnerConfigurationContract, new RunnerConfigurationService(deps)] as const,
-      [RunnerContract, new RunnerService(deps)] as const,
-      [ServiceAccountContract, new ServiceAccountService(deps)] as const,
-      [SecurityContract, new SecurityService(deps)] as const,
-      [UserContract, new UserService(deps)] as const,
-      [WorkflowContract, new WorkflowService(deps)] as const,
-      [WorkContract, new WorkService(deps)] as const,
-    ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
-  );
 }

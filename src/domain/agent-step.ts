@@ -1,7 +1,9 @@
 import {
   WorkflowExecutionAction_Status_StepStatus_StepPhase as StepPhase,
   type WorkflowExecutionAction,
+  type WorkflowStep,
 } from "#gen/service/v1/workflow_pb.js";
+import { valueUnusable } from "./error.ts";
 import { isToStop } from "./workflow-action-moves.ts";
 
 /**
@@ -18,4 +20,23 @@ export function isStepGoingOn(action: WorkflowExecutionAction, key: string): boo
   const [attempt, stepIndex] = key.split(".");
   if (isToStop(action) || Number(attempt) !== action.status?.attempt) return false;
   return action.status.stepStatuses[Number(stepIndex)]?.phase === StepPhase.RUNNING;
+}
+
+/**
+ * What the agent of a step is told.
+ *
+ * @param outputKey of a report step, the key of the output that it is for; empty for an agent step
+ * @throws DomainError VALUE_UNUSABLE for a step, or an output, that no agent is asked for
+ */
+export function promptOf(steps: readonly WorkflowStep[], stepIndex: number, outputKey: string): string {
+  const step = steps[stepIndex]?.step;
+  if (outputKey === "") {
+    if (step?.case === "agent") return step.value.prompt;
+    throw valueUnusable("stepIndex", `the step ${stepIndex} of the action is no agent step`);
+  }
+  const outputs = step?.case === "report" ? step.value.outputs : [];
+  const extraction = outputs.find(({ key }) => key === outputKey)?.extraction;
+  if (extraction?.case === "prompt") return extraction.value;
+  const message = `the step ${stepIndex} of the action has no output of that key that a prompt asks for`;
+  throw valueUnusable("outputKey", message);
 }

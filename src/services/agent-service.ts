@@ -3,13 +3,19 @@ import type {
   DeleteAgentExecutionRequest,
   GetAgentExecutionRequest,
   ListAgentExecutionsRequest,
+  ListAgentInputsRequest,
   ListAgentsRequest,
+  SendToAgentExecutionRequest,
   StartAgentRequest,
   StopAgentExecutionRequest,
+  WatchAgentExecutionRequest,
 } from "#gen/service/v1/agent_service_pb.js";
 import { answerAgentExecution, answerAgentExecutions, answerAgents } from "./agent-execution-list.ts";
+import { sendToAgentExecution } from "./agent-input.ts";
+import { answerAgentInputs } from "./agent-input-list.ts";
 import { startAgent } from "./agent-start.ts";
 import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
+import { watchAgentExecution } from "./agent-watch.ts";
 import { callerOf } from "./call.ts";
 import type { EventServiceDependencies } from "./event-service.ts";
 
@@ -34,6 +40,15 @@ export class AgentService {
 
   deleteAgentExecution = (req: DeleteAgentExecutionRequest, ctx: HandlerContext) =>
     deleteAgentExecution(this.#deps, req, ctx);
+
+  sendToAgentExecution = (req: SendToAgentExecutionRequest, ctx: HandlerContext) =>
+    sendToAgentExecution(this.#deps, req, ctx);
+
+  listAgentInputs = (req: ListAgentInputsRequest, ctx: HandlerContext) =>
+    answerAgentInputs(this.#deps, callerOf(ctx), req);
+
+  watchAgentExecution = (req: WatchAgentExecutionRequest, ctx: HandlerContext) =>
+    watchAgentExecution(this.#deps, req, ctx);
 
   listAgents = (req: ListAgentsRequest, ctx: HandlerContext) => answerAgents(this.#deps, callerOf(ctx), req);
 }

@@ -97,7 +97,8 @@ async function begin(
   return Number(asked);
 }
 
-function shuttingDown(): DomainError {
+/** What ends a stream that can be resumed. */
+export function shuttingDown(): DomainError {
   return new DomainError(
     ErrorReason.UNAVAILABLE,
     "the server is shutting down: resume after the last sequence number, another instance or a restart will answer",

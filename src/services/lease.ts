@@ -1,6 +1,9 @@
 import type { HandlerContext } from "@connectrpc/connect";
+import type { Kysely } from "kysely";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Caller } from "../domain/caller.ts";
-import { accountBlocked, leaseLost } from "../domain/error.ts";
+import { accountBlocked, leaseLost, phaseUnsuitable } from "../domain/error.ts";
+import type { Schema } from "../store/schema.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findLease, type Lease } from "../store/work-lease.ts";
 import { writeAsCaller } from "./call.ts";
@@ -28,18 +31,37 @@ export function writeUnderLease<T>(
   ctx: HandlerContext,
   fn: (tx: WriteTransaction, scope: Scope, lease: Lease) => Promise<T>,
 ): Promise<T> {
-  return writeAsCaller(store, ctx, async (tx, caller) => fn(tx, caller, await holdLease(tx, caller, name)));
+  return writeAsCaller(store, ctx, async (tx, caller) =>
+    fn(tx, caller, await heldLease(tx.db, caller, name, tx.now)),
+  );
 }
 
-async function holdLease(
-  tx: WriteTransaction,
+/**
+ * The lease that a runner holds, for reads.
+ *
+ * @throws DomainError as {@link writeUnderLease}
+ */
+export async function heldLease(
+  db: Kysely<Schema>,
   caller: Caller,
   { leaseId, fence }: LeaseName,
+  now: number,
 ): Promise<Lease> {
-  const lease = await findLease(tx.db, leaseId);
+  const lease = await findLease(db, leaseId);
   // A runner is of one organization, so that no other organization's lease names it.
   if (!lease || lease.leased_by !== caller.subject.id || BigInt(lease.fence) !== fence) throw leaseLost();
-  if ((lease.expires_at ?? 0) <= tx.now) throw leaseLost();
+  if ((lease.expires_at ?? 0) <= now) throw leaseLost();
   if (lease.blocked_at !== null) throw accountBlocked();
   return lease;
+}
+
+/**
+ * Refuses a lease on work of another kind than an operation is for.
+ *
+ * @param of what the operation is for, in words for people
+ * @throws DomainError PHASE_UNSUITABLE
+ */
+export function refuseOtherWork(lease: Lease, kind: WorkKind, of: string): void {
+  if (lease.kind === kind) return;
+  throw phaseUnsuitable("lease", WorkKind[lease.kind] ?? "", `the lease is not on ${of}`);
 }

@@ -42,18 +42,26 @@ export async function deliverInput(
   await setDelivered(tx.db, { executionId, inputId, place, fence, turn: turnText(turn) });
 }
 
-const selectUnseen = prepared<{ executionId: string }, AgentInputTable>((db, { executionId }) =>
-  db
-    .selectFrom("agent_input")
-    .selectAll()
-    .where("execution_id", "=", executionId)
-    .where("receipt", "=", Receipt.DELIVERED)
-    .orderBy("place"),
+const selectUnseen = prepared<{ executionId: string; after: number }, AgentInputTable>(
+  (db, { executionId, after }) =>
+    db
+      .selectFrom("agent_input")
+      .selectAll()
+      .where("execution_id", "=", executionId)
+      .where("receipt", "=", Receipt.DELIVERED)
+      .where("place", ">", after)
+      .orderBy("place")
+      .limit(1),
 );
 
-/** What was delivered and not acknowledged, in the order of delivery. */
-export async function findUnseenInputs(db: Kysely<Schema>, executionId: string): Promise<StoredInput[]> {
-  return (await selectUnseen(db, { executionId })).map(storedOfInput);
+/** The first input that was delivered behind a place and not acknowledged, in the order of delivery. */
+export async function findUnseenInput(
+  db: Kysely<Schema>,
+  executionId: string,
+  after: number,
+): Promise<StoredInput | undefined> {
+  const [row] = await selectUnseen(db, { executionId, after });
+  return row && storedOfInput(row);
 }
 
 const selectAnyUnseen = prepared<{ executionId: string }, { input_id: string }>((db, { executionId }) =>

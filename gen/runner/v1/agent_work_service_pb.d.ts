@@ -125,7 +125,9 @@ export declare type ReportAgentRequest = Message<"runner.v1.ReportAgentRequest">
 
   /**
    * What the run waits for from now on, with STATE_WAITING; replaces what it
-   * waited for before. At most 16.
+   * waited for before. What has happened already, such as the end of a sub-agent,
+   * wakes at once. Ignored of a run that waits already, so that a report that is
+   * repeated starts no timer anew. At most 16.
    *
    * @generated from field: repeated runner.v1.ReportAgentRequest.Interest interests = 6;
    */
@@ -660,7 +662,9 @@ export declare const AgentWorkService: GenService<{
    * the action and works in its environment; its first input is the step's
    * prompt. Any runner process of this runner may lease it. Callable by the
    * lease's holder. Errors: aborted; permission_denied; invalid_argument for a
-   * step that is no agent step; failed_precondition as for StartAgent.
+   * step that is no agent step, or whose prompt carries characters that hide or
+   * reorder it; failed_precondition for a step that was not reported to run, and
+   * as for StartAgent.
    *
    * @generated from rpc runner.v1.AgentWorkService.StartStepAgent
    */

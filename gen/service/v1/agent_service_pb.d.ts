@@ -678,11 +678,12 @@ export declare const AgentService: GenService<{
    * Sends one input to an agent run that has not stopped. The input is stored
    * before the answer and delivered after it: messages join the end of the
    * run's queue, which keeps their order; control inputs act at once. What the
-   * agent answers is not part of the response.
+   * agent answers is not part of the response. A message whose id the run has
+   * already is accepted and not stored again.
    *
    * The run's creator and administrators of the organization may send user
-   * input and control input; only agent runs and runners of the organization
-   * send agent messages, only the service and runners wake events. Errors:
+   * input and control input; only the runner that the run is on sends agent
+   * messages, for the agent runs that speak through it, and wake events. Errors:
    * not_found when the run is absent or in another organization, or a control
    * input names a message that is not queued; permission_denied when the caller
    * may not send such an input; invalid_argument when an image is not of the
@@ -690,7 +691,6 @@ export declare const AgentService: GenService<{
    * a wake event names an interest that the run did not register;
    * failed_precondition when the run has stopped, or a policy forbids the
    * settings or the goal; resource_exhausted when 50 inputs are queued.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AgentService.SendToAgentExecution
    */
@@ -756,7 +756,6 @@ export declare const AgentService: GenService<{
    * token no longer holds, or when the server drains (unavailable). Whoever may
    * read the run may call it. Errors: not_found; invalid_argument when
    * `after_sequence` is a number that the run has not reached.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AgentService.WatchAgentExecution
    */
@@ -770,7 +769,6 @@ export declare const AgentService: GenService<{
    * delivery, or all in the order in which they were stored. Whoever may read
    * the run may call it. Errors: not_found; invalid_argument for a page token of
    * another query.
-   * Answers unimplemented until this part of the server is built.
    *
    * @generated from rpc service.v1.AgentService.ListAgentInputs
    */

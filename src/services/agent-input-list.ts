@@ -1,0 +1,25 @@
+import type { ListAgentInputsRequest } from "#gen/service/v1/agent_service_pb.js";
+import type { Caller } from "../domain/caller.ts";
+import { pageSize, queryText } from "../domain/page.ts";
+import { listInputs } from "../store/agent-input-list.ts";
+import { readableRun } from "./agent-reading.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { onePage } from "./page.ts";
+
+/** One page of the inputs of a run: the queue as it is delivered, or all as they came. */
+export async function answerAgentInputs(
+  { store, pageTokens }: Pick<ServiceDependencies, "store" | "pageTokens">,
+  caller: Caller,
+  { agentExecutionId: id, includePast, pagination: asked }: ListAgentInputsRequest,
+) {
+  const query = queryText("ListAgentInputs", caller.organizationId, { id, includePast });
+  const after = pageTokens.read(query, asked?.token ?? "")?.key;
+  const size = pageSize(asked);
+  // The revision is read first: whoever sends it along is refused if the queue has changed since.
+  const { queueRevision } = await readableRun(store.reader, caller, id);
+  const found = await listInputs(store.reader, id, { includePast, after, limit: size + 1 });
+  // Inputs of one run differ by their key; the id is there for the form of the token.
+  const positioned = found.map(({ input, key }) => ({ input, position: { key, id } }));
+  const { rows, pagination } = onePage(pageTokens, query, positioned, size);
+  return { pagination, inputs: rows.map(({ input }) => input), queueRevision: BigInt(queueRevision) };
+}
