@@ -1,40 +1,75 @@
-import { notBuilt, type Operation, page } from "./operation.ts";
+import { built, type Ids, notBuilt, type Operation, page, within } from "./operation.ts";
 import type { World } from "./world.ts";
 
-const OF_ONE_RUN = [
-  "GetAgentExecution",
-  "StopAgentExecution",
-  "DeleteAgentExecution",
-  "WatchAgentExecution",
-  "ListAgentInputs",
-];
-const UNDER_LEASE = {
-  StreamInputs: {},
-  ReportAgent: {},
-  StartSubagent: { prompt: "look into the failing test" },
-  StartStepAgent: {},
-  GetStepAgent: {},
-};
+const leased = (world: World) => ({ leaseId: world.lease, fence: "1" });
+const asRunner = (request: Operation["request"], ids: Ids = {}): Operation => ({
+  ...notBuilt(request, { leaseId: "lease", ...ids }),
+  token: (world) => world.runnerToken,
+});
+
+const RUN: Ids = { agentExecutionId: "agentExecution" };
+const CODE_CONTEXT: Ids = within("codeContext", {
+  projectId: "project",
+  environmentId: "environment",
+  "contextUrl.environmentClassId": "environmentClass",
+});
+const run = (world: World) => ({ agentExecutionId: world.agentExecution });
+const endedRun = (world: World) => ({ agentExecutionId: world.endedAgentExecution });
 
 /** Agent runs, and what runners call for them. */
 export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
-  ...Object.fromEntries(
-    OF_ONE_RUN.map((name) => [
-      `AgentService/${name}`,
-      notBuilt((world) => ({ agentExecutionId: world.agentExecution }), {
-        agentExecutionId: "agentExecution",
-      }),
-    ]),
-  ),
-  "AgentService/ListAgentExecutions": notBuilt(() => page),
-  "AgentService/ListAgents": notBuilt(() => page),
-  ...Object.fromEntries(
-    Object.entries(UNDER_LEASE).map(([name, request]) => [
-      `AgentWorkService/${name}`,
-      {
-        ...notBuilt((world) => ({ leaseId: world.lease, fence: "1", ...request }), { leaseId: "lease" }),
-        token: (world: World) => world.runnerToken,
+  "AgentService/StartAgent": built(
+    (world) => ({
+      agentId: world.agent,
+      codeContext: {
+        contextUrl: {
+          url: "https://git.example.org/team/hello/pull/7",
+          environmentClassId: world.environmentClass,
+        },
+        pullRequest: { id: "7", title: "Say hello", url: "https://git.example.org/team/hello/pull/7" },
       },
-    ]),
+      name: "Fix the build",
+      workflowActionId: world.workflowAction,
+      mode: "AGENT_MODE_PLANNING",
+      runnerId: world.runner,
+      annotations: { "example.org/ticket": "7" },
+      sessionId: world.session,
+      extAgentSettings: { reasoningEffort: "EXT_AGENT_REASONING_EFFORT_HIGH" },
+      turnOptions: { modes: ["AGENT_MODE_SPEC"] },
+    }),
+    {
+      agentId: "agent",
+      runnerId: "runner",
+      sessionId: "session",
+      workflowActionId: "workflowAction",
+      ...CODE_CONTEXT,
+    },
   ),
+  "AgentService/SendToAgentExecution": notBuilt(
+    (world) => ({ ...run(world), userInput: { inputs: [{ text: { content: "go on" } }] } }),
+    RUN,
+  ),
+  "AgentService/GetAgentExecution": built(run, RUN),
+  "AgentService/ListAgentExecutions": built(() => page, {
+    "filter.projectIds[]": "project",
+    "filter.sessionIds[]": "session",
+    "filter.agentExecutionIds[]": "agentExecution",
+  }),
+  "AgentService/StopAgentExecution": built(run, RUN),
+  "AgentService/DeleteAgentExecution": built(endedRun, { agentExecutionId: "endedAgentExecution" }),
+  "AgentService/WatchAgentExecution": notBuilt(run, RUN),
+  "AgentService/ListAgentInputs": notBuilt(run, RUN),
+  "AgentService/ListAgents": built(() => page),
+
+  "AgentWorkService/StreamInputs": asRunner(leased),
+  "AgentWorkService/ReportAgent": asRunner(leased, {
+    "interests[].subAgentId": "agentExecution",
+    "interests[].environment.environmentId": "environment",
+  }),
+  "AgentWorkService/StartSubagent": asRunner(
+    (world) => ({ ...leased(world), prompt: "look into the failing test" }),
+    { agentId: "agent" },
+  ),
+  "AgentWorkService/StartStepAgent": asRunner(leased),
+  "AgentWorkService/GetStepAgent": asRunner((world) => ({ ...leased(world), ...run(world) }), RUN),
 };

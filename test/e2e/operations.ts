@@ -1,6 +1,6 @@
 import { repository } from "../harness/call.ts";
 import { AGENT_OPERATIONS } from "./agent-operations.ts";
-import { built, counted, type Ids, notBuilt, type Operation, page, within } from "./operation.ts";
+import { built, counted, type Ids, type Operation, page, within } from "./operation.ts";
 import { WORK_OPERATIONS } from "./work-operations.ts";
 import { WORKFLOW_OPERATIONS } from "./workflow-operations.ts";
 import type { World } from "./world.ts";
@@ -29,11 +29,6 @@ const SPEC: Ids = within("spec", {
   "machine.class": "environmentClass",
   workflowActionId: "workflowAction",
   securityPolicyId: "securityPolicy",
-});
-const CODE_CONTEXT: Ids = within("codeContext", {
-  projectId: "project",
-  environmentId: "environment",
-  "contextUrl.environmentClassId": "environmentClass",
 });
 const newProject = (world: World) => ({
   name: "Hello",
@@ -72,23 +67,6 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "AccountService/UnblockAccount": built((world) => ({ accountId: world.account }), { accountId: "account" }),
 
   ...AGENT_OPERATIONS,
-  "AgentService/StartAgent": notBuilt(
-    (world) => ({ name: "Fix the build", codeContext: { projectId: world.project } }),
-    {
-      agentId: "agent",
-      runnerId: "runner",
-      sessionId: "session",
-      workflowActionId: "workflowAction",
-      ...CODE_CONTEXT,
-    },
-  ),
-  "AgentService/SendToAgentExecution": notBuilt(
-    (world) => ({
-      agentExecutionId: world.agentExecution,
-      userInput: { inputs: [{ text: { content: "go on" } }] },
-    }),
-    { agentExecutionId: "agentExecution" },
-  ),
 
   "EnvironmentService/GetEnvironment": built((world) => ({ environmentId: world.environment }), {
     environmentId: "environment",

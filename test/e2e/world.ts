@@ -1,7 +1,8 @@
 import { v7 } from "uuid";
-import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { AgentForm, WorkKind } from "#gen/runner/v1/work_pb.js";
 import { workflowError } from "../../src/domain/workflow-error.ts";
 import { beginAction, finishAction, moveSteps } from "../../src/services/action-progress.ts";
+import { registerAgent } from "../../src/services/agent-registry.ts";
 import { appendLog } from "../../src/store/step-log.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { stopWork } from "../../src/store/work.ts";
@@ -12,8 +13,12 @@ import type { TestServer } from "../harness/server.ts";
 /** An id of one resource of every kind that requests name, all of one organization. */
 export interface World {
   readonly account: string;
+  /** One of two agents of the organization. */
   readonly agent: string;
+  /** A run of `agent` that waits for `environment`. */
   readonly agentExecution: string;
+  /** A run that has stopped. */
+  readonly endedAgentExecution: string;
   readonly environment: string;
   readonly environmentClass: string;
   readonly hostToken: string;
@@ -52,6 +57,7 @@ export function nowhere(): World {
     account: v7(),
     agent: v7(),
     agentExecution: v7(),
+    endedAgentExecution: v7(),
     environment: v7(),
     environmentClass: v7(),
     hostToken: v7(),
@@ -81,7 +87,7 @@ export function nowhere(): World {
 /**
  * Fills the organization of a token with two projects, two environments of one
  * session, a runner with two classes, two credentials and the lease of a third environment, a second member, two service accounts, two
- * tokens of each kind, and two workflows, of which one ran twice. What no operation makes yet has an id of nothing.
+ * tokens of each kind, two workflows, of which one ran twice, and two agents, each with a run. What no operation makes yet has an id of nothing.
  */
 export async function makeWorld(server: Pick<TestServer, "url" | "token" | "dataDir">): Promise<World> {
   const call = async (operation: string, body: unknown, token = server.token): Promise<Answer["body"]> => {
@@ -183,8 +189,19 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     actions.map(({ id }: { id: string }) => id),
   );
   const { triggerEvents } = await call("WorkflowService/ListWorkflowTriggerEvents", {});
+  const agents = await addAgents(server, identity.organizationId);
+  const runs: string[] = [];
+  for (const agentId of agents) {
+    const codeContext = { environmentId: environments[0] };
+    const made = await call("AgentService/StartAgent", { agentId, name: "Fix the build", codeContext });
+    runs.push(made.agentExecutionId);
+  }
+  await call("AgentService/StopAgentExecution", { agentExecutionId: runs[1] });
   return {
     ...nowhere(),
+    agent: agents[0] ?? "",
+    agentExecution: runs[0] ?? "",
+    endedAgentExecution: runs[1] ?? "",
     triggerEvent: triggerEvents[0].id,
     workflow: workflows[0] ?? "",
     workflowExecution,
@@ -207,6 +224,19 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     runnerToken: registered.token,
     exchangeToken: (await call("RunnerService/CreateRunnerToken", { runnerId })).exchangeToken,
   };
+}
+
+/** Registers two agents as the operator would; their ids. */
+function addAgents(server: Pick<TestServer, "dataDir">, organizationId: string): Promise<string[]> {
+  return besideServer(server, async (store) => {
+    const ids: string[] = [];
+    for (const name of ["Coder", "Reviewer"]) {
+      const registration = { organizationId, name, description: `the ${name}`, command: "cat" };
+      const kind = { form: AgentForm.TEXT, takesSettings: name === "Coder", isDefault: false };
+      ids.push(await registerAgent(store, { ...registration, ...kind }));
+    }
+    return ids;
+  });
 }
 
 /** A workflow that reports a number of each project and then runs a command. */
