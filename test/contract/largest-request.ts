@@ -123,9 +123,11 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
   if (standard?.pattern.startsWith("^$|^[0-9a-fA-F]")) return UUID;
   const length = bounded(field, boundOf(rules, "text"));
   if (standard?.wellKnown.case === "uri") return "https://git.example.com/".padEnd(length, "a");
+  const last = String.fromCodePoint(0x20000 + index);
+  if (rules?.cel.some(({ id }) => id === "annotation_key_form")) return `a/${"😀".repeat(length - 3)}${last}`;
   const isAscii = standard?.pattern || rules?.cel.some(({ id }) => ASCII_RULES.has(id));
   if (isAscii) return "a".repeat(length - 1) + String.fromCharCode(0x61 + index);
-  return "😀".repeat(length - 1) + String.fromCodePoint(0x20000 + index);
+  return "😀".repeat(length - 1) + last;
 }
 
 function wellKnown(message: DescMessage, rules: FieldRules | undefined): JsonValue {

@@ -61,21 +61,17 @@ describe.each<[string, DescMessage, object]>([
 
   test("gives each field one of the kinds that the page explains", () => {
     const kinds = [...PAGE.matchAll(/^- \*\*(.+)\*\*:/gm)].map((match) => match[1]);
-    expect(kinds).toEqual(["enforced", "enforced when built", "handed on", "stored"]);
+    expect(kinds).toEqual(["enforced", "handed on", "stored"]);
     expect(rows.filter(({ kind }) => !kinds.includes(kind))).toEqual([]);
   });
 
-  test("names operations of the contract: built ones where it is enforced, others where it will be", () => {
+  test("names operations of the contract, built ones where it is enforced", () => {
     expect(rows.flatMap(({ how }) => operationsIn(how)).filter((each) => !known.has(each))).toEqual([]);
     const unfounded = rows.filter(({ kind, how }) => {
-      const named = operationsIn(how);
-      if (kind === "enforced") {
-        return !(named.some((each) => OPERATIONS[each]?.built) || how.startsWith("In the background"));
-      }
-      if (kind === "enforced when built") {
-        return named.length === 0 || named.some((each) => OPERATIONS[each]?.built);
-      }
-      return false;
+      if (kind !== "enforced") return false;
+      return !(
+        operationsIn(how).some((each) => OPERATIONS[each]?.built) || how.startsWith("In the background")
+      );
     });
     expect(unfounded).toEqual([]);
   });
