@@ -6,7 +6,11 @@ const SHARED = "what the organization's conversation sharing policy opens to the
 
 /** Rows of the table of permissions: agents and their runs. */
 export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
-  "AgentService/StartAgent": { permission: "start_agent", grants: MEMBERS },
+  "AgentService/StartAgent": {
+    permission: "start_agent",
+    grants: MEMBERS,
+    besides: "the organization's policies; an environment that it names is one that the caller could start",
+  },
   "AgentService/SendToAgentExecution": {
     permission: "send_to_agent_execution",
     grants: { ...MAKERS, runner: "own" },
