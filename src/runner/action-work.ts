@@ -19,17 +19,16 @@ import { removeWorkspace, workspaceAt } from "./workspace.ts";
  * Carries an action out: prepares its environment, runs the steps in their
  * order, and lets the environment go, whatever came of them.
  *
- * @returns what people should know although it is done
  * @throws WorkFailure why it failed; the step that it failed in has been reported
  * @throws the reason of the lease's signal when that ended it
  */
-export async function carryOutAction(assignment: Assignment, action: ActionWork): Promise<WorkFailure[]> {
+export async function carryOutAction(assignment: Assignment, action: ActionWork): Promise<void> {
   const { tools, lease } = assignment;
   const workspace = workspaceAt(tools.workspaces, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
   const late = new WorkFailure("max_time_exceeded", "the action took longer than it may");
   try {
-    return await withinTime(timeMs, lease.signal, late, async (signal) => {
+    await withinTime(timeMs, lease.signal, late, async (signal) => {
       const checkouts = await prepareWorkspace(assignment, {
         workspace,
         initializer: action.environment?.spec?.content?.initializer,
@@ -39,7 +38,7 @@ export async function carryOutAction(assignment: Assignment, action: ActionWork)
       });
       const folder = join(workspace.tree, checkouts[0]?.location ?? "");
       const environment = await environmentOf(assignment, action, workspace);
-      return runSteps({ assignment, action, workspace, checkouts, folder, environment, signal });
+      await runSteps({ assignment, action, workspace, checkouts, folder, environment, signal });
     });
   } finally {
     await removeWorkspace(tools.programs, workspace).catch((error) =>
@@ -53,10 +52,9 @@ export async function carryOutAction(assignment: Assignment, action: ActionWork)
 
 type StepProgress = NonNullable<Progress["steps"]>[number];
 
-async function runSteps(run: Omit<StepRun, "log">): Promise<WorkFailure[]> {
+async function runSteps(run: Omit<StepRun, "log">): Promise<void> {
   const { assignment, action, signal } = run;
   const { lease } = assignment;
-  const warnings: WorkFailure[] = [];
   let environment: Progress["environment"] = { phase: EnvironmentPhase.RUNNING };
   let ended: StepProgress[] = [];
   for (const [stepIndex, step] of action.steps.entries()) {
@@ -71,7 +69,7 @@ async function runSteps(run: Omit<StepRun, "log">): Promise<WorkFailure[]> {
     try {
       const result = await runStep({ ...run, log }, step);
       await log.close();
-      warnings.push(...(result.warnings ?? []));
+      assignment.warnings.push(...(result.warnings ?? []));
       ended.push(doneStep(stepIndex, result));
     } catch (error) {
       // What it printed to its end is worth telling also when it was stopped.
@@ -86,7 +84,6 @@ async function runSteps(run: Omit<StepRun, "log">): Promise<WorkFailure[]> {
   }
   if (ended.length > 0) await lease.report({ steps: ended });
   lease.signal.throwIfAborted();
-  return warnings;
 }
 
 function doneStep(stepIndex: number, { pullRequestUrl, outputs }: StepResult): StepProgress {

@@ -6,6 +6,7 @@ import type { CredentialFor } from "./git-access.ts";
 import type { GitTools } from "./git-tools.ts";
 import type { Lease } from "./lease.ts";
 import { Secrets } from "./secrets.ts";
+import type { WorkFailure } from "./work-failure.ts";
 
 /** What a runner carries all work out with. */
 export interface RunnerTools {
@@ -30,6 +31,8 @@ export interface Assignment {
   readonly secrets: Secrets;
   /** The credentials of the work's executor. */
   readonly credentialFor: CredentialFor;
+  /** What people should know besides, whether the work is done, fails or is stopped. */
+  readonly warnings: WorkFailure[];
 }
 
 export function assignmentOf(tools: RunnerTools, work: Work, lease: Lease): Assignment {
@@ -40,6 +43,7 @@ export function assignmentOf(tools: RunnerTools, work: Work, lease: Lease): Assi
     work,
     lease,
     secrets,
+    warnings: [],
     async credentialFor(host) {
       const credential = await lease.credential(host);
       if (credential) secrets.add(credential.token);

@@ -10,6 +10,9 @@ import { type Interruption, type Lease, type WorkEnd, WorkInterrupted } from "./
 import { carryOutPrebuild, carryOutPrebuildRemoval } from "./prebuild-work.ts";
 import { WorkFailure } from "./work-failure.ts";
 
+/** Warnings that the contract takes with the end of work (FinishWorkRequest.warnings). */
+const MOST_WARNINGS = 10;
+
 /**
  * Carries out a piece of work and tells the service how it ended, unless the
  * lease was lost. Never rejects: what goes wrong is told to the service and in
@@ -59,41 +62,42 @@ function subjectOf(work: Work["work"]): Record<string, unknown> {
 async function endOf(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
   const { lease, tools } = assignment;
   try {
-    const warnings = await done(assignment);
-    return { outcome: Outcome.DONE, warnings: warnings.map(failureOf) };
+    await doWork(assignment);
+    return { outcome: Outcome.DONE, warnings: warningsOf(assignment) };
   } catch (error) {
     if (lease.isLost) return undefined;
     // What failed by itself has failed, also when it was told to stop because of that.
-    if (error instanceof WorkInterrupted) return interruptedEnd(error.interruption);
+    if (error instanceof WorkInterrupted) return interruptedEnd(assignment, error.interruption);
     if (isFault(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
-    return { outcome: Outcome.FAILED, failure: failureOf(error) };
+    return { outcome: Outcome.FAILED, failure: failureOf(error), warnings: warningsOf(assignment) };
   }
 }
 
-function interruptedEnd(interruption: Interruption): WorkEnd {
-  return { outcome: interruption === "stop" ? Outcome.STOPPED : Outcome.RELEASED };
+function interruptedEnd(assignment: Assignment, interruption: Interruption): WorkEnd {
+  if (interruption === "stop") return { outcome: Outcome.STOPPED, warnings: warningsOf(assignment) };
+  // Whoever gets the work begins anew, and finds out for itself what to warn of.
+  return { outcome: Outcome.RELEASED };
 }
 
-/** Does the work; resolves with what people should know besides. */
-async function done(assignment: Assignment): Promise<WorkFailure[]> {
+function warningsOf({ warnings }: Assignment): NonNullable<WorkEnd["warnings"]> {
+  return warnings.slice(0, MOST_WARNINGS).map(failureOf);
+}
+
+async function doWork(assignment: Assignment): Promise<void> {
   const { work, policies } = assignment.work;
   switch (work.case) {
     case "environment":
-      await carryOutEnvironment(assignment, work.value);
-      return [];
+      return carryOutEnvironment(assignment, work.value);
     case "action":
       refuseUnkeptPolicies(policies);
       return carryOutAction(assignment, work.value);
     case "agent":
       refuseUnkeptPolicies(policies);
-      await carryOutAgent(assignment, work.value);
-      return [];
+      return carryOutAgent(assignment, work.value);
     case "prebuild":
-      await carryOutPrebuild(assignment, work.value);
-      return [];
+      return carryOutPrebuild(assignment, work.value);
     case "prebuildRemoval":
-      await carryOutPrebuildRemoval(assignment, work.value);
-      return [];
+      return carryOutPrebuildRemoval(assignment, work.value);
     default:
       throw new WorkFailure("work_unknown", "the work is of a kind that this runner does not know");
   }

@@ -112,6 +112,24 @@ describe("a pull-request step", () => {
     expect(repository.find("add-b")).toBeUndefined();
   });
 
+  test("keeps its warning when a later step fails", async () => {
+    const repository = repositoryAt(hosts.plain);
+    const { status } = await ran(repository.cloneUrl, { steps: [...steps, task("exit 3")] });
+    expect([reasons(status.failures), reasons(status.warnings)]).toEqual([
+      ["command_failed"],
+      ["pull_requests_unsupported"],
+    ]);
+  });
+
+  test.each([10, 11])("warns of the first ten at most where %i find no changes", async (count) => {
+    const repository = repositoryAt(hosts.plain);
+    const { status } = await ran(repository.cloneUrl, { steps: Array(count).fill(pullRequest()) });
+    expect([reasons(status.failures), reasons(status.warnings)]).toEqual([
+      [],
+      Array(10).fill("nothing_to_commit"),
+    ]);
+  });
+
   test("waits for a host that is out of order for a moment", async () => {
     const repository = repositoryAt(hosts.github);
     hosts.github.fail({ status: 503 }, { when: ({ target }) => /\/pulls$/.test(target) });
