@@ -1,5 +1,9 @@
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "@jest/globals";
+import { AgentWorkService, type StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import { type Answer, post } from "./call.ts";
+import { type Reading, readStream } from "./reading.ts";
 import type { TestServer } from "./server.ts";
 
 /** A runner that does nothing by itself: a test says what it reports. */
@@ -19,6 +23,10 @@ export interface FakeRunner {
   report(work: Leased, progress?: object): Promise<Answer>;
   finish(work: Leased, outcome?: string, more?: object): Promise<Answer>;
   credential(work: Leased, host: string): Promise<Answer>;
+  /** Any operation on a lease for agent runs, such as `agent("StartSubagent", work, { prompt })`. */
+  agent(operation: string, work: Leased, body?: object): Promise<Answer>;
+  /** The inputs of an agent run, as they are handed out. */
+  inputs(work: Leased): Reading<StreamInputsResponse>;
 }
 
 /** How a work is named to the service. */
@@ -62,6 +70,7 @@ export function runnerOf(
 ): FakeRunner {
   const call = (operation: string, body: object = {}) =>
     post(server, `WorkService/${operation}`, body, token);
+  const transport = createConnectTransport({ baseUrl: `${server.url}/api`, httpVersion: "1.1" });
   const named = ({ leaseId, fence }: Leased, more: object) => ({ leaseId, fence, ...more });
   const lease = async (request: object = {}) =>
     (await succeeded(call("LeaseWork", { maxLeases: 1, wait: "0s", ...request }))).works;
@@ -81,6 +90,12 @@ export function runnerOf(
     finish: (work, outcome = "OUTCOME_DONE", more = {}) =>
       call("FinishWork", named(work, { outcome, ...more })),
     credential: (work, host) => call("GetHostCredential", named(work, { host })),
+    agent: (operation, work, body = {}) =>
+      post(server, `AgentWorkService/${operation}`, named(work, body), token),
+    inputs: ({ leaseId, fence }) =>
+      readStream(token, (options) =>
+        createClient(AgentWorkService, transport).streamInputs({ leaseId, fence: BigInt(fence) }, options),
+      ),
   };
 }
 

@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { type AgentHome, agentHome, type HeldRun, startHeldRun } from "../harness/agent-run.ts";
+import { type Answer, post, reasonOf } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+
+let server: TestServer;
+let home: AgentHome;
+let run: HeldRun;
+beforeAll(async () => {
+  server = await startServer();
+  home = await agentHome(server);
+});
+afterAll(stopAll);
+
+const refusal = (answer: Answer) => [answer.status, answer.body.code, reasonOf(answer)];
+const text = (content: string, id = "") => ({ userInput: { id, inputs: [{ text: { content } }] } });
+
+describe("a queue", () => {
+  test("takes 50 inputs of whatever kind, and no 51st", async () => {
+    run = await startHeldRun(home);
+    await run.say("0");
+    for (let count = 1; count < 49; count++) await run.say(String(count));
+    await succeeded(run.send({ controlInput: { compact: {} } }));
+    expect((await run.queue()).ids).toHaveLength(50);
+    for (const input of [text("x"), { controlInput: { compact: {} } }]) {
+      const full = await run.send(input);
+      expect(refusal(full)).toEqual([429, "resource_exhausted", "QUEUE_FULL"]);
+      expect(full.body.details[0].debug.metadata).toEqual({ limit: "50" });
+    }
+    // What is in it already is no 51st, and to rearrange it is none.
+    await run.say("7");
+    await run.order({ moveQueuedMessage: { userInputId: "7" } });
+    await run.order({ deleteQueuedMessage: { userInputId: "7" } });
+    await run.say("another");
+    expect((await run.queue()).ids).toHaveLength(50);
+  });
+
+  test("of a run that was told to stop, or has stopped, takes nothing", async () => {
+    run = await startHeldRun(home);
+    await run.say("before");
+    await succeeded(
+      post(server, "AgentService/StopAgentExecution", { agentExecutionId: run.id }, home.token),
+    );
+    for (const input of [text("x"), text("x", "before"), { controlInput: { compact: {} } }]) {
+      expect(refusal(await run.send(input))).toEqual([400, "failed_precondition", "PHASE_UNSUITABLE"]);
+    }
+    await succeeded(home.runner.finish(run.work, "OUTCOME_STOPPED"));
+    expect((await run.get()).status.phase).toBe("PHASE_STOPPED");
+    expect(refusal(await run.send(text("x")))).toEqual([400, "failed_precondition", "PHASE_UNSUITABLE"]);
+  });
+});
+
+describe("rearranging", () => {
+  beforeAll(async () => {
+    run = await startHeldRun(home);
+    for (const id of ["a", "b", "c", "d"]) await run.say(id);
+  });
+
+  test("moves a message before another, or to the end", async () => {
+    await run.order({ moveQueuedMessage: { userInputId: "d", beforeUserInputId: "b" } });
+    expect((await run.queue()).ids).toEqual(["a", "d", "b", "c"]);
+    await run.order({ moveQueuedMessage: { userInputId: "a" } });
+    expect(await run.queue()).toEqual({ ids: ["d", "b", "c", "a"], revision: 6 });
+  });
+
+  test("leaves the revision of a queue that it does not change", async () => {
+    await run.order({ moveQueuedMessage: { userInputId: "a" } });
+    expect((await run.queue()).revision).toBe(6);
+  });
+
+  test("steers a message ahead of the rest", async () => {
+    await run.order({ steerQueuedMessage: { userInputId: "c" } });
+    expect((await run.queue()).ids).toEqual(["c", "d", "b", "a"]);
+  });
+
+  test("deletes a message for good, and keeps that it was", async () => {
+    await run.order({ deleteQueuedMessage: { userInputId: "b" } });
+    expect(await run.queue()).toEqual({ ids: ["c", "d", "a"], revision: 8 });
+    expect(await run.receipts()).toEqual({ a: "QUEUED", b: "DELETED", c: "QUEUED", d: "QUEUED" });
+  });
+
+  test("of what is not queued is not found", async () => {
+    const orders = [
+      { deleteQueuedMessage: { userInputId: "b" } },
+      { deleteQueuedMessage: { userInputId: "nothing" } },
+      { steerQueuedMessage: { userInputId: "b" } },
+      { moveQueuedMessage: { userInputId: "b" } },
+      { moveQueuedMessage: { userInputId: "a", beforeUserInputId: "b" } },
+    ];
+    for (const controlInput of orders) {
+      expect(refusal(await run.send({ controlInput }))).toEqual([404, "not_found", "NOT_FOUND"]);
+    }
+  });
+
+  test("under an expected revision is done by one of two who saw the same queue", async () => {
+    const { revision } = await run.queue();
+    const move = (userInputId: string) =>
+      run.send({ controlInput: { moveQueuedMessage: { userInputId } } }, { expectedQueueRevision: revision });
+    const answers = await Promise.all([move("d"), move("c")]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+    const refused = answers.find(({ status }) => status === 409);
+    expect(refused && refusal(refused)).toEqual([409, "aborted", "QUEUE_CHANGED"]);
+    expect(refused?.body.details[0].debug.metadata).toEqual({ revision: String(revision + 1) });
+    expect((await run.queue()).revision).toBe(revision + 1);
+  });
+
+  test("holds a message to the revision, too", async () => {
+    const { revision } = await run.queue();
+    expect(refusal(await run.send(text("x"), { expectedQueueRevision: revision - 1 }))[2]).toBe(
+      "QUEUE_CHANGED",
+    );
+    await succeeded(run.send(text("x", "new"), { expectedQueueRevision: revision }));
+    // A repetition is known by its id, although the queue has changed since.
+    await succeeded(run.send(text("x", "new"), { expectedQueueRevision: revision }));
+  });
+});
+
+describe("orders about the agent", () => {
+  test("go to the runner ahead of every message, and change the goal at once", async () => {
+    run = await startHeldRun(home);
+    await run.say("message");
+    await run.order({ goal: { set: { objective: "ship it" } } });
+    await run.order({ compact: {} });
+    const [goal, compact, message] = (await run.queue()).ids;
+    expect(message).toBe("message");
+    const inputs = run.inputs();
+    const deliveries = await inputs.until(2);
+    expect(deliveries.map(({ input, steer }) => [input?.id, input?.input.case, steer])).toEqual([
+      [goal, "controlInput", true],
+      [compact, "controlInput", true],
+    ]);
+    inputs.leave();
+    expect((await run.get()).status.goal).toMatchObject({
+      objective: "ship it",
+      status: "AGENT_GOAL_STATUS_ACTIVE",
+    });
+    const statuses: unknown[] = [];
+    for (const action of ["pause", "resume", "complete", "clear"]) {
+      await run.order({ goal: { [action]: {} } });
+      statuses.push((await run.get()).status.goal?.status);
+    }
+    expect(statuses).toEqual([
+      "AGENT_GOAL_STATUS_PAUSED",
+      "AGENT_GOAL_STATUS_ACTIVE",
+      "AGENT_GOAL_STATUS_COMPLETED",
+      undefined,
+    ]);
+    const none = await run.send({ controlInput: { goal: { pause: {} } } });
+    expect(refusal(none)).toEqual([400, "failed_precondition", "PHASE_UNSUITABLE"]);
+  });
+});

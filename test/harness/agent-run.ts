@@ -1,0 +1,166 @@
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { v7 } from "uuid";
+import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
+import { AgentForm } from "#gen/runner/v1/work_pb.js";
+import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
+import { registerAgent } from "../../src/services/agent-registry.ts";
+import { type Answer, post } from "./call.ts";
+import { type FakeRunner, registerRunner, succeeded } from "./fake-runner.ts";
+import { besideServer } from "./member.ts";
+import { type OrganizationWithPolicies, organizationWithPolicies } from "./policies.ts";
+import { type Reading, readStream } from "./reading.ts";
+import type { TestServer } from "./server.ts";
+
+/** An organization with a runner and an agent of its own, so that no other test takes its work. */
+export interface AgentHome extends OrganizationWithPolicies {
+  readonly server: TestServer;
+  /** An administrator's. */
+  readonly token: string;
+  readonly runner: FakeRunner;
+  readonly agentId: string;
+}
+
+export async function agentHome(
+  server: TestServer,
+  { takesSettings = true }: { readonly takesSettings?: boolean } = {},
+): Promise<AgentHome> {
+  const organization = await organizationWithPolicies(server, `home-${v7()}`);
+  const { token } = organization.administrator;
+  const runner = await registerRunner(server, { token });
+  const { organizationId } = organization;
+  const agentId = await besideServer(server, (store) =>
+    registerAgent(store, {
+      organizationId,
+      name: "coder",
+      description: "",
+      command: "coder --lines",
+      form: AgentForm.JSON_LINES,
+      takesSettings,
+      isDefault: true,
+    }),
+  );
+  return { ...organization, server, token, runner, agentId };
+}
+
+/** A run that a test holds as the runner does, and feeds as people do. */
+export interface HeldRun {
+  readonly id: string;
+  readonly environmentId: string;
+  /** The work as it was given out. */
+  readonly work: Answer["body"];
+  /** Sends one input as the administrator, or with another token. */
+  send(input: object, more?: object, token?: string): Promise<Answer>;
+  /** Sends a text under an id, which must be taken. */
+  say(id: string, content?: string): Promise<void>;
+  /** Sends an order, which must be taken. */
+  order(controlInput: object): Promise<void>;
+  get(): Promise<Answer["body"]>;
+  /** Its inputs, those that wait, as people read them. */
+  list(): Promise<Answer["body"][]>;
+  /** The queue by ids, and its revision. */
+  queue(): Promise<{ readonly ids: string[]; readonly revision: number }>;
+  /** Receipts of all inputs by id, without their prefix, as they came. */
+  receipts(): Promise<Record<string, string>>;
+  report(progress?: object): Promise<Answer>;
+  /** Reports that the agent waits. */
+  wait(interests?: readonly object[]): Promise<void>;
+  /** Reports that the agent got an input and works on it. */
+  begin(inputId: string): Promise<void>;
+  inputs(): Reading<StreamInputsResponse>;
+  watch(afterSequence?: number): Reading<WatchAgentExecutionResponse>;
+}
+
+/** Starts a run in a new environment, brings that up as the runner would, and takes the run on. */
+export async function startHeldRun(home: AgentHome, request: object = {}): Promise<HeldRun> {
+  const { server, token, runner } = home;
+  const { agentExecutionId } = await succeeded(post(server, "AgentService/StartAgent", request, token));
+  const { agentExecution } = await succeeded(
+    post(server, "AgentService/GetAgentExecution", { agentExecutionId }, token),
+  );
+  const [{ environmentId }] = agentExecution.status.usedEnvironments;
+  await bringUp(runner, environmentId);
+  return heldRun(home, agentExecutionId, await leaseRun(runner, agentExecutionId));
+}
+
+/** Does what is to be done for environments until one of them is up. */
+async function bringUp(runner: FakeRunner, environmentId: string): Promise<void> {
+  for (;;) {
+    const work = await runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
+    await succeeded(runner.finish(work));
+    if (work.environment.environment.id === environmentId) return;
+  }
+}
+
+/** The work of a run that waits for this runner. */
+export async function leaseRun(runner: FakeRunner, id: string): Promise<Answer["body"]> {
+  const work = await runner.leaseOne({ kinds: ["WORK_KIND_AGENT"] });
+  if (work.agent.agentExecution.id !== id) throw new Error("the runner was given another run");
+  return work;
+}
+
+/** A run that was taken on already; `home.runner` holds it. */
+export function heldRun(
+  { server, token, runner }: Pick<AgentHome, "server" | "token" | "runner">,
+  id: string,
+  work: Answer["body"],
+): HeldRun {
+  const call = (operation: string, body: object = {}) =>
+    post(server, `AgentService/${operation}`, { agentExecutionId: id, ...body }, token);
+  const list = (body: object) =>
+    succeeded(call("ListAgentInputs", { pagination: { pageSize: 100 }, ...body }));
+  const send = (input: object, more: object = {}, by = token) =>
+    post(server, "AgentService/SendToAgentExecution", { agentExecutionId: id, ...input, ...more }, by);
+  const report = (progress: object = {}) => runner.agent("ReportAgent", work, progress);
+  return {
+    id,
+    environmentId: work.agent.environment.id,
+    work,
+    send,
+    async say(inputId, content = inputId) {
+      await succeeded(send({ userInput: { id: inputId, inputs: [{ text: { content } }] } }));
+    },
+    async order(controlInput) {
+      await succeeded(send({ controlInput }));
+    },
+    get: async () => (await succeeded(call("GetAgentExecution"))).agentExecution,
+    list: async () => (await list({})).inputs,
+    async queue() {
+      const { inputs, queueRevision } = await list({});
+      return { ids: inputs.map((input: { id: string }) => input.id), revision: Number(queueRevision) };
+    },
+    async receipts() {
+      const { inputs } = await list({ includePast: true });
+      return Object.fromEntries(
+        inputs.map((input: { id: string; receipt: string }) => [
+          input.id,
+          input.receipt.replace("AGENT_INPUT_RECEIPT_", ""),
+        ]),
+      );
+    },
+    report,
+    async wait(interests = []) {
+      await succeeded(report({ state: "STATE_WAITING", interests }));
+    },
+    async begin(inputId) {
+      await succeeded(report({ seenInputIds: [inputId], state: "STATE_RUNNING" }));
+    },
+    inputs: () => runner.inputs(work),
+    watch: (afterSequence = 0) =>
+      readStream(token, (options) =>
+        createClient(AgentService, transportTo(server)).watchAgentExecution(
+          { agentExecutionId: id, afterSequence: BigInt(afterSequence) },
+          options,
+        ),
+      ),
+  };
+}
+
+function transportTo({ url }: Pick<TestServer, "url">) {
+  return createConnectTransport({ baseUrl: `${url}/api`, httpVersion: "1.1" });
+}
+
+/** Ids of inputs that were handed out. */
+export function idsOf(deliveries: readonly StreamInputsResponse[]): string[] {
+  return deliveries.map(({ input }) => input?.id ?? "");
+}

@@ -1,0 +1,83 @@
+import { ConnectError } from "@connectrpc/connect";
+
+/** A stream that is read in the background. */
+export interface Reading<T> {
+  /** Resolves when the server has said that the stream has begun. */
+  readonly begun: Promise<void>;
+  /** What has come so far. */
+  readonly messages: readonly T[];
+  /** Resolves with the messages once there are this many, or when the stream is over. */
+  until(count: number): Promise<readonly T[]>;
+  /** Resolves when a message fits that has come or comes; fails when the stream ends without one. */
+  find(fits: (message: T) => boolean): Promise<T>;
+  /** Resolves with the error that ended the stream; its message says so when there was none. */
+  readonly ended: Promise<ConnectError>;
+  /** Breaks the stream off. */
+  leave(): void;
+}
+
+/** What a stream is opened with, besides its request. */
+export interface ReadingOptions {
+  readonly headers: { readonly authorization: string };
+  readonly signal: AbortSignal;
+  readonly onHeader: () => void;
+}
+
+/** @param open opens the stream */
+export function readStream<T>(
+  token: string,
+  open: (options: ReadingOptions) => AsyncIterable<T>,
+): Reading<T> {
+  const leaving = new AbortController();
+  const begun = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<ConnectError>();
+  const messages: T[] = [];
+  const looks = new Set<() => void>();
+  let isOver = false;
+  const lookAll = () => {
+    for (const look of looks) look();
+  };
+  const read = async () => {
+    const options = {
+      headers: { authorization: `Bearer ${token}` },
+      signal: leaving.signal,
+      onHeader: () => begun.resolve(),
+    };
+    for await (const message of open(options)) {
+      messages.push(message);
+      lookAll();
+    }
+    throw new ConnectError("the stream ended without an error");
+  };
+  read().catch((thrown) => {
+    isOver = true;
+    ended.resolve(ConnectError.from(thrown));
+    lookAll();
+  });
+  const when = (isThere: () => boolean) =>
+    new Promise<void>((resolve) => {
+      const look = () => {
+        if (!isOver && !isThere()) return;
+        looks.delete(look);
+        resolve();
+      };
+      looks.add(look);
+      look();
+    });
+  return {
+    begun: begun.promise,
+    messages,
+    ended: ended.promise,
+    async until(count) {
+      await when(() => messages.length >= count);
+      return messages;
+    },
+    async find(fits) {
+      await when(() => messages.some(fits));
+      const found = messages.find(fits);
+      if (found === undefined) throw new Error(`the stream ended first: ${await ended.promise}`);
+      return found;
+    },
+    leave: () => leaving.abort(),
+  };
+}
