@@ -12,8 +12,9 @@ import {
   findAgentExecution,
   removeAgentExecution,
   type StoredAgentExecution,
+  setMadeEnvironment,
 } from "../store/agent-execution.ts";
-import { hasOpenAgentExecution } from "../store/agent-execution-search.ts";
+import { findOpenAgentExecutions } from "../store/agent-execution-search.ts";
 import { findEnvironment } from "../store/environment.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { stopRun } from "./agent-end.ts";
@@ -68,10 +69,12 @@ export async function ownedRun(
   return stored;
 }
 
-/** Unless another run works in it by now. */
+/** Unless another run works in it by now: then it goes with that one. */
 async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
+  const [heir] = await findOpenAgentExecutions(tx.db, scope, { environmentId: id });
+  if (heir) return setMadeEnvironment(tx, heir.execution.id);
   const environment = await findEnvironment(tx.db, scope, id);
-  if (!environment || (await hasOpenAgentExecution(tx.db, id))) return;
+  if (!environment) return;
   if (isUntouched(environment)) return dropEnvironment(tx, scope, environment);
   const deleted = deletedEnvironment(environment);
   if (deleted) await changeEnvironment(tx, scope, environment, deleted);

@@ -202,6 +202,15 @@ export async function updateAgentExecution(
   });
 }
 
+const setMade = prepared<{ id: string }, unknown>((db, { id }) =>
+  db.updateTable("agent_execution").set({ made_environment: 1 }).where("id", "=", id),
+);
+
+/** Has the environment of a run go with it, as one that was made for it does. */
+export async function setMadeEnvironment(tx: WriteTransaction, id: string): Promise<void> {
+  await setMade(tx.db, { id });
+}
+
 /** Removes a run for good, with its inputs and its output. */
 export async function removeAgentExecution(
   tx: WriteTransaction,

@@ -25,23 +25,26 @@ export async function registeredRunner(
   const { runner, exchangeToken } = await servicesOf(made, caller).runners.createRunner({ name });
   const runnerId = runner?.runnerId ?? "";
   const service = new WorkService(workDependencies(made, draining));
-  const as = async (role: Role, token: string) =>
-    operationsOf(WorkContract, service, {
-      organizationId: caller.organizationId,
-      subject: create(SubjectSchema, { id: runnerId, principal: Principal.RUNNER }),
-      role,
-      accountId: "",
-      tokenId: await tokenIdOf(made, token),
-      readOnly: false,
-    });
-  const { token, environmentClassIds } = await (await as("exchange", exchangeToken)).register({
+  const callerAs = async (role: Role, token: string): Promise<Caller> => ({
+    organizationId: caller.organizationId,
+    subject: create(SubjectSchema, { id: runnerId, principal: Principal.RUNNER }),
+    role,
+    accountId: "",
+    tokenId: await tokenIdOf(made, token),
+    readOnly: false,
+  });
+  const newcomer = operationsOf(WorkContract, service, await callerAs("exchange", exchangeToken));
+  const { token, environmentClassIds } = await newcomer.register({
     version: "1",
     local,
     environmentClass: { displayName: `Class of ${name}`, description: "for tests" },
   });
-  const work = await as("runner", token);
+  const itself = await callerAs("runner", token);
+  const work = operationsOf(WorkContract, service, itself);
   return {
     runnerId,
+    /** The runner as a caller. */
+    caller: itself,
     classId: environmentClassIds[0] ?? "",
     ...work,
     /** The works that it is given at once. */
