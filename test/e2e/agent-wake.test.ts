@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
+import {
+  type AgentHome,
+  agentHome,
+  type HeldRun,
+  heldRun,
+  leaseRun,
+  startHeldRun,
+} from "../harness/agent-run.ts";
+import { type Answer, post, reasonOf } from "../harness/call.ts";
+import { type FakeRunner, runnerOf, succeeded } from "../harness/fake-runner.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+
+let server: TestServer;
+let home: AgentHome;
+beforeAll(async () => {
+  server = await startServer();
+  home = await agentHome(server);
+});
+afterAll(stopAll);
+
+const refusal = (answer: Answer) => [answer.status, answer.body.code, reasonOf(answer)];
+const UNUSABLE = [400, "invalid_argument", "VALUE_UNUSABLE"];
+const wakeIn = (delivery: StreamInputsResponse | undefined) => {
+  const input = delivery?.input?.input;
+  return input?.case === "wakeEvent" ? input.value : undefined;
+};
+
+/** Wake events among all inputs of a run, as people read them. */
+async function wakesOf(run: HeldRun): Promise<Answer["body"][]> {
+  const inputs = await run.list();
+  return inputs.flatMap(({ wakeEvent }) => (wakeEvent ? [wakeEvent] : []));
+}
+
+/** The same runner, as it calls another server. */
+function runnerAt(at: TestServer, { runnerId, token, environmentClassId }: FakeRunner): FakeRunner {
+  return runnerOf(at, { runnerId, token, environmentClassIds: [environmentClassId] });
+}
+
+/** A sub-agent of a run, which the runner takes on; its work. */
+async function subagentOf(run: HeldRun, of: AgentHome = home): Promise<{ id: string; work: Answer["body"] }> {
+  const { agentExecutionId: id } = await succeeded(
+    of.runner.agent("StartSubagent", run.work, { prompt: "look" }),
+  );
+  return { id, work: await leaseRun(of.runner, id) };
+}
+
+describe("a timer", () => {
+  test("wakes the run when it runs out, once", async () => {
+    const run = await startHeldRun(home);
+    const inputs = run.inputs();
+    const began = Date.now();
+    await run.wait([{ id: "soon", timer: "1s" }]);
+    const { waitingInfo } = (await run.get()).status;
+    expect(waitingInfo.interests).toMatchObject([{ id: "soon", timer: { duration: "1s" } }]);
+    const firesAt = Date.parse(waitingInfo.interests[0].timer.firesAt);
+    expect(firesAt - Date.parse(waitingInfo.waitingSince)).toBe(1_000);
+    const [delivery] = await inputs.until(1);
+    expect(Date.now() - began).toBeGreaterThanOrEqual(1_000);
+    expect(wakeIn(delivery)).toMatchObject({ interestId: "soon", payload: { case: "timer" } });
+    expect(delivery?.input?.sender).toBeUndefined();
+    expect((await run.get()).status.waitingInfo).toBeUndefined();
+    // A repetition of the report that set it sets no other.
+    await run.wait([{ id: "soon", timer: "1s" }]);
+    expect((await run.get()).status.waitingInfo).toBeUndefined();
+    inputs.leave();
+  });
+
+  test("is forgotten when the agent comes to wait for something else, and by a run that stops", async () => {
+    const stopped = await startHeldRun(home);
+    await stopped.wait([{ id: "never", timer: "1s" }]);
+    await succeeded(home.runner.finish(stopped.work));
+    const run = await startHeldRun(home);
+    await run.wait([{ id: "first", timer: "1s" }]);
+    await succeeded(run.report({ state: "STATE_RUNNING" }));
+    await run.wait([{ id: "second", timer: "2s" }]);
+    await until(
+      () => run.list(),
+      (inputs) => inputs.length > 0,
+    );
+    expect((await wakesOf(run)).map(({ interestId }) => interestId)).toEqual(["second"]);
+    expect(await wakesOf(stopped)).toEqual([]);
+  });
+
+  test("that runs out while the server is down wakes the run once when it is up again", async () => {
+    const first = await startServer();
+    const here = await agentHome(first);
+    const run = await startHeldRun(here);
+    await run.wait([
+      { id: "soon", timer: "1s" },
+      { id: "later", timer: "3600s" },
+    ]);
+    const { waitingInfo } = (await run.get()).status;
+    const firesAt = Date.parse(waitingInfo.interests[0].timer.firesAt);
+    await first.stop();
+    await until(Date.now, (now) => now > firesAt);
+    const next = await startServer({ dataDir: first.dataDir });
+    const { runner, token } = here;
+    const resumed = heldRun({ server: next, token, runner: runnerAt(next, runner) }, run.id, run.work);
+    const [delivery] = await resumed.inputs().until(1);
+    expect(wakeIn(delivery)?.interestId).toBe("soon");
+    await next.stop();
+    const last = await startServer({ dataDir: first.dataDir });
+    const again = heldRun({ server: last, token, runner: runnerAt(last, runner) }, run.id, run.work);
+    await succeeded(again.report({ seenInputIds: [delivery?.input?.id] }));
+    expect(Object.values(await again.receipts())).toEqual(["SEEN"]);
+    expect((await again.get()).status.waitingInfo.interests).toMatchObject([{ id: "later" }]);
+    await last.stop();
+  });
+});
+
+describe("a timer and a server that is killed", () => {
+  test("again and again around the time that it runs out, wake the run once for each timer", async () => {
+    let here = await startServer();
+    const { dataDir } = here;
+    const first = await agentHome(here);
+    const run = await startHeldRun(first);
+    const timers = Array.from({ length: 12 }, (_, index) => ({
+      id: `timer ${index}`,
+      timer: `${1 + index * 0.25}s`,
+    }));
+    await run.wait([...timers, { id: "later", timer: "3600s" }]);
+    const seenBy = (current: TestServer) => heldRun({ ...first, server: current }, run.id, run.work);
+    for (let kills = 0; kills < 3; kills++) {
+      await here.kill();
+      here = await startServer({ dataDir });
+    }
+    const inputs = await until(
+      () => seenBy(here).list(),
+      (all) => all.length >= timers.length,
+    );
+    const ids = inputs.map(({ wakeEvent }) => wakeEvent.interestId);
+    expect(ids.toSorted()).toEqual(timers.map(({ id }) => id).toSorted());
+    expect((await seenBy(here).get()).status.waitingInfo.interests).toMatchObject([{ id: "later" }]);
+    await here.stop();
+  });
+});
+
+describe("the end of a sub-agent", () => {
+  test("wakes its parent once, with why it failed", async () => {
+    const run = await startHeldRun(home);
+    const inputs = run.inputs();
+    const [good, bad] = [await subagentOf(run), await subagentOf(run)];
+    await run.wait([
+      { id: "good", subAgentId: good.id },
+      { id: "bad", subAgentId: bad.id },
+    ]);
+    await succeeded(home.runner.finish(good.work));
+    expect(wakeIn((await inputs.until(1))[0])).toMatchObject({
+      interestId: "good",
+      payload: { case: "subAgent", value: { executionId: good.id, failureMessage: "" } },
+    });
+    const failure = { reason: "agent_failed", message: "it fell over" };
+    await succeeded(home.runner.finish(bad.work, "OUTCOME_FAILED", { failure }));
+    const [wake] = await wakesOf(run);
+    expect(wake).toEqual({
+      interestId: "bad",
+      subAgent: { executionId: bad.id, failureMessage: "it fell over" },
+    });
+    expect((await run.get()).status.waitingInfo).toBeUndefined();
+    inputs.leave();
+  });
+
+  test("that came before it was waited for wakes at once", async () => {
+    const run = await startHeldRun(home);
+    const { id, work } = await subagentOf(run);
+    await succeeded(home.runner.finish(work));
+    await run.wait([{ id: "late", subAgentId: id }]);
+    expect(await wakesOf(run)).toMatchObject([{ interestId: "late", subAgent: { executionId: id } }]);
+  });
+});
+
+describe("a phase of an environment", () => {
+  /** Another environment, which nobody has brought up yet. */
+  async function environment(of: AgentHome): Promise<string> {
+    const { environment } = await succeeded(
+      post(server, "EnvironmentService/CreateEnvironment", {}, of.token),
+    );
+    return environment.id;
+  }
+  const wait = (id: string, environmentId: string, phase: string) => ({
+    id,
+    environment: { environmentId, phase },
+  });
+
+  test("wakes who waits for it or for any, and who waits for one that will not come", async () => {
+    const here = await agentHome(server);
+    const run = await startHeldRun(here);
+    const [up, failing] = [await environment(here), await environment(here)];
+    await run.wait([
+      wait("up", up, "running"),
+      wait("down", up, "stopped"),
+      wait("any", up, ""),
+      wait("never", failing, "running"),
+    ]);
+    const failure = { reason: "no_disk", message: "the disk is full" };
+    for (let count = 0; count < 2; count++) {
+      const work = await here.runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
+      const isUp = work.environment.environment.id === up;
+      await succeeded(here.runner.finish(work, isUp ? "OUTCOME_DONE" : "OUTCOME_FAILED", { failure }));
+    }
+    const wakes = await wakesOf(run);
+    const told = (environmentId: string, failureMessage: string[] = []) => ({
+      environmentId,
+      phase: "running",
+      failureMessage,
+    });
+    expect(Object.fromEntries(wakes.map(({ interestId, environment }) => [interestId, environment]))).toEqual(
+      {
+        up: told(up),
+        any: told(up),
+        never: told(failing, ["the disk is full"]),
+      },
+    );
+    await succeeded(post(server, "EnvironmentService/DeleteEnvironment", { environmentId: up }, here.token));
+    const work = await here.runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
+    await succeeded(here.runner.finish(work));
+    const last = (await wakesOf(run)).find(({ interestId }) => interestId === "down");
+    expect(last.environment).toEqual({
+      environmentId: up,
+      phase: "stopped",
+      failureMessage: ["the environment was deleted"],
+    });
+  });
+
+  test("that has been reached already wakes at once", async () => {
+    const run = await startHeldRun(home);
+    await run.wait([wait("here", run.environmentId, "running"), wait("any", run.environmentId, "")]);
+    expect(await wakesOf(run)).toMatchObject([
+      { interestId: "here", environment: { environmentId: run.environmentId, phase: "running" } },
+    ]);
+    expect((await run.get()).status.waitingInfo.interests).toMatchObject([{ id: "any" }]);
+  });
+});
+
+describe("a message of a user", () => {
+  test("ends the wait for one, and is told once, as itself", async () => {
+    const run = await startHeldRun(home);
+    await run.wait([
+      { id: "word", userMessage: true },
+      { id: "time", timer: "3600s" },
+    ]);
+    await run.say("hello");
+    expect((await run.list()).map(({ id }) => id)).toEqual(["hello"]);
+    expect((await run.get()).status.waitingInfo.interests).toMatchObject([{ id: "time" }]);
+  });
+});
+
+describe("a wake event of a runner", () => {
+  test("fires an interest that the run registered, once", async () => {
+    const run = await startHeldRun(home);
+    await run.wait([{ id: "rebuild", timer: "3600s" }]);
+    const wake = (interestId: string, payload: object) =>
+      run.send({ wakeEvent: { interestId, ...payload } }, {}, home.runner.token);
+    const rebuilt = { devcontainerRebuild: { environmentId: run.environmentId, phase: "ready" } };
+    for (const id of ["", "other"]) expect(refusal(await wake(id, rebuilt))).toEqual(UNUSABLE);
+    expect(refusal(await wake("rebuild", {}))[2]).toBe("CONSTRAINT_VIOLATED");
+    const answers = await Promise.all(Array.from({ length: 5 }, () => wake("rebuild", rebuilt)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400, 400]);
+    expect(await wakesOf(run)).toMatchObject([{ interestId: "rebuild", ...rebuilt }]);
+    expect((await run.list())[0].sender.id).toBe(home.runner.runnerId);
+  });
+});
