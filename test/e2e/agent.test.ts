@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { v7 } from "uuid";
+import { type AgentHome, agentHome, heldRun, leaseRun, startHeldRun } from "../harness/agent-run.ts";
+import { type Answer, post, reasonOf } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { addMember } from "../harness/member.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+
+type Body = Answer["body"];
+
+let server: TestServer;
+let home: AgentHome;
+beforeAll(async () => {
+  server = await startServer();
+});
+beforeEach(async () => {
+  home = await agentHome(server);
+});
+afterAll(stopAll);
+
+const start = (request: object = {}, token = home.token) =>
+  post(server, "AgentService/StartAgent", request, token);
+const started = async (request: object = {}, token = home.token): Promise<string> =>
+  (await succeeded(start(request, token))).agentExecutionId;
+const get = (agentExecutionId: string, token = home.token) =>
+  post(server, "AgentService/GetAgentExecution", { agentExecutionId }, token);
+const run = async (id: string): Promise<Body> => (await succeeded(get(id))).agentExecution;
+const of = (operation: string, agentExecutionId: string, token = home.token) =>
+  post(server, `AgentService/${operation}`, { agentExecutionId }, token);
+const refusal = (answer: Answer) => [answer.status, answer.body.code, reasonOf(answer)];
+
+describe("the run of another", () => {
+  const serviceAccount = async (): Promise<string> => {
+    const validUntil = "2999-12-31T00:00:00Z";
+    const made = await succeeded(
+      home.call("ServiceAccountService/CreateServiceAccount", { name: "Robot", validUntil }),
+    );
+    const { id: serviceAccountId } = made.serviceAccount;
+    return (
+      await succeeded(home.call("ServiceAccountService/CreateServiceAccountToken", { serviceAccountId }))
+    ).token;
+  };
+
+  test("is read by each role as the sharing policy says", async () => {
+    const { id } = await startHeldRun(home);
+    const stranger = await agentHome(server);
+    const readers: [string, string, boolean][] = [
+      ["administrator", home.token, true],
+      ["runner", home.runner.token, true],
+      ["member", home.member.token, false],
+      ["service account", await serviceAccount(), false],
+    ];
+    const read = async (token: string) => {
+      const seen = [await get(id, token), await of("ListAgentInputs", id, token)];
+      return seen.map(({ status, body }) => [status, body.code]);
+    };
+    const found = [200, undefined];
+    const missing = [404, "not_found"];
+    for (const policy of ["DISABLED", "ORGANIZATION"]) {
+      await home.set({ agentPolicy: { conversationSharingPolicy: `CONVERSATION_SHARING_POLICY_${policy}` } });
+      const isShared = policy === "ORGANIZATION";
+      for (const [role, token, always] of readers) {
+        const expected = always || isShared ? found : missing;
+        if (role === "runner") {
+          expect([role, (await get(id, token)).status]).toEqual([role, 200]);
+          continue;
+        }
+        expect([role, policy, await read(token)]).toEqual([role, policy, [expected, expected]]);
+        const { body } = await post(server, "AgentService/ListAgentExecutions", {}, token);
+        expect(body.agentExecutions.length).toBe(always || isShared ? 1 : 0);
+      }
+      expect(await read(stranger.token)).toEqual([missing, missing]);
+      expect((await get(id, stranger.runner.token)).status).toBe(404);
+    }
+  });
+
+  test("is stopped and deleted by its creator and administrators", async () => {
+    const second = await addMember(server, {
+      organizationId: home.organizationId,
+      email: `second-${v7()}@example.org`,
+    });
+    const denied = [403, "permission_denied", "PERMISSION_DENIED"];
+    const id = await started({}, home.member.token);
+    for (const operation of ["StopAgentExecution", "DeleteAgentExecution"]) {
+      expect(refusal(await of(operation, id, second.token))).toEqual(denied);
+    }
+    expect(refusal(await of("DeleteAgentExecution", id, home.member.token))).toEqual([
+      400,
+      "failed_precondition",
+      "PHASE_UNSUITABLE",
+    ]);
+    await succeeded(of("StopAgentExecution", id, home.member.token));
+    await succeeded(of("StopAgentExecution", id));
+    expect((await run(id)).status.phase).toBe("PHASE_STOPPED");
+    await succeeded(of("DeleteAgentExecution", id));
+    expect(refusal(await of("DeleteAgentExecution", id))).toEqual([404, "not_found", "NOT_FOUND"]);
+  });
+});
+
+describe("a run that a runner has", () => {
+  test("is told to stop, takes no input any more, and has stopped at the runner's word", async () => {
+    const held = await startHeldRun(home);
+    await held.say("first");
+    await succeeded(of("StopAgentExecution", held.id));
+    expect((await succeeded(held.report())).stop).toBe(true);
+    expect(await held.get()).toMatchObject({
+      spec: { desiredPhase: "PHASE_STOPPED" },
+      status: { phase: "PHASE_RUNNING" },
+    });
+    await succeeded(home.runner.finish(held.work, "OUTCOME_STOPPED"));
+    expect((await held.get()).status.phase).toBe("PHASE_STOPPED");
+    const late = await held.send({ userInput: { inputs: [{ text: { content: "late" } }] } });
+    expect(refusal(late)).toEqual([400, "failed_precondition", "PHASE_UNSUITABLE"]);
+    expect(await held.receipts()).toEqual({ first: "QUEUED" });
+  });
+
+  test("takes sub-agents along", async () => {
+    const held = await startHeldRun(home);
+    const started = await succeeded(
+      home.runner.agent("StartSubagent", held.work, { prompt: "look", name: "Scout" }),
+    );
+    const child = heldRun(
+      home,
+      started.agentExecutionId,
+      await leaseRun(home.runner, started.agentExecutionId),
+    );
+    await succeeded(child.report({ currentActivity: "reads the log" }));
+    expect((await held.get()).status.subagents).toMatchObject([
+      {
+        id: child.id,
+        parentId: held.id,
+        name: "Scout",
+        currentActivity: "reads the log",
+        phase: "PHASE_RUNNING",
+      },
+    ]);
+    await succeeded(of("StopAgentExecution", held.id));
+    expect((await succeeded(child.report())).stop).toBe(true);
+  });
+
+  test("of a blocked account is cut off at once: reports are refused, and the record names it", async () => {
+    const { accountId, token } = home.member;
+    const id = await started({}, token);
+    const environment = await home.runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
+    await succeeded(home.runner.report(environment, { environment: { phase: "ENVIRONMENT_PHASE_RUNNING" } }));
+    await succeeded(home.runner.finish(environment));
+    const held = heldRun(home, id, await leaseRun(home.runner, id));
+    await succeeded(home.call("AccountService/BlockAccount", { accountId, reason: "left the team" }));
+    const blocked = [403, "permission_denied", "ACCOUNT_BLOCKED"];
+    expect(refusal(await held.report())).toEqual(blocked);
+    expect(refusal(await home.runner.renew(held.work))).toEqual(blocked);
+    expect(refusal(await home.runner.finish(held.work))).toEqual(blocked);
+    expect((await held.get()).status).toMatchObject({
+      phase: "PHASE_STOPPED",
+      failureReason: "AGENT_EXECUTION_FAILURE_REASON_SERVICE",
+      failureMessage: "the account of its creator was blocked",
+    });
+    const { entries } = await succeeded(
+      home.call("EventService/ListAuditLogs", { pagination: { pageSize: 100 } }),
+    );
+    const row = entries.find((each: Body) => each.subjectId === accountId && each.reason === "left the team");
+    expect(JSON.stringify(row)).toContain(id);
+    await succeeded(home.call("AccountService/UnblockAccount", { accountId }));
+    expect(refusal(await held.report())).not.toEqual(blocked);
+    expect((await held.get()).status.phase).toBe("PHASE_STOPPED");
+  });
+});
