@@ -3,8 +3,8 @@ import type { StepResult, StepRun } from "./action-step.ts";
 import { runShell } from "./step-shell.ts";
 import { WorkFailure } from "./work-failure.ts";
 
-/** As much as the contract takes of one output (ReportProgressRequest.StepProgress.outputs). */
-const MOST_VALUE_BYTES = 65_536;
+/** As much as the contract takes of one output (ReportProgressRequest.StepProgress.outputs): more would be refused. */
+const MOST_VALUE_BYTES = 16_386;
 
 /**
  * Collects the outputs of a report, in their order. The service reads and judges
