@@ -57,7 +57,9 @@ export async function* streamActionLogs(
       const { pieces, attempt: printedIn, isOver } = await next();
       ctx.values.get(streamBegunKey)();
       for (const { stepIndex: step, offset, data } of pieces) {
-        yield { stepIndex: step, offset: BigInt(offset), data, attempt: printedIn };
+        const known = step === position.stepIndex ? position.offset : 0;
+        const leftOutBytes = BigInt(offset - known);
+        yield { stepIndex: step, offset: BigInt(offset), data, attempt: printedIn, leftOutBytes };
         position = { stepIndex: step, offset: offset + data.length };
       }
       if (pieces.length > 0) continue;

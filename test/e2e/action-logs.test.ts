@@ -103,6 +103,10 @@ describe("the logs of an action", () => {
       [0, 512 * KIB],
       [512 * KIB + 1, total],
     ]);
+    const cut = stream.pieces.filter(({ leftOutBytes }) => leftOutBytes !== 0n);
+    expect(cut.map(({ offset, leftOutBytes }) => [offset, leftOutBytes])).toEqual([
+      [BigInt(512 * KIB + 1), 1n],
+    ]);
   });
 
   test("begin anew with another attempt", async () => {

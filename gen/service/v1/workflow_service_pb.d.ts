@@ -1137,9 +1137,7 @@ export declare type StreamActionLogsResponse = Message<"service.v1.StreamActionL
   stepIndex: number;
 
   /**
-   * Place of the piece in all that the step printed, in bytes from 0. A jump
-   * past the end of the piece before is where the middle was left out: of each
-   * step at most 1 MiB is kept.
+   * Place of the piece in all that the step printed, in bytes from 0.
    *
    * @generated from field: int64 offset = 2;
    */
@@ -1160,6 +1158,15 @@ export declare type StreamActionLogsResponse = Message<"service.v1.StreamActionL
    * @generated from field: int32 attempt = 4;
    */
   attempt: number;
+
+  /**
+   * How many bytes that were asked for were left out right before this piece. Of
+   * each step at most 1 MiB is kept: past that the middle goes. 0 where nothing
+   * is missing.
+   *
+   * @generated from field: int64 left_out_bytes = 5;
+   */
+  leftOutBytes: bigint;
 };
 
 /**
