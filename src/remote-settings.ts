@@ -22,7 +22,7 @@ export const REMOTE_SETTINGS = {
     argument: "hosts",
     env: "CHARTROOM_PLAIN_HTTP_HOSTS",
     default: "",
-    help: "source-control hosts, separated by commas, whose API is asked over http instead of https",
+    help: "source-control hosts, separated by commas, that are asked over http instead of https, with credentials",
     read: hosts,
   }),
   sshKeyFile: setting({

@@ -19,6 +19,8 @@ export interface RemoteAccess {
   readonly environment: Readonly<Record<string, string>>;
   /** What must not stand in a message. */
   readonly secrets: readonly string[];
+  /** Whether others could read a credential on its way, so that git gets none. */
+  readonly withheld?: boolean;
 }
 
 /** The user name that every known host takes with a token. */
@@ -41,8 +43,11 @@ export async function accessTo(
       return { remote, settings: [], environment: {}, secrets: [] };
     case "ssh":
       return { remote, settings: [], environment: sshEnvironment(tools, remote, addresses), secrets: [] };
-    default:
-      return httpAccess(tools, remote, addresses, await credentialFor(remote.host));
+    default: {
+      const withheld = remote.scheme === "http" && !tools.remotes.plainHttpHosts.has(remote.host);
+      const credential = withheld ? undefined : await credentialFor(remote.host);
+      return { ...httpAccess(tools, remote, addresses, credential), withheld };
+    }
   }
 }
 

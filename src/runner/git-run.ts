@@ -102,7 +102,13 @@ function wholeLines(complaints: Buffer): string {
 
 /** The failure that an answer is. */
 export function failureOf(args: readonly string[], { stderr }: GitAnswer, { access }: GitCall): WorkFailure {
-  return gitFailure(commandOf(args), stderr, access?.secrets ?? []);
+  const failure = gitFailure(commandOf(args), stderr, access?.secrets ?? []);
+  if (!access?.withheld || failure.reason !== "git_unauthorized") return failure;
+  return new WorkFailure(
+    "credential_withheld",
+    `${access.remote.host} wants a credential, and none is sent over plain http: use its https address, ` +
+      "or have the runner's operator name it in --plain-http-hosts",
+  );
 }
 
 function commandOf(args: readonly string[]): string {

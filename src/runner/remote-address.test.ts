@@ -4,7 +4,7 @@ import { replay } from "../../test/harness/seed.ts";
 import { checkedAddresses, parseRemote, type RemoteSettings, systemResolve } from "./remote-address.ts";
 import { WorkFailure } from "./work-failure.ts";
 
-const PUBLIC: RemoteSettings = { allowPrivateAddresses: false, allowFiles: false };
+const PUBLIC: RemoteSettings = { allowPrivateAddresses: false, allowFiles: false, plainHttpHosts: new Set() };
 const PRIVATE: RemoteSettings = { ...PUBLIC, allowPrivateAddresses: true };
 const FILES: RemoteSettings = { ...PUBLIC, allowFiles: true };
 

@@ -10,6 +10,8 @@ export interface RemoteSettings {
   readonly allowPrivateAddresses: boolean;
   /** Whether they may be folders of this machine, as file:///... */
   readonly allowFiles: boolean;
+  /** Hosts in lower case, as in `git.example.org:8080`, that are shown a credential over plain http. */
+  readonly plainHttpHosts: Pick<ReadonlySet<string>, "has">;
 }
 
 /** A remote that may be reached as far as its text tells. */

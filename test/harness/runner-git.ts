@@ -8,12 +8,12 @@ export const realPrograms: Programs = {
   path: process.env.PATH ?? "",
 };
 
-/** The real git as the runner uses it, with folders of this machine as remotes unless told otherwise. */
+/** The real git as the runner uses it, with folders of this machine and plain http as remotes unless told otherwise. */
 export function realGit(settings: Partial<GitSettings> = {}): Promise<GitTools> {
   return prepareGit({
     programs: realPrograms,
     folder: temporaryFolder(),
-    remotes: { allowPrivateAddresses: true, allowFiles: true },
+    remotes: { allowPrivateAddresses: true, allowFiles: true, plainHttpHosts: { has: () => true } },
     ...settings,
   });
 }

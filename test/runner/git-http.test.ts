@@ -141,6 +141,23 @@ describe("a credential", () => {
     }
   });
 
+  test("goes over plain http to no host but those that the operator names", async () => {
+    const server = await serve({ credential: { user: "oauth2", password: TOKEN } });
+    const open = await serve();
+    const asked: string[] = [];
+    const naming = (...hosts: string[]) => ({
+      remotes: { allowPrivateAddresses: true, allowFiles: false, plainHttpHosts: new Set(hosts) },
+    });
+    await expect(
+      checkOut(`${server.url}${path}`, opening(PAT, asked), naming(`127.0.0.1:${open.port}`, "127.0.0.1")),
+    ).rejects.toMatchObject({ reason: "credential_withheld", retriable: false });
+    await checkOut(`${open.url}${path}`, opening(PAT, asked), naming());
+    expect(asked).toEqual([]);
+    expect(server.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
+    await checkOut(`${server.url}${path}`, opening(PAT, asked), naming(`127.0.0.1:${server.port}`));
+    expect(asked).toEqual([`127.0.0.1:${server.port}`]);
+  });
+
   test("is masked where the remote repeats it", async () => {
     const basic = Buffer.from(`oauth2:${TOKEN}`).toString("base64");
     const server = await serve({
@@ -205,7 +222,7 @@ describe("the address of a name", () => {
 
   test("gets no request when it is private and private ones are not allowed", async () => {
     const server = await serve();
-    const remotes = { allowPrivateAddresses: false, allowFiles: false };
+    const remotes = { allowPrivateAddresses: false, allowFiles: false, plainHttpHosts: new Set<string>() };
     for (const host of ["127.0.0.1", "localhost", "0x7f.1", "git.chartroom.example"]) {
       const resolve = async () => ["127.0.0.1"];
       const remoteUri = `http://${host}:${server.port}${path}`;
