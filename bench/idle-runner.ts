@@ -1,0 +1,52 @@
+/**
+ * A runner that carries nothing out: it leases work, says of each action what a
+ * runner says of one with a single step, and finishes it. What is measured with
+ * it is the service. Reads SERVER, STATE_DIR, SLOTS and EXCHANGE_TOKEN.
+ */
+import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
+import {
+  FinishWorkRequest_Outcome as Outcome,
+  ReportProgressRequest_StepProgress_State as State,
+} from "#gen/runner/v1/work_service_pb.js";
+import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { createLog } from "../src/log.ts";
+import { connectTo, workClient } from "../src/runner/connection.ts";
+import type { Lease } from "../src/runner/lease.ts";
+import { register } from "../src/runner/registration.ts";
+import { takeWork } from "../src/runner/work-loop.ts";
+
+const { SERVER = "", STATE_DIR = "", SLOTS = "8", EXCHANGE_TOKEN } = process.env;
+const log = createLog("info");
+const draining = new AbortController();
+process.once("SIGTERM", () => draining.abort());
+
+const transport = connectTo(SERVER);
+const { token } = await register({
+  transport,
+  server: SERVER,
+  stateDir: STATE_DIR,
+  exchangeToken: async () => EXCHANGE_TOKEN,
+  introduction: { version: "bench", environmentClass: { displayName: "Idle", description: "Does nothing" } },
+  log,
+  signal: draining.signal,
+});
+// It begins when it is told to.
+await new Promise((resolve) => process.stdin.once("data", resolve));
+process.stdin.destroy();
+await takeWork({
+  client: workClient(transport, token),
+  kinds: [WorkKind.ACTION],
+  slots: Number(SLOTS),
+  log,
+  draining: draining.signal,
+  graceMs: 5_000,
+  carryOut: (work, lease) => pretend(work, lease).catch((err) => log.error({ err }, "the work failed")),
+});
+
+async function pretend({ work }: Work, lease: Lease): Promise<void> {
+  if (work.case !== "action") throw new Error(`there is no ${work.case} in the bench`);
+  const environment = { phase: EnvironmentPhase.RUNNING };
+  await lease.report({ environment, steps: [{ stepIndex: 0, state: State.RUNNING }] });
+  await lease.report({ steps: [{ stepIndex: 0, state: State.DONE }] });
+  await lease.finish({ outcome: Outcome.DONE });
+}

@@ -1,0 +1,51 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import type { StartRunner } from "./site.ts";
+
+/** Pieces of work that each runner has at the same time. */
+export const IDLE_SLOTS = 8;
+export const REAL_SLOTS = 2;
+
+/** One that says of everything that it is done; see idle-runner.ts. It begins when it is told to. */
+export const startIdleRunner: StartRunner = async (server, stateDir, exchangeToken) => {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "idle-runner.ts")], {
+    env: {
+      PATH: process.env.PATH,
+      SERVER: server.url,
+      STATE_DIR: stateDir,
+      EXCHANGE_TOKEN: exchangeToken,
+      SLOTS: String(IDLE_SLOTS),
+    },
+    stdio: ["pipe", "inherit", "pipe"],
+  });
+  await said(child, "registered");
+  return { process: child, begin: () => void child.stdin.end("begin\n") };
+};
+
+/** The runner that is built in, as an operator starts it. */
+export const startRealRunner: StartRunner = async (server, stateDir, exchangeToken) => {
+  const settings = ["--server", server.url, "--state-dir", stateDir, "--slots", String(REAL_SLOTS)];
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, "../bin/chartroom.js"), "runner", ...settings, "--allow-file-remotes"],
+    {
+      env: { PATH: process.env.PATH, CHARTROOM_EXCHANGE_TOKEN: exchangeToken },
+      stdio: ["ignore", "inherit", "pipe"],
+    },
+  );
+  await said(child, "the runner takes work");
+  return { process: child };
+};
+
+/** Resolves once the log of a runner says this. What else is in it is shown unless all is well. */
+function said(child: ChildProcessByStdio<Writable | null, null, Readable>, words: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`a runner ended with ${code}`)));
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      if (line.includes(`"msg":"${words}"`)) resolve();
+      if (!line.includes('"level":"info"')) process.stderr.write(`${line}\n`);
+    });
+  });
+}

@@ -1,0 +1,169 @@
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { bareRepository } from "../test/harness/git-repository.ts";
+import { temporaryFolder } from "../test/harness/server.ts";
+import { type ExecutionTimes, openTimes } from "./action-times.ts";
+import { type Figures, jain, percentile } from "./figures.ts";
+import { openSite, type ProcessorTimes, type Site } from "./site.ts";
+import { startIdleRunner, startRealRunner } from "./start-runner.ts";
+
+/** How much is done; the numbers of actions are those of one execution. */
+export interface Sizes {
+  readonly full: { readonly executions: number; readonly actions: number };
+  readonly arriving: { readonly executions: number; readonly actions: number; readonly everyMs: number };
+  readonly real: { readonly executions: number; readonly actions: number };
+}
+
+/** At most so many actions of an execution run at the same time. */
+export const MAX_PARALLEL = 5;
+
+/** Callers of StartWorkflow at the same time. */
+const STARTERS = 8;
+
+const POLL_MS = 100;
+
+/** Every execution waits before the first runner begins: how much is done, and whether all get their share. */
+export async function fullQueue({ full }: Sizes): Promise<Figures> {
+  const site = await openSite(startIdleRunner);
+  const start = await workflow(site, full.actions);
+  const startsBegan = performance.now();
+  let left = full.executions;
+  const starter = async () => {
+    while (left-- > 0) await start();
+  };
+  await Promise.all(Array.from({ length: STARTERS }, starter));
+  const startsMs = performance.now() - startsBegan;
+  const began = Date.now();
+  const before = site.processors();
+  site.begin();
+  const { times, after } = await ended(site, full.executions);
+  await site.close();
+  const finished = times.flatMap(({ actionsFinishedAt }) => actionsFinishedAt);
+  const tookMs = Math.max(...finished) - began;
+  const halfAt = percentile(finished, 50);
+  const shares = times.map(({ actionsFinishedAt }) => actionsFinishedAt.filter((at) => at <= halfAt).length);
+  const ends = times.map(({ actionsFinishedAt }) => (Math.max(...actionsFinishedAt) - began) / tookMs);
+  const firsts = times.map(({ actionsStartedAt }) => (actionsStartedAt[0] ?? Number.NaN) - began);
+  return {
+    "actions a second": (finished.length / tookMs) * 1000,
+    "executions started a second, before": (full.executions / startsMs) * 1000,
+    "Jain's index of actions done, at half of all": jain(shares),
+    "least actions done of an execution, at half of all": Math.min(...shares),
+    "most actions done of an execution, at half of all": Math.max(...shares),
+    "first execution at its end, % of the time": Math.min(...ends) * 100,
+    "median execution at its end, % of the time": percentile(ends, 50) * 100,
+    "first action of an execution after the runners began, p50 ms": percentile(firsts, 50),
+    "first action of an execution after the runners began, p99 ms": percentile(firsts, 99),
+    ...processorFigures(before, after, finished.length, tookMs),
+  };
+}
+
+/** Executions arrive at a steady pace, whether those before have ended or not: how soon each begins. */
+export async function arriving({ arriving: { executions, actions, everyMs } }: Sizes): Promise<Figures> {
+  const site = await openSite(startIdleRunner);
+  const start = await workflow(site, actions);
+  site.begin();
+  const before = site.processors();
+  const began = performance.now();
+  const starts: Promise<unknown>[] = [];
+  while (starts.length < executions) {
+    starts.push(start());
+    await delay(Math.max(0, starts.length * everyMs - (performance.now() - began)));
+  }
+  await Promise.all(starts);
+  const { times, after } = await ended(site, executions);
+  const tookMs = performance.now() - began;
+  await site.close();
+  const firsts = times.map(
+    ({ startedAt, actionsStartedAt }) => (actionsStartedAt[0] ?? Number.NaN) - startedAt,
+  );
+  const wholes = times.map(({ startedAt, actionsFinishedAt }) => Math.max(...actionsFinishedAt) - startedAt);
+  return {
+    "actions a second, asked for": (actions / everyMs) * 1000,
+    "from start to first action, p50 ms": percentile(firsts, 50),
+    "from start to first action, p99 ms": percentile(firsts, 99),
+    "from start to end, p50 ms": percentile(wholes, 50),
+    "from start to end, p99 ms": percentile(wholes, 99),
+    ...processorFigures(before, after, executions * actions, tookMs),
+  };
+}
+
+/** The runner that is built in: each action clones a small repository and runs one command. */
+export async function realRunners({ real }: Sizes): Promise<Figures> {
+  const site = await openSite(startRealRunner);
+  const start = await workflow(site, real.actions, namesOfOneRepository());
+  const before = site.processors();
+  const began = Date.now();
+  await Promise.all(Array.from({ length: real.executions }, start));
+  const { times, after } = await ended(site, real.executions);
+  await site.close();
+  const finished = times.flatMap(({ actionsFinishedAt }) => actionsFinishedAt);
+  const tookMs = Math.max(...finished) - began;
+  return {
+    "actions a second": (finished.length / tookMs) * 1000,
+    ...processorFigures(before, after, finished.length, tookMs),
+  };
+}
+
+/** What is named twice gets one action, so the repository has many names. */
+function namesOfOneRepository(): (index: number) => string {
+  const folder = temporaryFolder();
+  const repository = bareRepository(folder, { "a.txt": "one\n" });
+  return (index) => {
+    const name = join(folder, `r${index}.git`);
+    symlinkSync(repository.folder, name);
+    return pathToFileURL(name).href;
+  };
+}
+
+/** Makes a workflow of one command over so many repositories; what starts it. */
+async function workflow(
+  { call }: Site,
+  actions: number,
+  repository = (index: number) => `https://git.example.org/team/r${index}.git`,
+): Promise<() => Promise<unknown>> {
+  const repoUrls = Array.from({ length: actions }, (_, index) => repository(index));
+  const { workflow: made } = await call("WorkflowService/CreateWorkflow", {
+    name: "Bench",
+    triggers: [{ manual: {}, context: { repositories: { repositoryUrls: { repoUrls } } } }],
+    action: {
+      limits: { maxParallel: Math.min(MAX_PARALLEL, actions), maxTotal: actions },
+      steps: [{ task: { command: "true" } }],
+    },
+  });
+  return () => call("WorkflowService/StartWorkflow", { workflowId: made.id });
+}
+
+/** Waits until all executions have ended. */
+async function ended(
+  site: Site,
+  executions: number,
+): Promise<{ times: ExecutionTimes[]; after: ProcessorTimes }> {
+  const records = openTimes(site.server.dataDir);
+  while (records.openCount() > 0) await delay(POLL_MS);
+  const after = site.processors();
+  const times = records.read();
+  const failed = records.failedCount();
+  records.close();
+  if (failed > 0 || times.length !== executions) {
+    throw new Error(`${failed} actions failed; ${times.length} of ${executions} executions are there`);
+  }
+  return { times, after };
+}
+
+function processorFigures(
+  before: ProcessorTimes,
+  after: ProcessorTimes,
+  actions: number,
+  tookMs: number,
+): Figures {
+  const spent = (of: keyof ProcessorTimes) => after[of] - before[of];
+  return {
+    "processor time of the server an action, ms": spent("server") / actions,
+    "processor time of the runners an action, ms": spent("runners") / actions,
+    "processors busy with the server": spent("server") / tookMs,
+    "processors busy with other programs": spent("others") / tookMs,
+  };
+}
