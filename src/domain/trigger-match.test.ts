@@ -101,6 +101,8 @@ describe("the context of a trigger", () => {
   test("that searches at a host takes what comes from there", () => {
     expect(matches(search("git.example.org"))).toBe(true);
     expect(matches(search("Git.Example.ORG"))).toBe(true);
+    expect(matches(search("git.example.org:8443"))).toBe(true);
+    expect(matches(search("lab.example.org:8443"))).toBe(false);
     expect(matches(search("lab.example.org"))).toBe(false);
     expect(matches(search("example.org"))).toBe(false);
   });

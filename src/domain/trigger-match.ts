@@ -115,7 +115,8 @@ function takesRepositories(
     case "repositoryUrls":
       return includeRepository(repositorySelector.value.repoUrls);
     case "repoSelector":
-      return hosts.has(repositorySelector.value.scmHost.toLowerCase());
+      // The API may have another port than the repositories; the name is what they share.
+      return hosts.has(repositoryHost(`https://${repositorySelector.value.scmHost}/any`) ?? "");
     case undefined:
       return false;
   }
