@@ -4,7 +4,7 @@
  * for its tests. It speaks JSON lines, by docs/agents.md, and needs Node 20 or
  * newer and nothing else:
  *
- *     npx chartroom agent add scripted --command "node $PWD/examples/agents/scripted-agent.js"
+ *     npx chartroom agent add scripted --form json-lines --command "node $PWD/examples/agents/scripted-agent.js"
  *
  * Each line of a message is a command, and all of them are one turn:
  *
@@ -40,7 +40,7 @@ let count = 0;
 /** What was answered about sub-agents, by the key of each. */
 const answered = new Map();
 
-const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+const say = (line) => void process.stdout.write(`${JSON.stringify(line)}\n`);
 const text = (content) => say({ type: "text", content: `${content}\n` });
 
 createInterface({ input: process.stdin })

@@ -29,7 +29,7 @@ export async function converseInText(run: AgentRun): Promise<void> {
     report.stand(State.RUNNING);
     await takeTurn(run, input, end);
     // What came into the turn has to wait for its end: it begins the next one.
-    if (!next.isThere()) report.stand(State.WAITING);
+    if (!next.isThere() && !end.aborted) report.stand(State.WAITING);
   }
   await report.flush();
   signal.throwIfAborted();

@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { type Command, type CommandResult, cleanEnvironment, commandRunner } from "./command.ts";
@@ -66,6 +67,33 @@ describe("a program that ends", () => {
       stdout: Buffer.from("out"),
       outputTruncated: false,
     });
+  });
+
+  test("can be spoken with while it runs", async () => {
+    const { promise, resolve } = Promise.withResolvers<Writable>();
+    let answers = "";
+    const result = await run(
+      shell('while read line; do echo "got $line"; done', {
+        input: (stdin) => {
+          resolve(stdin);
+          stdin.write("one\n");
+        },
+        onOutput: async (bytes) => {
+          answers += bytes;
+          const stdin = await promise;
+          if (answers === "got one\n") stdin.write("two\n");
+          else stdin.end();
+        },
+      }),
+    );
+    expect([result.exit, answers]).toEqual([0, "got one\ngot two\n"]);
+  });
+
+  test("need not read what is written to it", async () => {
+    const result = await run(
+      shell("exec 0<&-; sleep 0.2", { input: (stdin) => void stdin.write("x".repeat(1_000_000)) }),
+    );
+    expect(result).toMatchObject({ exit: 0, stopped: false });
   });
 
   test("by a signal of its own tells the signal", async () => {

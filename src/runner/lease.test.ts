@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
 import { expect, test } from "@jest/globals";
+import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { FinishWorkRequest_Outcome as Outcome, WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { workClient } from "./connection.ts";
@@ -168,4 +169,79 @@ test("a credential is asked for by the lease; none is no failure", async () => {
   expect((await lease.credential("git.example.org"))?.token).toBe(`${LEASE_ID} 7`);
   expect(await lease.credential("other.example.org")).toBeUndefined();
   lease.interrupt("lost");
+});
+
+/**
+ * Follows the stream of inputs at a service that does as it is told, until it
+ * ends behind an input that is called "last".
+ */
+async function followed(
+  streamInputs: ServiceImpl<typeof AgentWorkService>["streamInputs"],
+  stops: () => boolean = () => false,
+) {
+  const end = new AbortController();
+  const ids: (string | undefined)[] = [];
+  const transport = createRouterTransport(({ service: add }) => {
+    add(AgentWorkService, { streamInputs });
+    add(WorkService, {
+      renewLease: () => {
+        if (ids.at(-1) === "last") end.abort();
+        return { expiresAt: inMs(30_000), stop: stops() };
+      },
+    });
+  });
+  const name = { leaseId: LEASE_ID, fence: 7n, expiresAt: inMs(30_000) };
+  const lease = new Lease(workClient(transport, "cr_run_x"), name);
+  const read = async () => {
+    const handed = lease.follow((client, held, options) => client.streamInputs(held, options), end.signal);
+    for await (const { input } of handed) ids.push(input?.id);
+  };
+  const failure = await read().then(
+    () => undefined,
+    (error) => error,
+  );
+  const { signal, isLost } = lease;
+  const stopped = signal.aborted;
+  lease.interrupt("lost");
+  return { ids, failure, stopped, isLost };
+}
+
+test("a stream is opened again when it ends or breaks, until nobody wants more of it", async () => {
+  let opened = 0;
+  const { ids, failure, isLost } = await followed(async function* ({ leaseId, fence }) {
+    opened++;
+    yield { input: { id: `${leaseId} ${fence} ${opened}` } };
+    if (opened === 2) throw new ConnectError("away", Code.Unavailable);
+    if (opened === 3) yield { input: { id: "last" } };
+  });
+  expect(ids).toEqual([1, 2, 3].map((each) => `${LEASE_ID} 7 ${each}`).concat("last"));
+  expect([failure, isLost]).toEqual([undefined, false]);
+});
+
+test("a stream that ends has the lease asked whether to stop", async () => {
+  let opened = 0;
+  const { stopped } = await followed(
+    async function* () {
+      opened++;
+      if (opened === 2) yield { input: { id: "last" } };
+    },
+    () => opened === 1,
+  );
+  expect(stopped).toBe(true);
+});
+
+test("a stream that finds the lease lost ends, and the work with it", async () => {
+  // biome-ignore lint/correctness/useYield: a stream that fails before its first message
+  const { failure, isLost } = await followed(async function* () {
+    throw lost;
+  });
+  expect([failure, isLost]).toEqual([undefined, true]);
+});
+
+test("a stream that the service refuses ends with why", async () => {
+  // biome-ignore lint/correctness/useYield: a stream that fails before its first message
+  const { failure } = await followed(async function* () {
+    throw refusal(Code.FailedPrecondition, ErrorReason.PHASE_UNSUITABLE);
+  });
+  expect(failure).toMatchObject({ rawMessage: "no" });
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
+import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkSchema } from "#gen/runner/v1/work_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { type Assignment, assignmentOf, type RunnerTools } from "../../src/runner/assignment.ts";
@@ -36,8 +37,12 @@ export function assigned(
   tools: RunnerTools,
   work: MessageInitShape<typeof WorkSchema>,
   service: Partial<ServiceImpl<typeof WorkService>> = {},
+  agents: Partial<ServiceImpl<typeof AgentWorkService>> = {},
 ): Assignment {
-  const transport = createRouterTransport(({ service: add }) => add(WorkService, service));
+  const transport = createRouterTransport(({ service: add }) => {
+    add(WorkService, service);
+    add(AgentWorkService, agents);
+  });
   const expiresAt = timestampFromMs(Date.now() + LEASE_MS);
   const offered = create(WorkSchema, { leaseId: LEASE_ID, fence: 1n, expiresAt, ...work });
   return assignmentOf(tools, offered, new Lease(workClient(transport, "cr_run_x"), offered));

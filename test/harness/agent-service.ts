@@ -1,0 +1,175 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import {
+  type AgentWorkService,
+  type ReportAgentRequest,
+  type StartSubagentRequest,
+  ReportAgentRequest_State as State,
+  StreamInputsResponseSchema,
+} from "#gen/runner/v1/agent_work_service_pb.js";
+import { AgentForm, AgentWorkSchema, type PoliciesSchema } from "#gen/runner/v1/work_pb.js";
+import {
+  AgentExecutionSchema,
+  type AgentOutputBlock,
+  AgentExecution_Phase as Phase,
+} from "#gen/service/v1/agent_pb.js";
+import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { carryOutAgent } from "../../src/runner/agent-work.ts";
+import type { Assignment, RunnerTools } from "../../src/runner/assignment.ts";
+import { makeWorkspace, workspaceAt } from "../../src/runner/workspace.ts";
+import { assigned } from "./assignment.ts";
+
+const RUN = "01900000-0000-7000-8000-00000000000c";
+const ENVIRONMENT = "01900000-0000-7000-8000-00000000000d";
+const TOKEN = "cr_env_0123456789";
+
+type Handed = Omit<MessageInitShape<typeof StreamInputsResponseSchema>, "$typeName" | "$unknown">;
+
+/** What a test wants of the service and of the run. */
+export interface AgentAtWorkOptions {
+  /** Program and arguments. */
+  readonly command: readonly string[];
+  readonly form?: AgentForm;
+  readonly work?: MessageInitShape<typeof AgentWorkSchema>;
+  readonly policies?: MessageInitShape<typeof PoliciesSchema>;
+  /** Whether the environment of an earlier run is used; otherwise it is made anew. */
+  readonly keepWorkspace?: boolean;
+  /** Throws to refuse a report. */
+  readonly onReport?: (report: ReportAgentRequest) => void | Promise<void>;
+  readonly onSubagent?: (request: StartSubagentRequest) => string | Promise<string>;
+}
+
+/** An agent that a runner drives for a service that does as it is told. */
+export interface AgentAtWork {
+  readonly assignment: Assignment;
+  /** Hands out an input. */
+  send(handed: Handed): void;
+  /** Hands out a message of a user. */
+  say(id: string, text: string, more?: Handed): void;
+  /** Breaks off the stream of inputs: it is opened anew, and begins with what was not acknowledged. */
+  drop(): void;
+  /** Each report as it came. */
+  readonly reports: readonly ReportAgentRequest[];
+  seen(): string[];
+  /** What all blocks say, each as `text: hello`, in order; their numbers have been checked. */
+  said(): string[];
+  /** The states that were reported, in order. */
+  states(): string[];
+  /** Resolves once it holds; it is looked at after each report. */
+  until(holds: () => boolean): Promise<void>;
+  /** How the runner's part ended; undefined is well. */
+  readonly ended: Promise<unknown>;
+}
+
+/** A refusal as the service words it. */
+export function refusal(message: string): ConnectError {
+  const detail = create(ErrorDetailSchema, { reason: ErrorReason.VALUE_UNUSABLE });
+  return new ConnectError(message, Code.InvalidArgument, undefined, [
+    { desc: ErrorDetailSchema, value: detail },
+  ]);
+}
+
+/** Puts an agent to work in an environment that is there and empty. */
+export async function agentAtWork(tools: RunnerTools, options: AgentAtWorkOptions): Promise<AgentAtWork> {
+  const { command, form = AgentForm.JSON_LINES, work = {}, policies = {}, onReport, onSubagent } = options;
+  const workspace = workspaceAt(tools.workspaces, ENVIRONMENT);
+  if (!options.keepWorkspace) await makeWorkspace(tools.programs, workspace, async () => []);
+  const unseen: Handed[] = [];
+  const reports: ReportAgentRequest[] = [];
+  const blocks: ReportAgentRequest["blocks"] = [];
+  const looks = new Set<() => void>();
+  let news = Promise.withResolvers<void>();
+  let stream = 0;
+  const ring = () => {
+    news.resolve();
+    news = Promise.withResolvers();
+  };
+  const service: Partial<ServiceImpl<typeof AgentWorkService>> = {
+    async *streamInputs(_request, { signal }) {
+      stream++;
+      const mine = stream;
+      signal.addEventListener("abort", ring);
+      for (let sent: Handed[] = []; mine === stream && !signal.aborted; ) {
+        const next = unseen.find((each) => !sent.includes(each));
+        if (next) yield create(StreamInputsResponseSchema, next);
+        else await news.promise;
+        sent = next ? [...sent, next] : sent.filter((each) => unseen.includes(each));
+      }
+    },
+    async reportAgent(report) {
+      await onReport?.(report);
+      for (const block of report.blocks) {
+        if (block.sequence !== BigInt(blocks.length + 1))
+          throw new Error(`block ${block.sequence} is out of order`);
+        blocks.push(block);
+      }
+      for (const id of report.seenInputIds) {
+        const at = unseen.findIndex(({ input }) => input?.id === id);
+        if (at === -1) throw new Error(`${id} was not handed out`);
+        unseen.splice(at, 1);
+      }
+      reports.push(report);
+      for (const look of looks) look();
+      return { expiresAt: timestampFromMs(Date.now() + 60_000), lastSequence: BigInt(blocks.length) };
+    },
+    async startSubagent(request) {
+      return { agentExecutionId: (await onSubagent?.(request)) ?? "" };
+    },
+  };
+  const renewal = () => ({ expiresAt: timestampFromMs(Date.now() + 60_000) });
+  const assignment = assigned(tools, { environmentToken: TOKEN, policies }, { renewLease: renewal }, service);
+  const agentWork = create(AgentWorkSchema, { command: [...command], form, ...work });
+  agentWork.environment ??= create(EnvironmentSchema, { id: ENVIRONMENT });
+  agentWork.agentExecution ??= create(AgentExecutionSchema, { id: RUN, status: { phase: Phase.RUNNING } });
+  const ended = carryOutAgent(assignment, agentWork).then(
+    () => undefined,
+    (error) => error,
+  );
+  return {
+    assignment,
+    send(handed) {
+      unseen.push(handed);
+      ring();
+    },
+    say(id, text, more = {}) {
+      const inputs = [{ input: { case: "text" as const, value: { content: text } } }];
+      unseen.push({ ...more, input: { id, input: { case: "userInput", value: { inputs } } } });
+      ring();
+    },
+    drop() {
+      stream++;
+      ring();
+    },
+    reports,
+    seen: () => reports.flatMap(({ seenInputIds }) => seenInputIds),
+    said: () => blocks.map((block) => `${block.block.case}: ${wordsOf(block)}`),
+    states: () => reports.filter(({ state }) => state !== State.UNSPECIFIED).map(({ state }) => State[state]),
+    until(holds) {
+      return new Promise((resolve) => {
+        const look = () => {
+          if (!holds()) return;
+          looks.delete(look);
+          resolve();
+        };
+        looks.add(look);
+        look();
+      });
+    },
+    ended,
+  };
+}
+
+function wordsOf({ block }: AgentOutputBlock): string {
+  switch (block.case) {
+    case "text":
+      return block.value.content;
+    case "fileChange":
+      return block.value.path;
+    case "toolRequest":
+      return `${block.value.name} ${block.value.arguments}`;
+    default:
+      return block.value?.message ?? "";
+  }
+}

@@ -1,0 +1,130 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { AgentForm } from "#gen/runner/v1/work_pb.js";
+import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
+import type { RunnerTools } from "../../src/runner/assignment.ts";
+import { WorkInterrupted } from "../../src/runner/lease.ts";
+import { type AgentAtWork, type AgentAtWorkOptions, agentAtWork } from "../harness/agent-service.ts";
+import { realTools } from "../harness/assignment.ts";
+import { stopAll } from "../harness/server.ts";
+
+let tools: RunnerTools;
+const atWork: AgentAtWork[] = [];
+beforeAll(async () => {
+  tools = await realTools();
+});
+afterEach(async () => {
+  for (const { assignment, ended } of atWork.splice(0)) {
+    assignment.lease.interrupt("lost");
+    await ended;
+  }
+});
+afterAll(stopAll);
+
+async function shell(command: string, more: Partial<AgentAtWorkOptions> = {}): Promise<AgentAtWork> {
+  const agent = await agentAtWork(tools, { command: ["sh", "-c", command], form: AgentForm.TEXT, ...more });
+  atWork.push(agent);
+  return agent;
+}
+const turns = (agent: AgentAtWork) => agent.states().filter((state) => state === "WAITING").length;
+
+describe("an agent that reads a prompt and prints an answer", () => {
+  test("is started anew for each turn, and its whole output is the answer", async () => {
+    const agent = await shell("echo turn $CHARTROOM_AGENT_STARTS; tr a-z A-Z; printf end");
+    for (const turn of [1, 2, 3]) {
+      agent.say(`input ${turn}`, `hello ${turn} ü`);
+      await agent.until(() => turns(agent) === turn + 1);
+    }
+    expect(agent.said().join("").replaceAll("text: ", "")).toBe(
+      [1, 2, 3].map((turn) => `turn ${turn}\nHELLO ${turn} üend`).join(""),
+    );
+    expect(agent.seen()).toEqual(["input 1", "input 2", "input 3"]);
+    expect(agent.states()).toEqual(["WAITING", ...[1, 2, 3].flatMap(() => ["RUNNING", "WAITING"])]);
+  });
+
+  test("gets what is steered when the turn is over, before it is said to wait", async () => {
+    const agent = await shell('read line; echo "got $line"; [ "$line" != one ] || sleep 0.5');
+    agent.say("one", "one");
+    await agent.until(() => agent.said().length === 1);
+    agent.say("two", "two", { steer: true });
+    await agent.until(() => turns(agent) === 2);
+    expect(agent.said()).toEqual(["text: got one\n", "text: got two\n"]);
+    expect(agent.states()).toEqual(["WAITING", "RUNNING", "RUNNING", "WAITING"]);
+  });
+
+  test("is shown to have got nothing of what it did not read", async () => {
+    const agent = await shell("exec 0<&-; sleep 0.3; echo done");
+    agent.say("one", "x".repeat(1_000_000));
+    await agent.until(() => turns(agent) === 2);
+    expect(agent.said()).toEqual(["text: done\n"]);
+    expect(agent.seen()).toEqual([]);
+  });
+
+  test("leaves an error of a turn that fails, and goes on", async () => {
+    const agent = await shell(
+      'read line; echo "$line"; [ "$line" = two ] || { echo no such thing >&2; exit 4; }',
+    );
+    agent.say("one", "one");
+    await agent.until(() => turns(agent) === 2);
+    agent.say("two", "two");
+    await agent.until(() => turns(agent) === 3);
+    expect(agent.said()).toEqual([
+      "text: one\n",
+      "error: the agent's program ended with exit status 4: no such thing",
+      "text: two\n",
+    ]);
+  });
+
+  test("fails the run of a step with a turn that fails", async () => {
+    const metadata = { role: AgentExecutionRole.WORKFLOW };
+    const work = { agentExecution: { id: "01900000-0000-7000-8000-00000000000c", metadata } };
+    const agent = await shell("cat >/dev/null; exit 1", { work });
+    agent.say("one", "x");
+    expect(await agent.ended).toMatchObject({ reason: "agent_failed" });
+    expect(agent.states()).toEqual(["RUNNING"]);
+  });
+
+  test("answers no secret, wherever its output is cut", async () => {
+    const half = (cut: string) => `echo "$CHARTROOM_ENVIRONMENT_TOKEN" | cut -c${cut} | tr -d '\\n'`;
+    const print = `${half("1-9")}; sleep 0.4; ${half("10-")}`;
+    const agent = await shell(`cat >/dev/null; ${print}`);
+    agent.say("one", "x");
+    await agent.until(() => turns(agent) === 2);
+    expect(agent.said()).toEqual(["text: ***"]);
+  });
+
+  test("gets images by their paths, settings by variables, and everything else in words", async () => {
+    const agent = await shell('cat; echo "|$CHARTROOM_AGENT_MODEL|$CHARTROOM_AGENT_TURN_MODES"');
+    const data = Buffer.from("\x89PNG", "latin1");
+    const inputs = [
+      { input: { case: "text" as const, value: { content: "look" } } },
+      { input: { case: "image" as const, value: { data, mimeType: "image/png" } } },
+    ];
+    agent.send({
+      input: { id: "a", input: { case: "userInput", value: { inputs } } },
+      turnOptions: { modes: [2] },
+      extAgentSettings: { model: 9 },
+    });
+    agent.send({ input: { id: "b", input: { case: "agentMessage", value: { payload: "done" } } } });
+    const payload = { case: "timer" as const, value: {} };
+    agent.send({ input: { id: "c", input: { case: "wakeEvent", value: { interestId: "t", payload } } } });
+    const action = { case: "set" as const, value: { objective: "win" } };
+    const control = { case: "goal" as const, value: { action } };
+    agent.send({ input: { id: "d", input: { case: "controlInput", value: { control } } } });
+    await agent.until(() => agent.seen().length === 4 && turns(agent) === 2);
+    expect(agent.said()).toEqual([
+      expect.stringMatching(/^text: look\n\nImage: \/.*\.png\|9\|planning\n$/),
+      "text: done||\n",
+      "text: Go on: the timer t has run out.||\n",
+      "text: Your goal from now on: win||\n",
+    ]);
+  });
+
+  test("is ended with its run", async () => {
+    const agent = await shell("cat; sleep 300");
+    agent.say("one", "x");
+    await agent.until(() => agent.said().length === 1);
+    agent.assignment.lease.interrupt("stop");
+    expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
+    expect(turns(agent)).toBe(1);
+  });
+});
