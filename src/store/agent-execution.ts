@@ -153,6 +153,7 @@ export async function insertAgentExecution(
     const row = { execution_id: execution.id, key, value };
     await tx.db.insertInto("agent_execution_annotation").values(row).execute();
   }
+  touchParent(tx, execution);
   const change = { organizationId: scope.organizationId, type: "agent_execution", id: execution.id } as const;
   tx.record({ ...change, kind: "created", after: columns.body });
 }
@@ -192,6 +193,7 @@ export async function updateAgentExecution(
   if (hasStopped(after) && !hasStopped(before)) {
     await setStopped(tx.db, { id: after.id, stoppedAt: tx.now });
   }
+  touchParent(tx, after);
   tx.record({
     organizationId: scope.organizationId,
     type: "agent_execution",
@@ -222,6 +224,7 @@ export async function removeAgentExecution(
     .where("id", "=", execution.id)
     .where("organization_id", "=", scope.organizationId)
     .execute();
+  touchParent(tx, execution);
   tx.record({
     organizationId: scope.organizationId,
     type: "agent_execution",
@@ -229,6 +232,11 @@ export async function removeAgentExecution(
     kind: "deleted",
     before: toBody(AgentExecutionSchema, execution),
   });
+}
+
+/** A run tells of its sub-agents, so that their news are its own. */
+function touchParent(tx: WriteTransaction, { metadata }: AgentExecution): void {
+  if (metadata?.parentExecutionId) tx.touch(metadata.parentExecutionId);
 }
 
 function changingColumns(execution: AgentExecution) {

@@ -7,15 +7,24 @@ import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
 
-const updateProgress = prepared<{ id: string; progress: string; changedAt: number }, unknown>(
-  (db, { id, progress, changedAt }) =>
-    db.updateTable("agent_execution").set({ progress, changed_at: changedAt }).where("id", "=", id),
+const updateProgress = prepared<
+  { id: string; progress: string; changedAt: number },
+  { parent_id: string | null }
+>((db, { id, progress, changedAt }) =>
+  db
+    .updateTable("agent_execution")
+    .set({ progress, changed_at: changedAt })
+    .where("id", "=", id)
+    .returning("parent_id"),
 );
 
 /** Keeps what changes in a run on its own; the record does not tell of it, but who waits for news is woken. */
 export async function setProgress(tx: WriteTransaction, id: string, progress: AgentProgress): Promise<void> {
-  await updateProgress(tx.db, { id, progress: progressText(progress), changedAt: tx.now });
+  const values = { id, progress: progressText(progress), changedAt: tx.now };
+  const [row] = await updateProgress(tx.db, values);
   tx.touch(id);
+  // A run tells what its sub-agents do.
+  if (row?.parent_id) tx.touch(row.parent_id);
 }
 
 const raiseRevision = prepared<{ id: string }, { queue_revision: number }>((db, { id }) =>

@@ -138,6 +138,25 @@ describe("a run that a runner has", () => {
     expect((await succeeded(child.report())).stop).toBe(true);
   });
 
+  test("tells whoever watches it what its sub-agents do", async () => {
+    const held = await startHeldRun(home);
+    const watched = held.watch();
+    const seen = (activity: string) =>
+      watched.find(
+        ({ news }) =>
+          news.case === "agentExecution" &&
+          news.value.status?.subagents.some(({ currentActivity }) => currentActivity === activity) === true,
+      );
+    const { agentExecutionId } = await succeeded(
+      home.runner.agent("StartSubagent", held.work, { prompt: "look" }),
+    );
+    await seen("");
+    const child = heldRun(home, agentExecutionId, await leaseRun(home.runner, agentExecutionId));
+    await succeeded(child.report({ currentActivity: "reads the log" }));
+    await seen("reads the log");
+    watched.leave();
+  });
+
   test("of a blocked account is cut off at once: reports are refused, and the record names it", async () => {
     const { accountId, token } = home.member;
     const id = await started({}, token);

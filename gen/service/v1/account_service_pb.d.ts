@@ -183,6 +183,8 @@ export declare const AccountService: GenService<{
    *   STOPPED; those that are pending deletion are left to that;
    * - the workflow executions that run as it are stopped at once; workflows
    *   whose executor it is start no more and are named in the audit trail;
+   * - the agent runs that it started, and their sub-agents, are stopped at once
+   *   and named in the audit trail;
    * - its active subscriptions are cancelled.
    * Blocking a blocked account changes nothing: the call answers the receipt of
    * the first one again and records the new reason.

@@ -76,7 +76,8 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
   annotations: { [key: string]: string };
 
   /**
-   * The session that the run joins. Empty creates a new one.
+   * The session that the run joins: one that a run or an environment of the
+   * organization belongs to. Empty creates a new one.
    *
    * @generated from field: string session_id = 8;
    */

@@ -603,7 +603,8 @@ export declare const EnvironmentService: GenService<{
   },
   /**
    * Sets an environment's desired phase to ENVIRONMENT_PHASE_STOPPED and
-   * returns without waiting for it. Callable by administrators of the
+   * returns without waiting for it. Agent runs that work in it are stopped, and
+   * have failed. Callable by administrators of the
    * organization and by the environment's creator. Errors: permission_denied
    * for everybody else in it; not_found; failed_precondition when its deletion
    * is already desired.
@@ -618,7 +619,8 @@ export declare const EnvironmentService: GenService<{
   /**
    * Deletes an environment: sets its desired phase to ENVIRONMENT_PHASE_DELETED
    * and returns without waiting for its runner, which cleans up first. An
-   * environment that no runner ever took on is removed at once. To repeat the
+   * environment that no runner ever took on is removed at once. Agent runs that
+   * work in it are stopped, and have failed. To repeat the
    * call is harmless. Callable by administrators of the organization and by the
    * environment's creator. Errors: permission_denied for everybody else in it;
    * not_found, also after the removal.

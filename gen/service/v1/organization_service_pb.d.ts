@@ -939,9 +939,9 @@ export declare const OrganizationService: GenService<{
   /**
    * Removes a member from an organization. From the next request on, tokens
    * that act for it there answer unauthenticated. Its personal access tokens and
-   * its host authentication tokens of the organization are deleted with it. What
-   * else it made stays; its account, and its memberships in other organizations,
-   * are left alone.
+   * its host authentication tokens of the organization are deleted with it, and
+   * its agent runs there are stopped at once. What else it made stays; its
+   * account, and its memberships in other organizations, are left alone.
    *
    * Only administrators of the organization may call it, for themselves too.
    * Errors: permission_denied for its other members; not_found when the

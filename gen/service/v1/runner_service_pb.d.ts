@@ -335,8 +335,9 @@ export declare const RunnerService: GenService<{
    * Deletes a runner with its environment classes and the host authentication
    * tokens that it uses, and drops the entries of projects that name one of its
    * classes. Actions of workflows that it works on begin anew on another runner;
-   * those that wait for one of its classes fail. All of it happens or none. Callable by administrators of the
-   * organization. Errors: permission_denied for everybody else in it; not_found,
+   * those that wait for one of its classes fail, and so do agent runs that are
+   * routed to it or work in its environments. All of it happens or none.
+   * Callable by administrators of the organization. Errors: permission_denied for everybody else in it; not_found,
    * also on a repetition; failed_precondition while environments are on the
    * runner, unless `force` is set, and always for the runner of kind
    * RUNNER_KIND_LOCAL_CONFIGURATION.

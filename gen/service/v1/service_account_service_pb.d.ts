@@ -385,8 +385,8 @@ export declare const ServiceAccountService: GenService<{
   },
   /**
    * Deletes a service account with its tokens and its host authentication
-   * tokens; requests that carry one of the former are refused at once. What else
-   * it made stays. Callable by administrators of the organization. Errors:
+   * tokens; requests that carry one of the former are refused at once, and its
+   * agent runs are stopped at once. What else it made stays. Callable by administrators of the organization. Errors:
    * permission_denied for its other members; not_found, also on a repetition.
    *
    * @generated from rpc service.v1.ServiceAccountService.DeleteServiceAccount
