@@ -1,9 +1,10 @@
-import { built, type Ids, notBuilt, type Operation, page, within } from "./operation.ts";
+import { built, type Ids, type Operation, page, within } from "./operation.ts";
 import type { World } from "./world.ts";
 
-const leased = (world: World) => ({ leaseId: world.lease, fence: "1" });
-const asRunner = (request: Operation["request"], ids: Ids = {}): Operation => ({
-  ...notBuilt(request, { leaseId: "lease", ...ids }),
+const leased = (world: World) => ({ leaseId: world.agentLease, fence: "1" });
+const leasedAction = (world: World) => ({ leaseId: world.actionLease, fence: "1" });
+const asRunner = (request: Operation["request"], ids: Ids): Operation => ({
+  ...built(request, ids),
   token: (world) => world.runnerToken,
 });
 
@@ -45,7 +46,7 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
       ...CODE_CONTEXT,
     },
   ),
-  "AgentService/SendToAgentExecution": notBuilt(
+  "AgentService/SendToAgentExecution": built(
     (world) => ({ ...run(world), userInput: { inputs: [{ text: { content: "go on" } }] } }),
     RUN,
   ),
@@ -57,19 +58,37 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
   }),
   "AgentService/StopAgentExecution": built(run, RUN),
   "AgentService/DeleteAgentExecution": built(endedRun, { agentExecutionId: "endedAgentExecution" }),
-  "AgentService/WatchAgentExecution": notBuilt(run, RUN),
-  "AgentService/ListAgentInputs": notBuilt(run, RUN),
+  "AgentService/WatchAgentExecution": built(run, RUN),
+  "AgentService/ListAgentInputs": built((world) => ({ ...run(world), ...page }), RUN),
   "AgentService/ListAgents": built(() => page),
 
-  "AgentWorkService/StreamInputs": asRunner(leased),
-  "AgentWorkService/ReportAgent": asRunner(leased, {
-    "interests[].subAgentId": "agentExecution",
-    "interests[].environment.environmentId": "environment",
-  }),
-  "AgentWorkService/StartSubagent": asRunner(
-    (world) => ({ ...leased(world), prompt: "look into the failing test" }),
-    { agentId: "agent" },
+  "AgentWorkService/StreamInputs": asRunner(leased, { leaseId: "agentLease" }),
+  "AgentWorkService/ReportAgent": asRunner(
+    (world) => ({
+      ...leased(world),
+      blocks: [
+        { sequence: "1", text: { content: "The build is mended." } },
+        { sequence: "2", fileChange: { path: "README.md", kind: "KIND_MODIFIED", diff: "-a\n+b\n" } },
+      ],
+      state: "STATE_WAITING",
+      interests: [{ id: "in a minute", timer: "60s" }],
+      usage: { iterations: "1", inputTokens: "700", outputTokens: "30" },
+      mode: "AGENT_MODE_EXECUTION",
+      currentActivity: "waits for the build",
+    }),
+    {
+      leaseId: "agentLease",
+      "interests[].subAgentId": "agentExecution",
+      "interests[].environment.environmentId": "environment",
+    },
   ),
-  "AgentWorkService/StartStepAgent": asRunner(leased),
-  "AgentWorkService/GetStepAgent": asRunner((world) => ({ ...leased(world), ...run(world) }), RUN),
+  "AgentWorkService/StartSubagent": asRunner(
+    (world) => ({ ...leased(world), name: "Helper", prompt: "look into the failing test", key: "helper" }),
+    { leaseId: "agentLease", agentId: "agent" },
+  ),
+  "AgentWorkService/StartStepAgent": asRunner(leasedAction, { leaseId: "actionLease" }),
+  "AgentWorkService/GetStepAgent": asRunner(
+    (world) => ({ ...leasedAction(world), agentExecutionId: world.stepAgentExecution }),
+    { leaseId: "actionLease", agentExecutionId: "stepAgentExecution" },
+  ),
 };

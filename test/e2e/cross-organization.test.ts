@@ -14,7 +14,8 @@ let ourWorld: World;
 let theirWorld: World;
 let theirRows: Record<string, unknown>;
 beforeAll(async () => {
-  ours = await startServer();
+  // Leases of the worlds hold as long as the test goes on.
+  ours = await startServer({ args: ["--lease-duration", "3600"] });
   const { url, dataDir } = ours;
   theirs = { url, dataDir, token: (await addOrganization(ours, "Another organization")).token };
   ourWorld = await makeWorld(ours);
@@ -62,7 +63,7 @@ function expectNothing(path: string, kind: string, { status, body }: Pick<Answer
     expect([status, lists]).toEqual([200, [[]]]);
     expect(body.count ?? { value: 0 }).toMatchObject({ value: 0 });
     expect(body.pagination.nextToken).toBe("");
-  } else if (kind === "lease") {
+  } else if (path === "leaseId") {
     expect([status, body.code]).toEqual([409, "aborted"]);
   } else if (path === "environmentClassIds[]") {
     // Classes of nobody, or of another runner, are no work that this one could take.
@@ -79,6 +80,9 @@ function expectNothing(path: string, kind: string, { status, body }: Pick<Answer
   } else if (path === "agentId" && body.workflow) {
     // An agent is looked up when it runs; until then the id is only kept.
     expect([status, body.workflow.spec.agentId]).toEqual([200, theirWorld.agent]);
+  } else if (path.startsWith("interests[].")) {
+    expect([status, body.code]).toEqual([400, "invalid_argument"]);
+    expect(body.message).toMatch(/ names no (sub-agent of the run|environment of the organization)$/);
   } else if (path.startsWith("triggers[].pullRequest.")) {
     expect([status, body.code]).toEqual([400, "invalid_argument"]);
     expect(body.message).toMatch(/^this server has no (webhook|integration) resources: leave \w+ unset$/);

@@ -45,6 +45,8 @@ const withoutSecrets = (body: unknown): unknown =>
 const writers = everyOperation().filter(
   ([name, { built, method }]) =>
     built &&
+    // A stream has no answer that could be kept: it is resumed by what its request says.
+    method.methodKind === "unary" &&
     method.idempotency !== Idempotency.NO_SIDE_EFFECTS &&
     // The first call takes away the token with which a second could come.
     name !== "WorkService/Register",

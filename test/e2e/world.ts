@@ -9,14 +9,19 @@ import { stopWork } from "../../src/store/work.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { addMember, besideServer } from "../harness/member.ts";
 import type { TestServer } from "../harness/server.ts";
+import { agentAtWork, environmentAtWork, sayTwoThings, stepAtWork } from "./world-work.ts";
 
 /** An id of one resource of every kind that requests name, all of one organization. */
 export interface World {
   readonly account: string;
+  /** Work that `runner` holds: an action, whose first step `stepAgentExecution` carries out. */
+  readonly actionLease: string;
   /** One of two agents of the organization. */
   readonly agent: string;
-  /** A run of `agent` that waits for `environment`. */
+  /** A run of `agent` that waits for `environment`; two messages are in its queue. */
   readonly agentExecution: string;
+  /** Work that `runner` holds: another run of `agent`. */
+  readonly agentLease: string;
   /** A run that has stopped. */
   readonly endedAgentExecution: string;
   readonly environment: string;
@@ -35,6 +40,7 @@ export interface World {
   readonly serviceAccount: string;
   readonly serviceAccountToken: string;
   readonly session: string;
+  readonly stepAgentExecution: string;
   readonly token: string;
   readonly triggerEvent: string;
   readonly user: string;
@@ -55,8 +61,10 @@ export type ResourceKind = Exclude<keyof World, "runnerToken" | "exchangeToken">
 export function nowhere(): World {
   return {
     account: v7(),
+    actionLease: v7(),
     agent: v7(),
     agentExecution: v7(),
+    agentLease: v7(),
     endedAgentExecution: v7(),
     environment: v7(),
     environmentClass: v7(),
@@ -72,6 +80,7 @@ export function nowhere(): World {
     serviceAccount: v7(),
     serviceAccountToken: v7(),
     session: v7(),
+    stepAgentExecution: v7(),
     token: v7(),
     triggerEvent: v7(),
     user: v7(),
@@ -119,6 +128,11 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     },
   });
   const { works } = await call("WorkService/LeaseWork", { maxLeases: 1, wait: "0s" }, registered.token);
+  const machine = { class: environmentClass };
+  const environmentId = await environmentAtWork(call, registered.token, { machine });
+  const agents = await addAgents(server, identity.organizationId);
+  const agentId = agents[0] ?? "";
+  const agentLease = await agentAtWork(call, registered.token, { agentId, environmentId });
   const { runnerId } = runner;
   const session = v7();
   const environments: string[] = [];
@@ -174,6 +188,10 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
       (await call("WorkflowService/CreateWorkflow", { name, ...workflowOver(projects) })).workflow.id,
     );
   }
+  const workflowId = workflows[0] ?? "";
+  await call("WorkflowService/UpdateWorkflow", { workflowId, agentId });
+  const step = await stepAtWork(call, registered.token, workflowId);
+  await call("WorkflowService/UpdateWorkflow", { workflowId, agentId: "" });
   const executions: string[] = [];
   for (const _ of ["first", "second"]) {
     const made = await call("WorkflowService/StartWorkflow", { workflowId: workflows[0] });
@@ -189,17 +207,19 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     actions.map(({ id }: { id: string }) => id),
   );
   const { triggerEvents } = await call("WorkflowService/ListWorkflowTriggerEvents", {});
-  const agents = await addAgents(server, identity.organizationId);
   const runs: string[] = [];
-  for (const agentId of agents) {
+  for (const each of agents) {
     const codeContext = { environmentId: environments[0] };
-    const made = await call("AgentService/StartAgent", { agentId, name: "Fix the build", codeContext });
-    runs.push(made.agentExecutionId);
+    const asked = { agentId: each, name: "Fix the build", codeContext };
+    runs.push((await call("AgentService/StartAgent", asked)).agentExecutionId);
   }
+  await sayTwoThings(call, runs[0] ?? "");
   await call("AgentService/StopAgentExecution", { agentExecutionId: runs[1] });
   return {
     ...nowhere(),
-    agent: agents[0] ?? "",
+    ...step,
+    agent: agentId,
+    agentLease,
     agentExecution: runs[0] ?? "",
     endedAgentExecution: runs[1] ?? "",
     triggerEvent: triggerEvents[0].id,
