@@ -5,7 +5,8 @@ import { failureOfAgent } from "./agent-failure.ts";
 test.each([
   ["environment_failed", Reason.ENVIRONMENT],
   ["model_unreachable", Reason.LLM_INTEGRATION],
-  ["runner_failed", Reason.SERVICE],
+  ["agent_interrupted", Reason.SERVICE],
+  ["runner_fault", Reason.SERVICE],
   ["agent_failed", Reason.AGENT_EXECUTION],
   ["constructor", Reason.AGENT_EXECUTION],
   ["", Reason.AGENT_EXECUTION],

@@ -3,18 +3,21 @@ import { AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.
 import type { AgentFailure } from "./agent-execution.ts";
 
 /** What the words mean that runners say of a run that failed; any other is the agent's own failure. */
-const REASONS: Readonly<Record<string, Reason>> = {
+export const REASONS_OF_RUNNERS: Readonly<Record<string, Reason>> = {
   environment_failed: Reason.ENVIRONMENT,
   model_unreachable: Reason.LLM_INTEGRATION,
+  agent_interrupted: Reason.SERVICE,
+  agent_unknown: Reason.SERVICE,
   policy_unsupported: Reason.SERVICE,
   refused_by_service: Reason.SERVICE,
-  runner_failed: Reason.SERVICE,
   runner_fault: Reason.SERVICE,
+  work_unknown: Reason.SERVICE,
 };
 
 /** Why a run failed, by what its runner says. */
 export function failureOfAgent(said: Pick<Failure, "reason" | "message"> | undefined): AgentFailure {
-  const reason = said && Object.hasOwn(REASONS, said.reason) ? REASONS[said.reason] : undefined;
+  const reason =
+    said && Object.hasOwn(REASONS_OF_RUNNERS, said.reason) ? REASONS_OF_RUNNERS[said.reason] : undefined;
   return {
     reason: reason ?? Reason.AGENT_EXECUTION,
     message: said?.message || "the agent failed; the runner said no more",

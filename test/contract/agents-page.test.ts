@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { AgentExecutionFailureReason, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { REASONS_OF_RUNNERS } from "../../src/domain/agent-failure.ts";
 import { AGENT_MOVES } from "../../src/domain/agent-moves.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 
@@ -46,6 +47,15 @@ test("the page has every failure reason that the service answers, and no other",
     typeof number === "number" && number !== UNSPECIFIED && number !== INTERNAL ? [name] : [],
   );
   expect(told.toSorted()).toEqual(answered.toSorted());
+});
+
+test("the page has every word of runners that means another failure than the agent's own", () => {
+  const told = [...PAGE.matchAll(/^\| `([a-z_]+)` \| `([A-Z_]+)` \|$/gm)].map((match) => match.slice(1));
+  const known = Object.entries(REASONS_OF_RUNNERS).map(([word, reason]) => [
+    word,
+    AgentExecutionFailureReason[reason],
+  ]);
+  expect(told.toSorted()).toEqual(known.toSorted());
 });
 
 test("the page names operations that are in the contract", () => {
