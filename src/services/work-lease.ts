@@ -11,6 +11,7 @@ import { findPolicies } from "../store/organization-policies.ts";
 import { findLocalRunnerId } from "../store/runner.ts";
 import { findKnownRunner } from "../store/runner-life.ts";
 import type { Schema } from "../store/schema.ts";
+import { readyWorkOf } from "../store/work.ts";
 import { type Claimant, findClaimable } from "../store/work-lease.ts";
 import { callerOf, writeAsCaller } from "./call.ts";
 import { createBell } from "./event-bell.ts";
@@ -33,7 +34,8 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
   const caller = callerOf(ctx);
   await heardOf(deps, ctx);
   const until = now() + (req.wait ? durationMs(req.wait) : DEFAULT_WAIT_MS);
-  const bell = createBell(store, [draining, ctx.signal]);
+  const ready = readyWorkOf(caller.organizationId);
+  const bell = createBell({ onCommit: (wake) => store.onChange(ready, wake) }, [draining, ctx.signal]);
   try {
     for (;;) {
       const rung = bell.next(until - now());
@@ -63,10 +65,10 @@ async function claimantOf(
   // It was deleted while it waited, and its token with it.
   if (!known) throw unauthenticated();
   if (!takesWork(known.runner)) return undefined;
-  const runnerIds = [runnerId];
+  let runnerIds: Claimant["runnerIds"] = [runnerId];
   if (known.local) {
     if (!(await findPolicies(db, caller)).inForce.allowLocalRunners) return undefined;
-    runnerIds.push(await findLocalRunnerId(db, caller));
+    runnerIds = [runnerId, await findLocalRunnerId(db, caller)];
   }
   const own = (await findClassesOfRunner(db, caller, runnerId)).map(({ id }) => id);
   const environmentClassIds = asked.length === 0 ? own : own.filter((id) => asked.includes(id));

@@ -1,38 +1,81 @@
 import type { Kysely } from "kysely";
+import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
+import { readyWorkOf } from "./work.ts";
 import type { WorkTable } from "./workflow-schema.ts";
 
 /** A runner that asks for work, and what it can take. */
 export interface Claimant {
   readonly organizationId: string;
   /** The ids that work may be bound to: the runner's own, and for a local runner also that of the local configuration. */
-  readonly runnerIds: readonly string[];
+  readonly runnerIds: readonly [own: string, local?: string];
   /** WorkKinds by number; empty for every kind. */
   readonly kinds: readonly number[];
   /** The classes that it serves; work without a class fits always. */
   readonly environmentClassIds: readonly string[];
 }
 
-/** The work whose turn it is among what a runner can take at `now`; for reads as for writes. */
+const EVERY_KIND = WorkKindSchema.values
+  .map(({ number }) => number)
+  .filter((kind) => kind !== WorkKind.UNSPECIFIED);
+
+interface NextOfKind {
+  readonly organizationId: string;
+  readonly kind: number;
+  readonly runnerId: string;
+  readonly otherRunnerId: string;
+  readonly now: number;
+}
+
+function nextOfKind(db: Kysely<Schema>, { organizationId, kind, runnerId, otherRunnerId, now }: NextOfKind) {
+  return db
+    .selectFrom("work")
+    .selectAll()
+    .where("organization_id", "=", organizationId)
+    .where("kind", "=", kind)
+    .where("leased_by", "is", null)
+    .where("not_before", "<=", now)
+    .where((eb) => eb.or([eb("runner_id", "is", null), eb("runner_id", "in", [runnerId, otherRunnerId])]))
+    .orderBy("turn")
+    .orderBy("id")
+    .limit(1);
+}
+
+const selectNext = prepared<NextOfKind, WorkTable>((db, next) =>
+  nextOfKind(db, next).where("environment_class_id", "is", null),
+);
+
+const selectNextOfClass = prepared<NextOfKind & { environmentClassId: string }, WorkTable>((db, next) =>
+  nextOfKind(db, next).where("environment_class_id", "=", next.environmentClassId),
+);
+
+/**
+ * The work whose turn it is among what a runner can take at `now`; for reads as
+ * for writes. Each kind and class is looked up by itself: however much there is
+ * that the runner cannot take, none of it is read.
+ */
 export async function findClaimable(
   db: Kysely<Schema>,
   { organizationId, runnerIds, kinds, environmentClassIds }: Claimant,
   now: number,
 ): Promise<WorkTable | undefined> {
-  let query = db
-    .selectFrom("work")
-    .selectAll()
-    .where("organization_id", "=", organizationId)
-    .where("leased_by", "is", null)
-    .where("not_before", "<=", now)
-    .where((eb) => eb.or([eb("runner_id", "is", null), eb("runner_id", "in", runnerIds)]))
-    .where((eb) =>
-      eb.or([eb("environment_class_id", "is", null), eb("environment_class_id", "in", environmentClassIds)]),
-    );
-  if (kinds.length > 0) query = query.where("kind", "in", kinds);
-  return query.orderBy("turn").orderBy("id").limit(1).executeTakeFirst();
+  const [runnerId = "", otherRunnerId = runnerId] = runnerIds;
+  let first: WorkTable | undefined;
+  for (const kind of kinds.length > 0 ? kinds : EVERY_KIND) {
+    const next = { organizationId, kind, runnerId, otherRunnerId, now };
+    const found = await selectNext(db, next);
+    for (const environmentClassId of environmentClassIds) {
+      found.push(...(await selectNextOfClass(db, { ...next, environmentClassId })));
+    }
+    for (const work of found) if (!first || comesBefore(work, first)) first = work;
+  }
+  return first;
+}
+
+function comesBefore(one: WorkTable, other: WorkTable): boolean {
+  return one.turn < other.turn || (one.turn === other.turn && one.id < other.id);
 }
 
 const setLease = prepared<{ id: string; runnerId: string; expiresAt: number }, WorkTable>(
@@ -95,11 +138,13 @@ export async function findLease(db: Kysely<Schema>, id: string): Promise<Lease |
   return row;
 }
 
-const clearLease = prepared<{ id: string; notBefore: number }, unknown>((db, { id, notBefore }) =>
-  db
-    .updateTable("work")
-    .set({ leased_by: null, expires_at: null, stop: 0, not_before: notBefore })
-    .where("id", "=", id),
+const clearLease = prepared<{ id: string; notBefore: number }, { organization_id: string }>(
+  (db, { id, notBefore }) =>
+    db
+      .updateTable("work")
+      .set({ leased_by: null, expires_at: null, stop: 0, not_before: notBefore })
+      .where("id", "=", id)
+      .returning("organization_id"),
 );
 
 /** Gives work back to the queue in its old place; its attempts and its fence are kept. */
@@ -108,7 +153,8 @@ export async function releaseWork(
   id: string,
   { notBefore = 0 }: { readonly notBefore?: number } = {},
 ): Promise<void> {
-  await clearLease(tx.db, { id, notBefore });
+  const [released] = await clearLease(tx.db, { id, notBefore });
+  if (released) tx.touch(readyWorkOf(released.organization_id));
 }
 
 const selectExpired = prepared<{ now: number; limit: number }, WorkTable>((db, { now, limit }) =>

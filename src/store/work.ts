@@ -16,6 +16,11 @@ export interface NewWork {
   readonly environmentClassId: string | null;
 }
 
+/** What is touched when there may be more for the runners of an organization to take: see WriteTransaction.touch. */
+export function readyWorkOf(organizationId: string): string {
+  return `work of ${organizationId}`;
+}
+
 const selectLastTurns = prepared<{ organizationId: string; groupId: string }, { turn: number | null }>(
   (db, { organizationId, groupId }) =>
     db
@@ -76,6 +81,7 @@ export async function insertWork(tx: WriteTransaction, work: NewWork): Promise<v
     expires_at: null,
     stop: 0,
   });
+  tx.touch(readyWorkOf(organizationId));
 }
 
 const selectWork = prepared<{ kind: WorkKind; subjectId: string }, WorkTable>((db, { kind, subjectId }) =>

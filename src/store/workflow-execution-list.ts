@@ -16,6 +16,7 @@ import { contains } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 import { EXECUTION_COLUMNS, executionOfRow } from "./workflow-execution.ts";
+import { executionsIn } from "./workflow-output.ts";
 
 /** What a list of executions is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
 export interface ExecutionFilter {
@@ -114,13 +115,12 @@ export async function listOutputs(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedOutputs[]> {
-  let query = db
-    .selectFrom("workflow_action")
-    .select(["id", "outputs"])
-    .where("organization_id", "=", scope.organizationId)
-    .where("outputs", "is not", null);
+  let query = db.selectFrom("workflow_action").select(["id", "outputs"]).where("outputs", "is not", null);
+  query =
+    executionIds.length > 0
+      ? query.where("execution_id", "in", executionsIn(db, scope, executionIds))
+      : query.where("organization_id", "=", scope.organizationId);
   if (after) query = query.where("id", ">", after.id);
-  if (executionIds.length > 0) query = query.where("execution_id", "in", executionIds);
   const rows = await query.orderBy("id").limit(limit).execute();
   return rows.map(({ id, outputs }) => ({
     output: fromBody(ActionOutputSchema, outputs ?? "{}"),

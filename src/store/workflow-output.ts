@@ -43,6 +43,19 @@ export async function findOutputs(
   return row?.outputs ? fromBody(ActionOutputSchema, row.outputs) : undefined;
 }
 
+/**
+ * Those of the executions that are the scope's. Asked for in their place, the
+ * engine goes by the executions; beside the scope's id it would go through
+ * everything that the scope has.
+ */
+export function executionsIn(db: Kysely<Schema>, scope: Scope, ids: readonly string[]) {
+  return db
+    .selectFrom("workflow_execution")
+    .select("workflow_execution.id")
+    .where("workflow_execution.organization_id", "=", scope.organizationId)
+    .where("workflow_execution.id", "in", ids);
+}
+
 /** What the actions of an execution but its report reported, in their order. */
 export async function findOutputsOfActions(
   db: Kysely<Schema>,
@@ -53,8 +66,7 @@ export async function findOutputsOfActions(
   let query = db
     .selectFrom("workflow_action")
     .select("outputs")
-    .where("execution_id", "=", executionId)
-    .where("organization_id", "=", scope.organizationId)
+    .where("execution_id", "in", executionsIn(db, scope, [executionId]))
     .where("is_report", "=", 0)
     .where("outputs", "is not", null);
   if (!withFailed) query = query.where("failed", "=", 0);

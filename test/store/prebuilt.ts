@@ -58,7 +58,8 @@ export async function openPrebuilt() {
   const lease = (): Promise<Work | undefined> =>
     store.write(SYSTEM, "test", async (tx) => {
       const { organizationId } = caller;
-      const claimant = { organizationId, runnerIds: [runnerId], kinds: [], environmentClassIds: [classId] };
+      const runnerIds = [runnerId] as const;
+      const claimant = { organizationId, runnerIds, kinds: [], environmentClassIds: [classId] };
       const asked = { claimant, runnerId, most: 1, leaseMs: LEASE_MS, keys: made.keys };
       return (await claim(tx, caller, asked)).works[0];
     });

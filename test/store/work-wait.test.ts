@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
 import { servicesOf } from "./services.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
@@ -71,6 +72,25 @@ describe("a runner that waits for work", () => {
     expect(answers.map(({ works }) => works.length)).toEqual([1, 1]);
     const ids = answers.flatMap(({ works }) => works.map(({ leaseId }) => leaseId));
     expect(new Set(ids).size).toBe(2);
+  });
+
+  test("gets what was given back, with the commit that does that", async () => {
+    await queue();
+    const { leaseId, fence } = await runner.leaseOne();
+    const { answer, isOver } = waiting(60n);
+    await settle();
+    expect(isOver()).toBe(false);
+    await runner.finishWork({ leaseId, fence, outcome: Outcome.RELEASED });
+    expect((await answer).works).toMatchObject([{ leaseId, attempt: 2 }]);
+  });
+
+  test("does not look for any at a commit that brings none", async () => {
+    waiting(60n);
+    await settle();
+    const looks = jest.spyOn(made.store.reader, "executeQuery");
+    await made.store.note("runner", runner.runnerId, { seen_at: made.clock.now });
+    await settle();
+    expect(looks).not.toHaveBeenCalled();
   });
 
   test("goes home with nothing when its time is over, not before", async () => {

@@ -1,0 +1,59 @@
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { type CompiledQuery, Kysely, SqliteDialect } from "kysely";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import type { Schema } from "../../src/store/schema.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { findClaimable } from "../../src/store/work-lease.ts";
+import { listOutputs } from "../../src/store/workflow-execution-list.ts";
+import { findOutputsOfActions } from "../../src/store/workflow-output.ts";
+import { openTestStore, type TestStore } from "./test-store.ts";
+
+let made: TestStore;
+let raw: Database.Database;
+let queries: CompiledQuery[];
+let db: Kysely<Schema>;
+beforeEach(() => {
+  made = openTestStore();
+  raw = new Database(join(made.dataDir, DATABASE_FILE), { readonly: true });
+  queries = [];
+  db = new Kysely<Schema>({
+    dialect: new SqliteDialect({ database: raw }),
+    log: ({ query }) => void queries.push(query),
+  });
+});
+afterEach(async () => {
+  raw.close();
+  await made.close();
+});
+
+/** How the engine carries out each query that was made. */
+const plans = () =>
+  queries.map(({ sql, parameters }) =>
+    raw
+      .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
+      .all(...parameters)
+      .map(({ detail }) => detail),
+  );
+
+const scope = { organizationId: "01900000-0000-7000-8000-000000000001" };
+
+test("work is found by its kind and class in their turn, whatever else waits", async () => {
+  const claimant = {
+    ...scope,
+    runnerIds: ["r"] as const,
+    kinds: [WorkKind.AGENT],
+    environmentClassIds: ["c"],
+  };
+  await findClaimable(db, claimant, made.clock.now);
+  const way = "USING INDEX work_ready (organization_id=? AND kind=? AND environment_class_id=?)";
+  expect(plans()).toEqual([[`SEARCH work ${way}`], [`SEARCH work ${way}`]]);
+});
+
+test("the outputs of an execution are found by the execution, however many others there are", async () => {
+  await findOutputsOfActions(db, scope, "e", { withFailed: false });
+  await listOutputs(db, scope, ["e"], undefined, 26);
+  await listOutputs(db, scope, ["e"], { key: 0, id: "a" }, 26);
+  for (const plan of plans()) expect(plan.join()).toContain("(execution_id=?");
+});
