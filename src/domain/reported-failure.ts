@@ -10,7 +10,7 @@ import { workflowError } from "./workflow-error.ts";
 
 /** What a runner reports to have gone wrong, in the words of a workflow; of a step where one is given. */
 export function reportedError(failure: Failure | undefined, step?: WorkflowStep): WorkflowError {
-  const code = codeOf(step);
+  const code = codeOf(step, failure?.reason);
   if (!failure || (failure.reason === "" && failure.message === "")) {
     const error = workflowError("step_failed", "the runner said no more than that it failed");
     error.code = code;
@@ -25,8 +25,9 @@ export function reportedError(failure: Failure | undefined, step?: WorkflowStep)
   });
 }
 
-/** The part of the system in which a step does its work. */
-function codeOf(step: WorkflowStep | undefined): WorkflowErrorCode {
+/** The part of the system in which a step does its work; a report may be an agent's. */
+function codeOf(step: WorkflowStep | undefined, reason = ""): WorkflowErrorCode {
+  if (reason.startsWith("agent_")) return WorkflowErrorCode.AGENT_ERROR;
   switch (step?.step.case) {
     case "agent":
       return WorkflowErrorCode.AGENT_ERROR;

@@ -2,6 +2,7 @@ import type { ActionWork } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import type { Assignment } from "./assignment.ts";
 import type { Checkout } from "./git-checkout.ts";
+import { runAgent } from "./step-agent.ts";
 import type { StepLog } from "./step-log.ts";
 import { openPullRequest } from "./step-pull-request.ts";
 import { collectOutputs } from "./step-report.ts";
@@ -13,6 +14,8 @@ import type { Workspace } from "./workspace.ts";
 export interface StepRun {
   readonly assignment: Assignment;
   readonly action: ActionWork;
+  /** Its place in the action, from 0. */
+  readonly stepIndex: number;
   readonly workspace: Workspace;
   /** What was checked out in it; the steps work in the first one. */
   readonly checkouts: readonly Checkout[];
@@ -50,7 +53,7 @@ export function runStep(run: StepRun, { step }: WorkflowStep): Promise<StepResul
     case "report":
       return collectOutputs(run, step.value);
     case "agent":
-      throw new WorkFailure("unimplemented", "steps of agents are not built yet: a later release runs them");
+      return runAgent(run);
     default:
       throw new WorkFailure("step_unknown", "the step is of a kind that this runner does not know");
   }

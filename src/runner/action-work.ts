@@ -52,7 +52,7 @@ export async function carryOutAction(assignment: Assignment, action: ActionWork)
 
 type StepProgress = NonNullable<Progress["steps"]>[number];
 
-async function runSteps(run: Omit<StepRun, "log">): Promise<void> {
+async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> {
   const { assignment, action, signal } = run;
   const { lease } = assignment;
   let environment: Progress["environment"] = { phase: EnvironmentPhase.RUNNING };
@@ -67,7 +67,7 @@ async function runSteps(run: Omit<StepRun, "log">): Promise<void> {
       lease.report({ logs: [{ stepIndex, offset: BigInt(offset), data }] }),
     );
     try {
-      const result = await runStep({ ...run, log }, step);
+      const result = await runStep({ ...run, stepIndex, log }, step);
       await log.close();
       assignment.warnings.push(...(result.warnings ?? []));
       ended.push(doneStep(stepIndex, result));

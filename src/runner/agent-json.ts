@@ -63,7 +63,7 @@ class JsonConversation {
   }
 
   async hold(): Promise<void> {
-    const { report, signal, assignment } = this.#run;
+    const { report, signal, assignment, isStep } = this.#run;
     const given = this.#give();
     // Whoever waits for it learns of the failure, once the program is gone.
     given.catch(() => this.end());
@@ -78,7 +78,9 @@ class JsonConversation {
     await report.flush();
     await given;
     signal.throwIfAborted();
-    if (result.exit === 0 && !this.#turns.isOpen) return;
+    // A step's agent has something to do before its end.
+    const hasDone = !this.#turns.isOpen && (this.#turns.inputId !== "" || !isStep);
+    if (result.exit === 0 && hasDone) return;
     throw this.#complaint.failure(result, assignment.secrets);
   }
 
@@ -171,8 +173,11 @@ class JsonConversation {
   }
 
   #endTurn({ interests }: Extract<Said, { kind: "turn-done" }>): void {
+    const { report } = this.#run;
+    // Only who works comes to wait for something else, such as after a start anew.
+    if (!this.#turns.isOpen && interests.length > 0) report.stand(State.RUNNING);
     const next = this.#turns.end();
-    if (next === "waits") this.#run.report.stand(State.WAITING, interests);
+    if (next === "waits") report.stand(State.WAITING, interests);
     if (next === "unconfirmed") this.#misunderstand("a turn was ended whose input was not confirmed");
   }
 

@@ -55,6 +55,8 @@ export async function carryOutAgent(assignment: Assignment, work: AgentWork): Pr
   };
   try {
     await converserOf(work.form)(run);
+    // The step that asked reads the answer of a run that waits, and stops it then.
+    if (isStep) await untilAborted(lease.signal);
   } finally {
     // What the agent said to its end is worth telling however it ended.
     await report.flush().catch(() => undefined);
@@ -115,6 +117,13 @@ const GONE = "the workspace of the environment is not on this machine: start the
 /** In the word by which the service knows that it was not the agent. */
 function environmentFailed(message: string): WorkFailure {
   return new WorkFailure("environment_failed", message);
+}
+
+async function untilAborted(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  }
+  throw signal.reason;
 }
 
 function interrupted(): WorkFailure {

@@ -1,16 +1,17 @@
 import type { WorkflowStep_Report } from "#gen/service/v1/workflow_pb.js";
 import type { StepResult, StepRun } from "./action-step.ts";
-import { runShell } from "./step-shell.ts";
+import { askAgent } from "./step-agent.ts";
+import { runShell, type ShellCommand } from "./step-shell.ts";
 import { WorkFailure } from "./work-failure.ts";
 
 /** As much as the contract takes of one output (ReportProgressRequest.StepProgress.outputs): more would be refused. */
 const MOST_VALUE_BYTES = 16_386;
 
 /**
- * Collects the outputs of a report, in their order. The service reads and judges
- * them.
+ * Collects the outputs of a report, in their order: what commands print and
+ * agents answer. The service reads and judges them.
  *
- * @throws WorkFailure unimplemented for an output that an agent is to answer, output_too_long
+ * @throws WorkFailure output_too_long, and as commands and agents fail
  */
 export async function collectOutputs(
   run: StepRun,
@@ -18,19 +19,27 @@ export async function collectOutputs(
 ): Promise<StepResult> {
   const outputs: Record<string, Uint8Array> = {};
   for (const { key, extraction } of specs) {
-    if (extraction.case !== "command") {
-      throw new WorkFailure(
-        "unimplemented",
-        `the output ${key} is to be answered by an agent, and agents are not built yet: use a command`,
-      );
-    }
-    const name = `the command of the output ${key}`;
-    const keepBytes = MOST_VALUE_BYTES + 1;
-    const value = await runShell(run, { name, command: extraction.value, keepBytes });
-    if (value.length > MOST_VALUE_BYTES) {
-      throw new WorkFailure("output_too_long", `${name} printed more than ${MOST_VALUE_BYTES} bytes`);
-    }
-    outputs[key] = run.assignment.secrets.mask(value);
+    outputs[key] =
+      extraction.case === "prompt"
+        ? await answered(run, key)
+        : await printed(run, { name: `the command of the output ${key}`, command: extraction.value ?? "" });
   }
   return { outputs };
+}
+
+async function printed(run: StepRun, command: ShellCommand): Promise<Buffer> {
+  const value = await runShell(run, { ...command, keepBytes: MOST_VALUE_BYTES + 1 });
+  if (value.length > MOST_VALUE_BYTES) throw tooLong(`${command.name} printed`);
+  return run.assignment.secrets.mask(value);
+}
+
+/** Agents set off what they say by white space, which is no part of the value. */
+async function answered(run: StepRun, key: string): Promise<Buffer> {
+  const value = Buffer.from((await askAgent(run, key)).trim());
+  if (value.length > MOST_VALUE_BYTES) throw tooLong(`the agent asked for the output ${key} answered`);
+  return value;
+}
+
+function tooLong(said: string): WorkFailure {
+  return new WorkFailure("output_too_long", `${said} more than ${MOST_VALUE_BYTES} bytes`);
 }

@@ -110,12 +110,12 @@ describe("a workflow", () => {
   });
 
   test.each<[string, object, string, RegExp]>([
-    ["an agent's step", { agent: { prompt: "Do it" } }, "unimplemented", /agents are not built yet/],
+    ["an agent's step without an agent", { agent: { prompt: "Do it" } }, "refused_by_service", /agent/],
     [
-      "an output that an agent is to answer",
+      "an output that an agent is to answer and there is none",
       { report: { outputs: [{ title: "x", key: "x", string: {}, prompt: "What?" }] } },
-      "unimplemented",
-      /the output x is to be answered by an agent/,
+      "refused_by_service",
+      /agent/,
     ],
     [
       "an output's command that fails",
@@ -127,7 +127,7 @@ describe("a workflow", () => {
       "an output of 65,537 bytes",
       { report: { outputs: [output("x", "head -c 65537 /dev/zero", { string: {} })] } },
       "output_too_long",
-      /printed more than 65536 bytes/,
+      /printed more than 16386 bytes/,
     ],
     [
       "an output that its schema refuses",

@@ -34,6 +34,7 @@ function collected(bytes: number) {
     {
       assignment,
       action: create(ActionWorkSchema),
+      stepIndex: 0,
       workspace: workspaceAt(folder, "01900000-0000-7000-8000-00000000000c"),
       checkouts: [],
       folder,
