@@ -22,15 +22,21 @@ export async function replaceEnvironmentToken(
   for (const older of await findTokens(tx.db, scope, "environment", environment.id)) {
     await removeToken(tx, scope, older);
   }
-  return addEnvironmentToken(tx, scope, keys, environment);
+  return addEnvironmentToken(tx, scope, keys, environment, null);
 }
 
-/** As {@link replaceEnvironmentToken}, for one of several that work in the environment: the others' hold on. */
+/**
+ * As {@link replaceEnvironmentToken}, for one of several that work in the environment: the others' hold on.
+ *
+ * @param accountId the account that answers for it, where that need not be the
+ *   one of the environment's creator; null for that one, or for none
+ */
 export async function addEnvironmentToken(
   tx: WriteTransaction,
   scope: Scope,
   keys: Pick<Keys, "mintToken">,
   { id: environmentId, spec }: Environment,
+  accountId: string | null,
 ): Promise<string> {
   if (spec?.desiredPhase !== EnvironmentPhase.RUNNING) return "";
   const { value, hash, keyId } = keys.mintToken("environment");
@@ -44,7 +50,7 @@ export async function addEnvironmentToken(
     read_only: 0,
     expires_at: tx.now + VALID_MS,
     last_used_at: null,
-    creator_account_id: null,
+    creator_account_id: accountId,
     disabled_at: null,
     body: "{}",
   });

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Work, WorkSchema } from "#gen/runner/v1/work_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { policiesOfLease } from "../domain/work-policies.ts";
 import type { Keys } from "../keys.ts";
 import { findPolicies } from "../store/organization-policies.ts";
@@ -58,7 +59,10 @@ async function lease(
   { work: content, environment, securityPolicyId, sharesEnvironment = false }: GivenWork,
 ): Promise<Work> {
   const leased = await claimWork(tx, work, { runnerId, leaseMs });
-  const issueToken = sharesEnvironment ? addEnvironmentToken : replaceEnvironmentToken;
+  const issueToken = (to: Environment) =>
+    sharesEnvironment
+      ? addEnvironmentToken(tx, scope, keys, to, work.account_id)
+      : replaceEnvironmentToken(tx, scope, keys, to);
   const securityPolicy =
     securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);
   return create(WorkSchema, {
@@ -66,7 +70,7 @@ async function lease(
     fence: BigInt(leased.fence),
     expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
     attempt: leased.attempt,
-    environmentToken: environment ? await issueToken(tx, scope, keys, environment) : "",
+    environmentToken: environment ? await issueToken(environment) : "",
     policies: policiesOfLease(await findPolicies(tx.db, scope), securityPolicy),
     work: content,
   });

@@ -147,7 +147,10 @@ export interface TokenTable {
   last_used_at: number | null;
   /** PersonalAccessToken or ServiceAccountToken; an empty object for the other kinds. */
   body: string;
-  /** The account that made it; blocking that account disables it. Null for the operator's and a runner's. */
+  /**
+   * The account that made it; blocking that account disables it. Of an environment, the account that the agent
+   * run is for that got it. Null for the operator's, a runner's and other tokens of environments.
+   */
   creator_account_id: string | null;
   /** Set when it was disabled for good; it answers like an unknown one. */
   disabled_at: number | null;

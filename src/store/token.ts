@@ -13,9 +13,12 @@ export interface FoundToken {
   readonly expires_at: number;
   readonly last_used_at: number | null;
   readonly disabled_at: number | null;
-  /** The account that is answerable: the member's own, or that of the environment's creator; null without one. */
+  /**
+   * The account that is answerable: the member's own, that which the agent run is for, or that of the
+   * environment's creator; null without one.
+   */
   readonly account_id: string | null;
-  /** Set while that account is cut off. */
+  /** Set while that account is cut off, or that of the environment's creator. */
   readonly blocked_at: number | null;
   /** Role of the member that it acts for; null for other principals. */
   readonly role: number | null;
@@ -50,10 +53,13 @@ const foundTokens = (db: Kysely<Schema>) =>
       ),
     )
     .leftJoin("account", "account.id", "member.account_id")
+    .leftJoin("account as agent_account", (join) =>
+      join.onRef("agent_account.id", "=", "token.creator_account_id").on("token.kind", "=", "environment"),
+    )
     .leftJoin("service_account", (join) =>
       join.onRef("service_account.id", "=", "token.subject_id").on("token.kind", "=", "service_account"),
     )
-    .select([
+    .select((eb) => [
       "token.id",
       "token.organization_id",
       "token.kind",
@@ -62,8 +68,8 @@ const foundTokens = (db: Kysely<Schema>) =>
       "token.expires_at",
       "token.last_used_at",
       "token.disabled_at",
-      "member.account_id",
-      "account.blocked_at",
+      eb.fn.coalesce("agent_account.id", "member.account_id").as("account_id"),
+      eb.fn.coalesce("agent_account.blocked_at", "account.blocked_at").as("blocked_at"),
       "member.role",
       "member.left_at",
       "service_account.valid_until",

@@ -16,6 +16,7 @@ import { blockAccount } from "../../src/services/account-block.ts";
 import { OrganizationService } from "../../src/services/organization-service.ts";
 import { ServiceAccountService } from "../../src/services/service-account-service.ts";
 import { SYSTEM } from "../../src/store/store.ts";
+import { findTokenByHash } from "../../src/store/token.ts";
 import { insertTestMember } from "../harness/member.ts";
 import { addAgent, type Runs, runsOn } from "./agents.ts";
 import { type Services, servicesOf } from "./services.ts";
@@ -159,6 +160,32 @@ describe("a blocked account", () => {
     const { audit } = await made.history(caller);
     const told = audit.find(({ subject_id }) => subject_id === accountId)?.diff ?? "";
     expect([id, waiting, mine].map((each) => told.includes(each))).toEqual([true, true, false]);
+  });
+
+  test("is what the token of its run answers for, in the environment of another, too", async () => {
+    const { environment } = await own.environments.createEnvironment({
+      spec: { machine: { class: runner.classId } },
+    });
+    await runs.bringUp();
+    const { accountId, caller: second } = await member();
+    const administrator = runsOn(made, { ...second, role: "administrator" }, runner);
+    await made.store.write(SYSTEM, "test", ({ db }) =>
+      db.updateTable("member").set({ role: 1 }).where("id", "=", second.subject.id).execute(),
+    );
+    const codeContext = { context: { case: "environmentId", value: environment?.id ?? "" } } as const;
+    await runs.start({ codeContext });
+    const mine = await runs.takeOn();
+    await administrator.start({ codeContext });
+    const theirs = await runs.takeOn();
+    const blocked = async ({ environmentToken }: typeof mine) => {
+      const hash = made.keys.readToken(environmentToken)?.hash ?? new Uint8Array();
+      const { account_id, blocked_at } = (await findTokenByHash(made.store.reader, hash)) ?? {};
+      return [account_id, blocked_at !== null];
+    };
+    expect(await blocked(theirs)).toEqual([accountId, false]);
+    await made.store.write(SYSTEM, "test", (tx) => blockAccount(tx, accountId, "left"));
+    expect(await blocked(theirs)).toEqual([accountId, true]);
+    expect(await blocked(mine)).toEqual([caller.accountId, false]);
   });
 
   test("has runs stopped in every organization, and only its own", async () => {
