@@ -83,6 +83,7 @@ export async function createWorld({ leaseSeconds }: { readonly leaseSeconds: num
       await runner.said("the runner takes work");
     },
     async stop() {
+      await runner.kill();
       await Promise.all([host.stop(), proxy.stop()]);
     },
   };
