@@ -3,18 +3,32 @@ import type { Answer } from "../harness/call.ts";
 /** Calls an operation, which must succeed; by default as the administrator. */
 export type Call = (operation: string, body: unknown, token?: string) => Promise<Answer["body"]>;
 
-/** Gives the runner of a token the one work of a kind that waits for it. */
-async function leaseOne(call: Call, runnerToken: string, kind: string): Promise<Answer["body"]> {
-  const request = { maxLeases: 1, kinds: [`WORK_KIND_${kind}`], wait: "0s" };
-  return (await call("WorkService/LeaseWork", request, runnerToken)).works[0];
+/** Takes the work of a kind on that fits, and with it what else waits for the runner of the token. */
+async function lease(
+  call: Call,
+  runnerToken: string,
+  kind: string,
+  fits: (work: Answer["body"]) => boolean,
+): Promise<Answer["body"]> {
+  const request = { maxLeases: 32, kinds: [`WORK_KIND_${kind}`], wait: "0s" };
+  const { works } = await call("WorkService/LeaseWork", request, runnerToken);
+  const found = works.find(fits);
+  if (!found) throw new Error(`the runner was given no fitting work of the kind ${kind}`);
+  return found;
 }
 
-/** An environment that the runner has brought up; its id. No other may wait for the runner. */
+/** An environment that the runner has brought up; its id. */
 export async function environmentAtWork(call: Call, runnerToken: string, spec: object): Promise<string> {
   const { environment } = await call("EnvironmentService/CreateEnvironment", { name: "At work", spec });
-  const { leaseId, fence } = await leaseOne(call, runnerToken, "ENVIRONMENT");
+  const { id } = environment;
+  const { leaseId, fence } = await lease(
+    call,
+    runnerToken,
+    "ENVIRONMENT",
+    (work) => work.environment.environment.id === id,
+  );
   await call("WorkService/FinishWork", { leaseId, fence, outcome: "OUTCOME_DONE" }, runnerToken);
-  return environment.id;
+  return id;
 }
 
 /** An agent run that the runner has taken on, with two messages in its queue; the id of the lease. */
@@ -28,7 +42,12 @@ export async function agentAtWork(
     name: "Held",
     codeContext: { environmentId },
   });
-  const { leaseId } = await leaseOne(call, runnerToken, "AGENT");
+  const { leaseId } = await lease(
+    call,
+    runnerToken,
+    "AGENT",
+    (work) => work.agent.agentExecution.id === agentExecutionId,
+  );
   await sayTwoThings(call, agentExecutionId);
   return leaseId;
 }
@@ -51,18 +70,23 @@ export interface StepAtWork {
 /** An action that the runner carries out, in whose first step an agent was asked. */
 export async function stepAtWork(call: Call, runnerToken: string, workflowId: string): Promise<StepAtWork> {
   const contextOverride = { agent: { prompt: "mend the build" } };
-  await call("WorkflowService/StartWorkflow", { workflowId, contextOverride });
-  const { leaseId, fence } = await leaseOne(call, runnerToken, "ACTION");
-  const lease = { leaseId, fence };
+  const started = await call("WorkflowService/StartWorkflow", { workflowId, contextOverride });
+  const { leaseId, fence } = await lease(
+    call,
+    runnerToken,
+    "ACTION",
+    (work) => work.action.workflowExecutionId === started.workflowExecution.id,
+  );
+  const leased = { leaseId, fence };
   await call(
     "WorkService/ReportProgress",
     {
-      ...lease,
+      ...leased,
       environment: { phase: "ENVIRONMENT_PHASE_RUNNING" },
       steps: [{ stepIndex: 0, state: "STATE_RUNNING" }],
     },
     runnerToken,
   );
-  const started = await call("AgentWorkService/StartStepAgent", { ...lease, stepIndex: 0 }, runnerToken);
-  return { actionLease: leaseId, stepAgentExecution: started.agentExecutionId };
+  const step = await call("AgentWorkService/StartStepAgent", { ...leased, stepIndex: 0 }, runnerToken);
+  return { actionLease: leaseId, stepAgentExecution: step.agentExecutionId };
 }

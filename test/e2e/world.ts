@@ -3,6 +3,7 @@ import { AgentForm, WorkKind } from "#gen/runner/v1/work_pb.js";
 import { workflowError } from "../../src/domain/workflow-error.ts";
 import { beginAction, finishAction, moveSteps } from "../../src/services/action-progress.ts";
 import { registerAgent } from "../../src/services/agent-registry.ts";
+import { findAgents } from "../../src/store/agent.ts";
 import { appendLog } from "../../src/store/step-log.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { stopWork } from "../../src/store/work.ts";
@@ -246,11 +247,17 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
   };
 }
 
-/** Registers two agents as the operator would; their ids. */
+/** Registers two agents as the operator would, unless the organization has them; their ids. */
 function addAgents(server: Pick<TestServer, "dataDir">, organizationId: string): Promise<string[]> {
   return besideServer(server, async (store) => {
+    const known = (await findAgents(store.reader)).filter((each) => each.organizationId === organizationId);
     const ids: string[] = [];
     for (const name of ["Coder", "Reviewer"]) {
+      const there = known.find(({ agent }) => agent.name === name);
+      if (there) {
+        ids.push(there.agent.id);
+        continue;
+      }
       const registration = { organizationId, name, description: `the ${name}`, command: "cat" };
       const kind = { form: AgentForm.TEXT, takesSettings: name === "Coder", isDefault: false };
       ids.push(await registerAgent(store, { ...registration, ...kind }));
