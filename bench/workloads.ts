@@ -1,4 +1,4 @@
-import { symlinkSync } from "node:fs";
+import { statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
@@ -39,6 +39,7 @@ export async function fullQueue({ full }: Sizes): Promise<Figures> {
   const before = site.processors();
   site.begin();
   const { times, after } = await ended(site, full.executions);
+  const bytes = statSync(join(site.server.dataDir, "chartroom.db")).size;
   await site.close();
   const finished = times.flatMap(({ actionsFinishedAt }) => actionsFinishedAt);
   const tookMs = Math.max(...finished) - began;
@@ -56,6 +57,7 @@ export async function fullQueue({ full }: Sizes): Promise<Figures> {
     "median execution at its end, % of the time": percentile(ends, 50) * 100,
     "first action of an execution after the runners began, p50 ms": percentile(firsts, 50),
     "first action of an execution after the runners began, p99 ms": percentile(firsts, 99),
+    "database an action, KiB": bytes / 1024 / finished.length,
     ...processorFigures(before, after, finished.length, tookMs),
   };
 }
