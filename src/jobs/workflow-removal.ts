@@ -1,4 +1,5 @@
 import type { Workflow } from "#gen/service/v1/workflow_pb.js";
+import { removeLogsOfWorkflow } from "../store/step-log.ts";
 import { type Scope, type Store, SYSTEM } from "../store/store.ts";
 import { findDeletingWorkflows, removeWorkflow } from "../store/workflow.ts";
 import { findOpenExecutionIds } from "../store/workflow-execution.ts";
@@ -7,7 +8,10 @@ import { removeExecutions } from "../store/workflow-removal.ts";
 /** Workflows looked at at a time. */
 const WORKFLOWS_A_BATCH = 100;
 
-/** Executions removed in one transaction, which other writes wait for; each may have a thousand actions with logs. */
+/** Actions whose logs are removed in one transaction, which other writes wait for; each may have many MiB. */
+const LOGS_A_BATCH = 16;
+
+/** Executions removed in one transaction; each may have a thousand actions. */
 const EXECUTIONS_A_BATCH = 10;
 
 /**
@@ -35,6 +39,7 @@ export async function removeDeletedWorkflows(store: Store): Promise<number> {
 }
 
 async function removeEnded(store: Store, scope: Scope, workflow: Workflow): Promise<void> {
+  await removeLogs(store, workflow.id);
   for (;;) {
     const isGone = await store.write(SYSTEM, "job/workflow-removal", async (tx) => {
       const count = await removeExecutions(tx, scope, workflow.id, EXECUTIONS_A_BATCH);
@@ -43,5 +48,16 @@ async function removeEnded(store: Store, scope: Scope, workflow: Workflow): Prom
       return true;
     });
     if (isGone) return;
+  }
+}
+
+/** Before the executions, with which they would go in one transaction. */
+async function removeLogs(store: Store, workflowId: string): Promise<void> {
+  let afterId: string | undefined = "";
+  while (afterId !== undefined) {
+    const from: string = afterId;
+    afterId = await store.write(SYSTEM, "job/workflow-removal", (tx) =>
+      removeLogsOfWorkflow(tx, workflowId, from, LOGS_A_BATCH),
+    );
   }
 }

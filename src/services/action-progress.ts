@@ -16,6 +16,7 @@ import {
 import { begunExecution } from "../domain/workflow-execution.ts";
 import { isFinalAction } from "../domain/workflow-moves.ts";
 import type { StepMove } from "../domain/workflow-step.ts";
+import { removeEarlierLogs } from "../store/step-log.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { stopWork } from "../store/work.ts";
 import { findAction, setBegunSteps, updateAction } from "../store/workflow-action.ts";
@@ -51,6 +52,7 @@ export async function beginAction(
   const before = await foundAction(tx, scope, actionId);
   const action = begunAction(before, { ...start, now: tx.now });
   await updateAction(tx, scope, before, action);
+  await removeEarlierLogs(tx, { actionId, attempt: start.attempt });
   const { execution, variables } = await executionOf(tx, scope, before);
   const begun = begunExecution(execution);
   if (begun) await updateExecution(tx, scope, execution, begun);

@@ -41,8 +41,9 @@ const insertPiece = prepared<LogOwner & LogPiece, unknown>(
 );
 
 /**
- * Adds a piece to a log. Of what is known already nothing is written. Past
- * 1 MiB the middle goes: the beginning stays, and the end moves on.
+ * Adds a piece to a log, and wakes who follows the action. Of what is known
+ * already nothing is written. Past 1 MiB the middle goes: the beginning stays,
+ * and the end moves on.
  *
  * @returns false for a piece that begins past the end of the log
  */
@@ -61,6 +62,7 @@ export async function appendLog(tx: WriteTransaction, owner: LogOwner, piece: Lo
     if (part.data.length > 0) await insertPiece(tx.db, { ...owner, ...part });
   }
   await cutMiddle(tx, owner, end + data.length - KEPT_AT_EACH_END_BYTES);
+  tx.touch(owner.actionId);
   return true;
 }
 
@@ -169,4 +171,44 @@ export async function findLogPieces(
     return [{ ...piece, offset: piece.offset + known, data: piece.data.subarray(known) }];
   });
   return ofStep.length > 0 ? ofStep : selectOfLaterSteps(db, { ...owner, lastStep, limit });
+}
+
+const deleteEarlier = prepared<Omit<LogOwner, "stepIndex">, unknown>((db, { actionId, attempt }) =>
+  db.deleteFrom("step_log").where("action_id", "=", actionId).where("attempt", "<", attempt),
+);
+
+/** Removes the logs of attempts before this one, which nothing answers any more. */
+export async function removeEarlierLogs(
+  tx: WriteTransaction,
+  owner: Omit<LogOwner, "stepIndex">,
+): Promise<void> {
+  await deleteEarlier(tx.db, owner);
+}
+
+/**
+ * Removes the logs of up to `limit` actions of a workflow, behind the action
+ * `afterId`. For the system, so without a scope.
+ *
+ * @returns the last of these actions; undefined when none had a log
+ */
+export async function removeLogsOfWorkflow(
+  { db }: WriteTransaction,
+  workflowId: string,
+  afterId: string,
+  limit: number,
+): Promise<string | undefined> {
+  const found = await db
+    .selectFrom("workflow_action")
+    .select("id")
+    .where("workflow_id", "=", workflowId)
+    .where("id", ">", afterId)
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom("step_log").select("start").whereRef("action_id", "=", "workflow_action.id")),
+    )
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  const ids = found.map(({ id }) => id);
+  if (ids.length > 0) await db.deleteFrom("step_log").where("action_id", "in", ids).execute();
+  return ids.at(-1);
 }

@@ -58,6 +58,26 @@ describe("the lease of an action", () => {
     expect(made.keys.readToken(given.environmentToken)?.kind).toBe("environment");
   });
 
+  test("keeps the logs of the newest attempt alone", async () => {
+    const runner = await registeredRunner(made, caller);
+    await startedRun(made, caller);
+    const print = async (text: string) => {
+      const given = await runner.leaseOne();
+      const logs = [{ stepIndex: 0, offset: 0n, data: Buffer.from(text) }];
+      await runner.reportProgress({ ...named(given), logs });
+    };
+    const kept = async () => {
+      const rows = await made.store.reader.selectFrom("step_log").select(["attempt", "data"]).execute();
+      return rows.map(({ attempt, data }) => [attempt, Buffer.from(data).toString()]);
+    };
+    await print("one");
+    made.clock.now += LEASE_MS;
+    await look();
+    expect(await kept()).toEqual([[1, "one"]]);
+    await print("two");
+    expect(await kept()).toEqual([[2, "two"]]);
+  });
+
   test("ends with the action: its environment and token are gone, and a repetition is refused", async () => {
     const runner = await registeredRunner(made, caller);
     const run = await startedRun(made, caller);

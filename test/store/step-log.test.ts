@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { appendLog, findLogPieces, type LogOwner } from "../../src/store/step-log.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
@@ -100,6 +100,18 @@ async function stretches(owner = OWNER, after = { stepIndex: owner.stepIndex, of
 }
 
 describe("the log of a step", () => {
+  test("wakes who follows its action with each piece that is new, and nobody else", async () => {
+    const [wake, other] = [jest.fn(), jest.fn()];
+    made.store.onChange(OWNER.actionId, wake);
+    made.store.onChange("another", other);
+    await append(0, printed(0, 10));
+    await append(0, printed(0, 10));
+    expect(wake).toHaveBeenCalledTimes(1);
+    await append(5, printed(5, 10));
+    expect(wake).toHaveBeenCalledTimes(2);
+    expect(other).not.toHaveBeenCalled();
+  });
+
   test.each([
     [MIB - 1, [{ from: 0, to: MIB - 1 }]],
     [MIB, [{ from: 0, to: MIB }]],

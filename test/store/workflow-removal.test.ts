@@ -9,6 +9,7 @@ import {
 import type { Caller } from "../../src/domain/caller.ts";
 import { removeDeletedWorkflows } from "../../src/jobs/workflow-removal.ts";
 import { WorkflowService } from "../../src/services/workflow-service.ts";
+import { appendLog } from "../../src/store/step-log.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow-execution.ts";
 import { openTestStore, operationsOf, START_MS, type TestStore } from "./test-store.ts";
@@ -40,8 +41,7 @@ const operations = (of: Caller) =>
   );
 
 /** A workflow by the clock and by hand. */
-async function make(): Promise<string> {
-  const repoUrls = ["https://git.example.org/team/app.git"];
+async function make(repoUrls = ["https://git.example.org/team/app.git"]): Promise<string> {
   const context = { repositories: { repositoryUrls: { repoUrls } } };
   const req = fromJson(CreateWorkflowRequestSchema, {
     name: "Nightly",
@@ -49,7 +49,7 @@ async function make(): Promise<string> {
       { time: { cronExpression: "0 4 * * *" }, context },
       { manual: {}, context },
     ],
-    action: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ task: { command: "true" } }] },
+    action: { limits: { maxParallel: 1, maxTotal: repoUrls.length }, steps: [{ task: { command: "true" } }] },
   });
   return (await workflows.createWorkflow(req)).workflow?.id ?? "";
 }
@@ -127,3 +127,33 @@ test("the executions go with it, however many, and each is told in the record", 
     [...runs, id].map((each) => ["deleted", each]),
   );
 });
+
+test("the logs go first and in parts, so that no other write waits for all of them", async () => {
+  const repoUrls = Array.from({ length: 40 }, (_, index) => `https://git.example.org/team/r${index}.git`);
+  const id = await make(repoUrls);
+  const { workflowExecution } = await workflows.startWorkflow({ workflowId: id });
+  const { store } = testStore;
+  const actions = await store.reader
+    .selectFrom("workflow_action")
+    .select("id")
+    .where("workflow_id", "=", id)
+    .execute();
+  await store.write(SYSTEM, "test", async (tx) => {
+    for (const action of actions) {
+      const owner = { actionId: action.id, attempt: 1, stepIndex: 0 };
+      await appendLog(tx, owner, { offset: 0, data: Buffer.from("hello") });
+    }
+  });
+  await workflows.cancelWorkflowExecution({ workflowExecutionId: workflowExecution?.id ?? "" });
+  await workflows.deleteWorkflow({ workflowId: id });
+  const left: Promise<number>[] = [];
+  const leave = store.onCommit(() => left.push(logsLeft()));
+  expect(await remove()).toBe(1);
+  leave();
+  expect(await Promise.all(left)).toEqual([24, 8, 0, 0, 0]);
+});
+
+/** How many pieces of logs there are. */
+async function logsLeft(): Promise<number> {
+  return (await testStore.store.reader.selectFrom("step_log").select("start").execute()).length;
+}
