@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Duration, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ReportAgentRequest_Interest as ReportedInterest } from "#gen/runner/v1/agent_work_service_pb.js";
 import {
   type AgentExecution_WaitingInfo_Interest as Interest,
@@ -25,7 +25,7 @@ export function waitingFor(
 function shown({ id, interest }: ReportedInterest, now: number): Interest {
   switch (interest.case) {
     case "timer": {
-      const waitMs = wholeMs(interest.value);
+      const waitMs = durationMs(interest.value);
       const timer = { duration: `${waitMs / MS_PER_S}s`, firesAt: timestampFromMs(now + waitMs) };
       return create(InterestSchema, { id, interest: { case: "timer", value: timer } });
     }
@@ -61,16 +61,12 @@ export function interestRow({ id, interest }: ReportedInterest, now: number): In
   const environment = interest.case === "environment" ? interest.value : undefined;
   return {
     interest_id: id,
-    fires_at: interest.case === "timer" ? now + wholeMs(interest.value) : null,
+    fires_at: interest.case === "timer" ? now + durationMs(interest.value) : null,
     sub_agent_id: interest.case === "subAgentId" ? interest.value : null,
     user_message: interest.case === "userMessage" ? 1 : 0,
     environment_id: environment?.environmentId ?? null,
     environment_phase: environment?.phase ?? null,
   };
-}
-
-function wholeMs(duration: Duration): number {
-  return Math.ceil(durationMs(duration));
 }
 
 /** What is left to wait for when interests have fired; undefined for nothing. */
