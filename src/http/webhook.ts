@@ -17,16 +17,13 @@ import {
   START_WORKFLOW,
   type WebhookDependencies,
 } from "../services/webhook.ts";
+import { type DeliveryBodies, deliveryBodies, MOST_BYTES, MOST_HELD_BYTES } from "./delivery-body.ts";
 import { answeringErrors, type Entry, writeError } from "./entry.ts";
-import { incomingBody } from "./incoming-body.ts";
 import type { HttpRequest } from "./listener.ts";
 import { writeWhole } from "./node-answer.ts";
 
 /** A workflow's webhookUrl, without the /api of operations. */
 const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
-
-/** The most bytes that a delivery may have (issue 4: 1 MiB). */
-const MOST_BYTES = 1_048_576;
 
 /** How the access log calls a delivery: its path names the workflow. */
 const OPERATION = "webhook";
@@ -36,6 +33,8 @@ export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "key
   readonly readiness: Readiness;
   readonly report: ReportFault;
   readonly onRecordFailure: (error: unknown) => void;
+  /** How much is held of all deliveries at the same time; 64 MiB when absent. */
+  readonly mostHeldBytes?: number;
 }
 
 /** Whether a request is for the webhook of a workflow, known or not. */
@@ -56,12 +55,20 @@ export function createWebhookEntry(options: WebhookOptions): Entry {
       equalBytes: (left, right) => left.length === right.length && timingSafeEqual(left, right),
     },
   });
-  return answeringErrors((req, res, record) => take(options, receive, req, res, record), options.report);
+  const bodies = deliveryBodies(options.mostHeldBytes ?? MOST_HELD_BYTES);
+  return answeringErrors(
+    (req, res, record) => take({ ...options, receive, bodies }, req, res, record),
+    options.report,
+  );
+}
+
+interface WebhookParts extends WebhookOptions {
+  readonly receive: ReceiveDelivery;
+  readonly bodies: DeliveryBodies;
 }
 
 async function take(
-  { gate, readiness }: WebhookOptions,
-  receive: ReceiveDelivery,
+  { gate, readiness, receive, bodies }: WebhookParts,
   ...[req, res, record]: Parameters<Entry>
 ): Promise<void> {
   record.operation = OPERATION;
@@ -72,8 +79,15 @@ async function take(
     return writeError(res, record, error, 405, { allow: "POST" });
   }
   if (readiness.draining.aborted) throw shuttingDown();
-  const body = await bodyOf(req);
-  if (!body) {
+  const events = await bodies.hold(req, (body) =>
+    receive({
+      workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
+      headers: req.headers as PostedDelivery["headers"],
+      body,
+      identify: () => callerOf(gate, req, record),
+    }),
+  );
+  if (!events) {
     const error = answer(
       ErrorReason.BODY_TOO_LARGE,
       `the delivery is larger than the ${MOST_BYTES} bytes that a webhook takes`,
@@ -81,29 +95,10 @@ async function take(
     );
     return writeError(res, record, error, 413);
   }
-  const events = await receive({
-    workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
-    headers: req.headers as PostedDelivery["headers"],
-    body,
-    identify: () => callerOf(gate, req, record),
-  });
   const started = events.some(({ verdict }) => verdict === TriggerVerdict.STARTED);
   const text = JSON.stringify({ verdicts: events.map(verdictOf) });
   const header = new Headers({ "content-type": "application/json" });
   writeWhole(res, started ? 202 : 200, header, Buffer.from(text));
-}
-
-/** Undefined for a body that is too large; no more of it is read then. */
-async function bodyOf(req: HttpRequest): Promise<Uint8Array | undefined> {
-  if (Number(req.headers["content-length"] ?? 0) > MOST_BYTES) return undefined;
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of incomingBody(req, undefined)) {
-    length += chunk.length;
-    if (length > MOST_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 async function callerOf(gate: Gate, req: HttpRequest, record: CallRecord) {

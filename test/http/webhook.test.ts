@@ -11,6 +11,8 @@ import { connectRaw } from "./raw-client.ts";
 
 /** A body may bring nothing for this long. */
 const IDLE_MS = 200;
+/** Held of all bodies together. */
+const MOST_HELD_BYTES = 1_000;
 
 let testStore: TestStore;
 let listener: Listener;
@@ -39,6 +41,7 @@ beforeAll(async () => {
     readiness: { isReady: () => true, draining: new AbortController().signal },
     report,
     onRecordFailure: report,
+    mostHeldBytes: MOST_HELD_BYTES,
   });
   listener = createListener({
     host: "127.0.0.1",
@@ -99,4 +102,28 @@ test("one that comes in time, byte by byte, is taken", async () => {
   client.socket.destroy();
   expect(await ledger()).toHaveLength(1);
   expect(faults).toEqual([]);
+});
+
+test("of bodies that are too much together the one that began first gives way, and room is made again", async () => {
+  const body = `{"padding":"${"x".repeat(600)}"}`;
+  const slow = await connectRaw(port);
+  slow.send(head(body.length) + body.slice(0, -1));
+  const answered = slow.until("too many deliveries");
+  for (let sent = 0, isAnswered = false; !isAnswered || sent < 3; sent++) {
+    const client = await connectRaw(port);
+    client.send(head(body.length) + body);
+    expect(await client.until("NO_MATCH")).toMatch(/^HTTP\/1.1 200 /);
+    client.socket.destroy();
+    isAnswered = await Promise.race([
+      answered.then(() => true),
+      new Promise<false>((next) => setImmediate(next, false)),
+    ]);
+  }
+  expect(await answered).toMatch(/^HTTP\/1.1 503 .*send it again/s);
+  slow.socket.destroy();
+  const alone = `{"padding":"${"x".repeat(MOST_HELD_BYTES)}"}`;
+  const large = await connectRaw(port);
+  large.send(head(alone.length) + alone);
+  expect(await large.until("too many deliveries")).toMatch(/^HTTP\/1.1 503 /);
+  large.socket.destroy();
 });
