@@ -12,12 +12,12 @@ import { arriving, fullQueue, MAX_PARALLEL, realRunners, type Sizes } from "./wo
 
 const FULL: Sizes = {
   full: { executions: 1_000, actions: 20 },
-  arriving: { executions: 150, actions: 20, everyMs: 400 },
+  arriving: { executions: 150, actions: 20, everyMs: 800 },
   real: { executions: 10, actions: 20 },
 };
 const QUICK: Sizes = {
   full: { executions: 20, actions: 20 },
-  arriving: { executions: 10, actions: 20, everyMs: 400 },
+  arriving: { executions: 10, actions: 20, everyMs: 800 },
   real: { executions: 2, actions: 8 },
 };
 
