@@ -13,6 +13,7 @@ import type { MemberTable } from "../store/schema.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findTokens, removeToken } from "../store/token.ts";
 import { stopRuns } from "./agent-end.ts";
+import { cutOffExecutions } from "./execution-cancel.ts";
 import { removeHostTokensOf } from "./host-token.ts";
 
 /** Why the agent runs of a user that left end. */
@@ -64,7 +65,7 @@ export async function setMemberRole(
  * Ends a membership of the scope's organization. What the user made stays and
  * names it; the tokens that act for it go, so that none of them holds again
  * should the account ever join anew, and so do the credentials stored for it.
- * Its agent runs stop at once.
+ * Its agent runs and the executions that run as it stop at once.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
  */
@@ -76,6 +77,7 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
   }
   await removeHostTokensOf(tx, scope, { id: userId, principal: Principal.USER });
   await stopRuns(tx, scope, { creatorId: userId }, { failure: LEFT, atOnce: true });
+  await cutOffExecutions(tx, scope, userId);
   await updateMember(tx, scope, member, { ...member, left_at: tx.now });
 }
 

@@ -18,6 +18,7 @@ import { findTokens, removeToken } from "../store/token.ts";
 import { stopRuns } from "./agent-end.ts";
 import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
+import { cutOffExecutions } from "./execution-cancel.ts";
 import { removeHostTokensOf } from "./host-token.ts";
 import { answerServiceAccounts, answerServiceAccountTokens } from "./service-account-list.ts";
 import { createServiceAccountToken } from "./service-account-token.ts";
@@ -59,6 +60,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
         message: "its service account was deleted",
       };
       await stopRuns(tx, caller, { creatorId: serviceAccountId }, { failure, atOnce: true });
+      await cutOffExecutions(tx, caller, serviceAccountId);
       await removeServiceAccount(tx, caller, row);
       return {};
     });

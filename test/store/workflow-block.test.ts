@@ -1,14 +1,19 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { AccountService as Accounts } from "#gen/service/v1/account_service_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { ServiceAccountService as ServiceAccounts } from "#gen/service/v1/service_account_service_pb.js";
 import {
   WorkflowExecutionActionPhase as ActionPhase,
   WorkflowExecutionPhase as Phase,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
 import { AccountService } from "../../src/services/account-service.ts";
+import { removeMembership } from "../../src/services/membership.ts";
+import { ServiceAccountService } from "../../src/services/service-account-service.ts";
 import { findEnvironment } from "../../src/store/environment.ts";
+import { SYSTEM } from "../../src/store/store.ts";
 import { insertTestMember } from "../harness/member.ts";
 import {
   type AtWork,
@@ -19,7 +24,7 @@ import {
   type Workflows,
   workflowsOf,
 } from "./running-workflow.ts";
-import { openTestStore, operationsOf, type TestStore, userOf } from "./test-store.ts";
+import { DAY_MS, openTestStore, operationsOf, type TestStore, userOf } from "./test-store.ts";
 
 let testStore: TestStore;
 let administrator: Caller;
@@ -114,3 +119,47 @@ test("an account without workflows names none", async () => {
   const row = audit.find(({ subject_type, reason }) => subject_type === "account" && reason === "left");
   expect(Object.keys(JSON.parse(row?.diff ?? "{}"))).toEqual(["blockedAt"]);
 });
+
+test.each(["a member that leaves", "a service account that is deleted"])(
+  "what runs as %s is stopped at once, and its runner told so",
+  async (executor) => {
+    const serviceAccounts = operationsOf(
+      ServiceAccounts,
+      new ServiceAccountService(testStore.deps),
+      administrator,
+    );
+    const { serviceAccount } = await serviceAccounts.createServiceAccount({
+      name: "robot",
+      validUntil: timestampFromMs(testStore.clock.now + DAY_MS),
+    });
+    const serviceAccountId = serviceAccount?.id ?? "";
+    const isMember = executor === "a member that leaves";
+    const runsAs = { id: serviceAccountId, principal: "PRINCIPAL_SERVICE_ACCOUNT" };
+    const workflows = isMember ? annas : all();
+    const workflowId = await workflows.make({
+      triggers: [overRepositories(2)],
+      ...(!isMember && { executor: runsAs }),
+    });
+    const { id } = await workflows.start(workflowId);
+    const other = await all().start(await all().make());
+    const [work] = await runner.lease();
+    if (!work) throw new Error("no work");
+    if (isMember) {
+      await testStore.store.write(SYSTEM, "test", (tx) =>
+        removeMembership(tx, administrator, ann.subject.id),
+      );
+    } else await serviceAccounts.deleteServiceAccount({ serviceAccountId });
+
+    expect((await all().execution(id)).status).toMatchObject({
+      phase: Phase.STOPPED,
+      stoppedActionCount: 2,
+    });
+    expect((await all().execution(other.id)).status?.phase).toBe(Phase.PENDING);
+    expect((await runner.renew(work)).stop).toBe(true);
+    await runner.finish(work, Outcome.STOPPED);
+    expect((await all().execution(id)).status).toMatchObject({
+      phase: Phase.STOPPED,
+      stoppedActionCount: 2,
+    });
+  },
+);
