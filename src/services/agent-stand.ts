@@ -14,6 +14,7 @@ import { changedRun, hasStopped, movedRun, phaseOfRun } from "../domain/agent-ex
 import { reportedGoal } from "../domain/agent-goal.ts";
 import { awaitedPhase, interestRow, waitingFor } from "../domain/agent-interest.ts";
 import { valueUnusable } from "../domain/error.ts";
+import { findUnseenWakes } from "../store/agent-delivery.ts";
 import {
   findAgentExecution,
   type StoredAgentExecution,
@@ -39,12 +40,13 @@ export async function standRun(
   tx: WriteTransaction,
   scope: Scope,
   { execution: before }: StoredAgentExecution,
-  { state, interests, goalStatus }: Standing,
+  { state, interests: asked, goalStatus }: Standing,
 ): Promise<boolean> {
-  if (interests.length > 0 && state !== State.WAITING) {
+  if (asked.length > 0 && state !== State.WAITING) {
     throw valueUnusable("interests", "interests are registered with STATE_WAITING");
   }
   const comesToWait = state === State.WAITING && phaseOfRun(before) !== Phase.WAITING_FOR_INPUT;
+  const interests = comesToWait ? await withoutFired(tx, before.id, asked) : [];
   const fired = comesToWait ? await registerInterests(tx, scope, before, interests) : [];
   const goal = reportedGoal(before.status?.goal, goalStatus, tx.now);
   const after = standingRun(before, { state, goal, waitingInfo: waitingFor(tx.newId(), interests, tx.now) });
@@ -82,6 +84,17 @@ function standingRun(before: AgentExecution, { state, goal, waitingInfo }: NewSt
     });
   }
   return goal ? changedRun(before, setGoal) : before;
+}
+
+/** Each interest fires once: an agent that has not got the news of it yet asks for it again. */
+async function withoutFired(
+  tx: WriteTransaction,
+  executionId: string,
+  interests: readonly Interest[],
+): Promise<readonly Interest[]> {
+  if (interests.length === 0) return interests;
+  const fired = await findUnseenWakes(tx.db, executionId);
+  return interests.filter(({ id }) => !fired.includes(id));
 }
 
 /** What has happened already of that which a run begins to wait for. */

@@ -1,8 +1,9 @@
 import type { Kysely } from "kysely";
-import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
+import { AgentInputSchema, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { type InputTurn, type StoredInput, storedOfInput, turnText } from "./agent-input.ts";
 import { removeImages } from "./agent-input-image.ts";
 import type { AgentInputTable } from "./agent-schema.ts";
+import { fromBody } from "./json.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
@@ -75,6 +76,25 @@ const selectAnyUnseen = prepared<{ executionId: string }, { input_id: string }>(
 
 export async function hasUnseenInput(db: Kysely<Schema>, executionId: string): Promise<boolean> {
   return (await selectAnyUnseen(db, { executionId })).length > 0;
+}
+
+const selectWakes = prepared<{ executionId: string }, { body: string }>((db, { executionId }) =>
+  db
+    .selectFrom("agent_input")
+    .select("body")
+    .where("execution_id", "=", executionId)
+    .where("receipt", "in", [Receipt.QUEUED, Receipt.DELIVERED])
+    // Before bodies are parsed, of which messages of people may have long ones.
+    .where("body", "like", '%"wakeEvent":%'),
+);
+
+/** Ids of the interests of a run that have fired and of which the agent has not got the news. */
+export async function findUnseenWakes(db: Kysely<Schema>, executionId: string): Promise<string[]> {
+  const rows = await selectWakes(db, { executionId });
+  return rows.flatMap(({ body }) => {
+    const { input } = fromBody(AgentInputSchema, body);
+    return input.case === "wakeEvent" ? [input.value.interestId] : [];
+  });
 }
 
 const setSeen = prepared<{ executionId: string; inputId: string; fence: number; turn: string }, unknown>(

@@ -170,6 +170,24 @@ describe("the end of a sub-agent", () => {
     await run.wait([{ id: "late", subAgentId: id }]);
     expect(await wakesOf(run)).toMatchObject([{ interestId: "late", subAgent: { executionId: id } }]);
   });
+
+  test("wakes once also who waits for it again, not having got the news", async () => {
+    const run = await startHeldRun(home);
+    const [first, second] = [await subagentOf(run), await subagentOf(run)];
+    const waitFor = ({ id }: { id: string }) => ({ id: `end of ${id}`, subAgentId: id });
+    await run.wait([waitFor(first), waitFor(second)]);
+    const inputs = run.inputs();
+    for (const { work } of [first, second]) await succeeded(home.runner.finish(work));
+    const [delivery] = await inputs.until(1);
+    await run.begin(delivery?.input?.id ?? "");
+    await run.wait([waitFor(second)]);
+    await inputs.until(2);
+    expect((await wakesOf(run)).map(({ interestId }) => interestId)).toEqual([]);
+    const told = inputs.messages.map((message) => wakeIn(message)?.interestId);
+    expect(told).toEqual([first, second].map(({ id }) => `end of ${id}`));
+    expect((await run.get()).status.waitingInfo).toBeUndefined();
+    inputs.leave();
+  });
 });
 
 describe("a phase of an environment", () => {
