@@ -14,10 +14,12 @@
  *     tool NAME WORDS    asks for a tool
  *     image              answers the type and size of each image of the message
  *     slow NUMBER        works in so many steps of a fifth of a second; what comes meanwhile goes into the turn
- *     spawn NUMBER WORDS starts so many sub-agents with the words as their message, and waits for their ends
+ *     spawn NUMBER WORDS starts so many sub-agents with the words as their message, " / " between its
+ *                        lines, and waits for their ends
  *     wait SECONDS       ends the turn and asks to be woken
  *     goal STATUS        says how its goal stands, such as completed
  *     show               answers what it was told when it was started
+ *     leave              ends its program after the turn
  *     fail WORDS         complains and ends with an error
  *
  * With the path of a file as its argument it adds a line to that file for
@@ -35,8 +37,11 @@ const STEP_MS = 200;
 const waiting = [];
 let wakeUp = () => {};
 let isOver = false;
+let leaves = false;
 let start = {};
 let count = 0;
+/** What it waits for besides messages, by its own names: each wait says all of it anew. */
+const waitedFor = new Map();
 /** What was answered about sub-agents, by the key of each. */
 const answered = new Map();
 
@@ -57,28 +62,32 @@ createInterface({ input: process.stdin })
     wakeUp();
   });
 
-for (;;) {
+while (!leaves) {
   while (waiting.length === 0) {
     if (isOver) process.exit(0);
     await new Promise((resolve) => {
       wakeUp = resolve;
     });
   }
-  const interests = await takeTurn(waiting.shift());
+  await takeTurn(waiting.shift());
+  const interests = [...waitedFor.values()];
   say(interests.length > 0 ? { type: "wait", interests } : { type: "turn_done" });
 }
+process.exit(0);
 
-/** Answers what it waits for from then on. */
 async function takeTurn(message) {
   confirm(message);
-  const interests = [];
-  for (const line of wordsOf(message).split("\n")) interests.push(...((await obey(line, message)) ?? []));
-  return interests;
+  for (const line of wordsOf(message).split("\n")) await obey(line, message);
 }
 
 function confirm(message) {
-  if (logFile) appendFileSync(logFile, `${JSON.stringify({ id: message.id, words: wordsOf(message) })}\n`);
+  if (logFile)
+    appendFileSync(
+      logFile,
+      `${JSON.stringify({ run: start.runId, id: message.id, words: wordsOf(message) })}\n`,
+    );
   if (message.type === "user_input") count++;
+  if (message.type === "wake") waitedFor.delete(message.interestId);
   say({ type: "seen", id: message.id });
 }
 
@@ -119,17 +128,24 @@ async function obey(line, message) {
     case "spawn":
       return spawn(words);
     case "wait":
-      return [{ id: `timer-${count}`, timer: `${Number(words)}s` }];
+      return waitFor(`timer-${count}`, { timer: `${Number(words)}s` });
     case "goal":
       return say({ type: "goal", status: words });
     case "show":
       return text(JSON.stringify(start));
+    case "leave":
+      leaves = true;
+      return undefined;
     case "fail":
       process.stderr.write(`${words}\n`);
       return process.exit(1);
     default:
       return say({ type: "error", message: `there is no command ${command}` });
   }
+}
+
+function waitFor(id, interest) {
+  waitedFor.set(id, { id, ...interest });
 }
 
 function edit(words) {
@@ -162,14 +178,12 @@ async function workSlowly(steps) {
 
 async function spawn(words) {
   const [, number = "0", prompt = ""] = /^(\d+) ?(.*)$/.exec(words) ?? [];
-  const interests = [];
   for (let each = 1; each <= Number(number); each++) {
     const key = `${count}-${each}`;
     const answer = new Promise((resolve) => answered.set(key, resolve));
-    say({ type: "subagent", key, name: `number ${each}`, prompt });
+    say({ type: "subagent", key, name: `number ${each}`, prompt: prompt.replaceAll(" / ", "\n") });
     const { type, run, message } = await answer;
-    if (type === "subagent_started") interests.push({ id: key, subAgentId: run });
+    if (type === "subagent_started") waitFor(key, { subAgentId: run });
     text(type === "subagent_started" ? `started ${key}` : `refused ${key}: ${message}`);
   }
-  return interests;
 }

@@ -1,0 +1,203 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { addScriptedAgent, gotBy, leaveTalks, startTalk, type Talk, talkOf } from "../harness/agent-talk.ts";
+import { type Answer, post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
+import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+import { startRun } from "../harness/workflow-run.ts";
+
+type Body = Answer["body"];
+
+/** One pixel. */
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+let server: TestServer;
+let runner: RunnerProcess;
+let repository: BareRepository;
+let logFile: string;
+beforeAll(async () => {
+  server = await startServer();
+  logFile = join(temporaryFolder(), "got");
+  repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
+  await addScriptedAgent(server, logFile);
+  runner = await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
+});
+afterAll(async () => {
+  leaveTalks();
+  await stopRunners();
+  await stopAll();
+});
+
+const inRepository = () => ({ codeContext: { contextUrl: { url: repository.url } } });
+const got = ({ id }: Pick<Talk, "id">) => gotBy(id, logFile);
+const steer = (userInputId: string) => ({ controlInput: { steerQueuedMessage: { userInputId } } });
+
+describe("a conversation with a real agent", () => {
+  test("goes on for ten turns, in a checkout, each input got once and in order", async () => {
+    const talk = await startTalk(server, inRepository());
+    await talk.say("turn 1", "edit a.txt two\ncount");
+    for (let turn = 2; turn <= 10; turn++) await talk.say(`turn ${turn}`, "count");
+    await talk.untilIdle();
+    expect(talk.said()).toEqual(["changed a.txt", ...Array.from({ length: 10 }, (_, at) => String(at + 1))]);
+    const names = Array.from({ length: 10 }, (_, at) => `turn ${at + 1}`);
+    expect(got(talk).map(({ id }) => id)).toEqual(names);
+    const inputs = await talk.inputs();
+    expect(inputs.map(({ id }) => id)).toEqual(names);
+    expect(new Set(inputs.map(({ receipt }) => receipt))).toEqual(new Set(["AGENT_INPUT_RECEIPT_SEEN"]));
+    expect(talk.blocks.map(({ inputId }) => inputId)).toEqual(["turn 1", ...names]);
+    const { status } = await talk.get();
+    const [{ environmentId }] = status.usedEnvironments;
+    const file = join(runner.stateDir, "workspaces", environmentId, "tree", "hello", "a.txt");
+    expect(readFileSync(file, "utf8")).toBe("one\ntwo\n");
+    await talk.stop();
+  });
+
+  test("takes images as files", async () => {
+    const talk = await startTalk(server);
+    const image = { data: PNG, mimeType: "image/png" };
+    await talk.send({ userInput: { inputs: [{ text: { content: "image" } }, { image }] } });
+    await talk.untilSaid(`image/png of ${Buffer.from(PNG, "base64").length} bytes`);
+    await talk.stop();
+  });
+
+  test("takes a message that is steered into the turn that goes on, and the others after it", async () => {
+    const talk = await startTalk(server);
+    await talk.say("long", "slow 10");
+    await talk.untilSaid("step 2");
+    for (const id of ["first", "second", "third"]) await talk.say(id, `echo ${id}`);
+    await talk.send(steer("second"));
+    await talk.untilIdle();
+    const said = talk.said();
+    const at = said.indexOf("steered: echo second");
+    expect([at > said.indexOf("step 2"), at < said.indexOf("step 10")]).toEqual([true, true]);
+    expect(said.slice(-3)).toEqual(["step 10", "first", "third"]);
+    expect(got(talk).map(({ id }) => id)).toEqual(["long", "second", "first", "third"]);
+    expect(talk.blocks.find(({ sequence }) => Number(sequence) === at + 1)?.inputId).toBe("long");
+    await talk.stop();
+  });
+
+  test("tells usage, activity and the state of a goal", async () => {
+    const talk = await startTalk(server);
+    await talk.send({ controlInput: { goal: { set: { objective: "win" } } } });
+    await talk.say("one", "slow 2\ngoal completed");
+    const { status } = await until(talk.get, ({ status }) => status.goal?.status.endsWith("_COMPLETED"));
+    expect(status).toMatchObject({ goal: { objective: "win" }, iterations: "2" });
+    expect(got(talk)[0]?.words).toBe("echo goal set");
+    await talk.stop();
+  });
+
+  test("is stopped in the middle of a turn, and what is queued is never delivered", async () => {
+    const talk = await startTalk(server);
+    await talk.say("long", "slow 1000");
+    await talk.untilSaid("step 2");
+    await talk.say("never", "echo never");
+    await talk.stop();
+    const { status } = await talk.untilPhase("STOPPED");
+    expect(status.failureMessage).toBe("");
+    expect(got(talk).map(({ id }) => id)).toEqual(["long"]);
+    await runner.said("work ended", { run: talk.id, outcome: "stopped" });
+    const answer = await post(server, "AgentService/SendToAgentExecution", {
+      agentExecutionId: talk.id,
+      userInput: { inputs: [{ text: { content: "late" } }] },
+    });
+    expect(answer.body.code).toBe("failed_precondition");
+  });
+
+  test("ends with the failure of its program, which tells what that complained about", async () => {
+    const talk = await startTalk(server);
+    await talk.say("one", "echo before\nfail out of luck");
+    const { status } = await talk.untilPhase("STOPPED");
+    expect(status).toMatchObject({
+      failureReason: "AGENT_EXECUTION_FAILURE_REASON_AGENT_EXECUTION",
+      failureMessage: "the agent's program ended with exit status 1: out of luck",
+    });
+    expect(talk.said()).toEqual(["before"]);
+  });
+
+  test("of a parent has five of six sub-agents, of whose ends it learns once each", async () => {
+    const talk = await startTalk(server);
+    await talk.say("one", "spawn 6 echo hello / slow 3 / leave");
+    await until(talk.said, (said) => said.filter((words) => words.startsWith("woken by")).length === 5);
+    const said = talk.said();
+    expect(said.slice(0, 5)).toEqual([1, 2, 3, 4, 5].map((each) => `started 1-${each}`));
+    expect(said[5]).toMatch(/^refused 1-6: .*5/);
+    expect(said.slice(6).toSorted()).toEqual([1, 2, 3, 4, 5].map((each) => `woken by 1-${each}`));
+    const { status } = await talk.get();
+    expect(status.subagents.map((each: Body) => [each.name, each.phase])).toEqual(
+      [1, 2, 3, 4, 5].map((each) => [`number ${each}`, "PHASE_STOPPED"]),
+    );
+    for (const { id } of status.subagents) {
+      expect(talkOf(server, id)).toBeDefined();
+      expect(got({ id }).map(({ words }) => words)).toEqual(["echo hello\nslow 3\nleave"]);
+    }
+    // There is room again.
+    await talk.say("two", "spawn 1 leave");
+    await talk.untilSaid("woken by 2-1");
+    await talk.stop();
+  });
+});
+
+describe("a workflow with an agent", () => {
+  const outputsOf = async (executionId: string) =>
+    (
+      await succeeded(
+        post(server, "WorkflowService/ListWorkflowExecutionOutputs", {
+          filter: { workflowExecutionIds: [executionId] },
+        }),
+      )
+    ).outputs;
+
+  test("has it do a step and answer a report, each in a run of its own that ends with it", async () => {
+    const run = await startRun(server, {
+      repository: () => repository.url,
+      steps: [
+        { agent: { prompt: "edit a.txt {{ .Parameters.none }}" } },
+        {
+          report: {
+            outputs: [
+              { key: "lines", title: "Lines", integer: {}, command: "wc -l < a.txt" },
+              { key: "word", title: "Word", string: {}, prompt: "echo  42 words  " },
+            ],
+          },
+        },
+      ].map((step, at) => (at === 0 ? { agent: { prompt: "edit a.txt two" } } : step)),
+    });
+    const execution = await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
+    const [action] = await run.actions();
+    expect([execution.status.doneActionCount, action.status.failures]).toEqual([1, []]);
+    const [{ values }] = await outputsOf(run.executionId);
+    expect(values).toMatchObject({ lines: { intValue: "2" }, word: { stringValue: "42 words" } });
+    const { agentExecutions } = await succeeded(
+      post(server, "AgentService/ListAgentExecutions", {
+        filter: { roles: ["AGENT_EXECUTION_ROLE_WORKFLOW"] },
+      }),
+    );
+    expect(
+      agentExecutions.map(({ metadata, status }: Body) => [metadata.workflowActionId, status.phase]),
+    ).toEqual([action.id, action.id].map((id) => [id, "PHASE_STOPPED"]));
+    expect(agentExecutions.map(({ status }: Body) => status.failureMessage)).toEqual(["", ""]);
+  });
+
+  test("fails at the step whose agent fails", async () => {
+    const run = await startRun(server, {
+      repository: () => repository.url,
+      steps: [{ agent: { prompt: "fail no idea" } }, { task: { command: "touch after" } }],
+    });
+    await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
+    const [action] = await run.actions();
+    expect(action.status.stepStatuses.map(({ phase }: Body) => phase.replace("STEP_PHASE_", ""))).toEqual([
+      "FAILED",
+      "CANCELLED",
+    ]);
+    expect(action.status.stepStatuses[0].error).toMatchObject({
+      code: "WORKFLOW_ERROR_CODE_AGENT_ERROR",
+      reason: "agent_failed",
+      message: "the agent's program ended with exit status 1: no idea",
+    });
+  });
+});

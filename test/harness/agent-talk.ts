@@ -1,0 +1,163 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { type AgentOutputBlock, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { type Answer, post } from "./call.ts";
+import { succeeded } from "./fake-runner.ts";
+import { ROOT } from "./program.ts";
+import { runCommand, type TestServer } from "./server.ts";
+import { until } from "./until.ts";
+
+type Body = Answer["body"];
+type Place = Pick<TestServer, "url" | "token">;
+
+/** What the scripted agent got, as it wrote it down before it confirmed it. */
+export interface Got {
+  readonly run: string;
+  readonly id: string;
+  readonly words: string;
+}
+
+/** Registers the scripted agent as an operator would; it writes down what it gets. */
+export async function addScriptedAgent(
+  { dataDir }: Pick<TestServer, "dataDir">,
+  logFile: string,
+): Promise<void> {
+  const command = JSON.stringify([
+    process.execPath,
+    join(ROOT, "examples/agents/scripted-agent.js"),
+    logFile,
+  ]);
+  const options = ["--command", command, "--form", "json-lines", "--default", "--data-dir", dataDir];
+  const { code, stderr } = await runCommand(["agent", "add", "scripted", ...options]);
+  if (code !== 0) throw new Error(`the agent was not registered: ${stderr}`);
+}
+
+export function gotBy(runId: string, logFile: string): Got[] {
+  const text = existsSync(logFile) ? readFileSync(logFile, "utf8") : "";
+  const lines = text.split("\n").slice(0, -1);
+  return lines.map((line): Got => JSON.parse(line)).filter(({ run }) => run === runId);
+}
+
+/** A run of a real agent that a test talks with as a person does. */
+export interface Talk {
+  readonly id: string;
+  get(): Promise<Body>;
+  /** Sends an input, which must be taken. */
+  send(input: object, more?: object): Promise<void>;
+  /** Sends a text under an id. */
+  say(id: string, content: string): Promise<void>;
+  /** Its inputs, those of the past too. */
+  inputs(): Promise<Body[]>;
+  /** All blocks so far, in order. */
+  readonly blocks: readonly AgentOutputBlock[];
+  /** The texts of all blocks so far, each without its end of line; the other blocks by name. */
+  said(): string[];
+  /** Waits for a text. */
+  untilSaid(text: string): Promise<void>;
+  /** Waits until everything is answered: nothing is queued or open, and the agent waits. */
+  untilIdle(): Promise<void>;
+  untilPhase(phase: "RUNNING" | "WAITING_FOR_INPUT" | "STOPPED"): Promise<Body>;
+  stop(): Promise<void>;
+}
+
+/** Starts a run of the default agent. */
+export async function startTalk(place: Place, request: object = {}): Promise<Talk> {
+  const { agentExecutionId } = await succeeded(post(place, "AgentService/StartAgent", request));
+  return talkOf(place, agentExecutionId);
+}
+
+/** @param place where the server is; it may come to be elsewhere */
+export function talkOf(place: Place, id: string): Talk {
+  const call = (operation: string, body: object = {}): Promise<Body> =>
+    succeeded(post(place, `AgentService/${operation}`, { agentExecutionId: id, ...body }));
+  const get = async () => (await call("GetAgentExecution")).agentExecution;
+  const send = async (input: object, more: object = {}) => {
+    await call("SendToAgentExecution", { ...input, ...more });
+  };
+  const inputs = async () => {
+    const all: Body[] = [];
+    for (let token = ""; ; ) {
+      const pagination = { pageSize: 100, token };
+      const page = await call("ListAgentInputs", { includePast: true, pagination });
+      all.push(...page.inputs);
+      token = page.pagination.nextToken;
+      if (token === "") return all;
+    }
+  };
+  const blocks = watched(place, id);
+  const said = () => blocks.map(wordsOf);
+  return {
+    id,
+    get,
+    send,
+    say: (inputId, content) => send({ userInput: { id: inputId, inputs: [{ text: { content } }] } }),
+    inputs,
+    blocks,
+    said,
+    async untilSaid(text) {
+      await until(said, (words) => words.includes(text));
+    },
+    async untilIdle() {
+      await until(
+        async () => [(await get()).status.phase, ...(await inputs()).map(({ receipt }) => receipt)],
+        ([phase, ...receipts]) =>
+          phase === "PHASE_WAITING_FOR_INPUT" && receipts.every((receipt) => /SEEN|DELETED/.test(receipt)),
+      );
+    },
+    untilPhase: (phase) => until(get, ({ status }) => status.phase === `PHASE_${phase}`),
+    async stop() {
+      await call("StopAgentExecution");
+    },
+  };
+}
+
+/** Reads the blocks of a run in the background, on whichever server is there, until the tests of the file are over. */
+function watched(place: Place, agentExecutionId: string): AgentOutputBlock[] {
+  const blocks: AgentOutputBlock[] = [];
+  const { signal } = leaving;
+  const read = async () => {
+    const transport = createConnectTransport({ baseUrl: `${place.url}/api`, httpVersion: "1.1" });
+    const news = createClient(AgentService, transport).watchAgentExecution(
+      { agentExecutionId, afterSequence: blocks.at(-1)?.sequence ?? 0n },
+      { headers: { authorization: `Bearer ${place.token}` }, signal },
+    );
+    for await (const { news: each } of news) {
+      if (each.case === "block") blocks.push(each.value);
+      if (each.case === "agentExecution" && each.value.status?.phase === Phase.STOPPED) isOver = true;
+    }
+  };
+  let isOver = false;
+  const readOn = async () => {
+    while (!isOver && !signal.aborted) {
+      // A server that is away, or ends, is asked again.
+      await read().catch(() => delay(100));
+    }
+  };
+  void readOn();
+  return blocks;
+}
+
+let leaving = new AbortController();
+
+/** Ends what reads in the background; call it in afterAll, before the servers are ended. */
+export function leaveTalks(): void {
+  leaving.abort();
+  leaving = new AbortController();
+}
+
+function wordsOf({ block }: AgentOutputBlock): string {
+  switch (block.case) {
+    case "text":
+      return block.value.content.trimEnd();
+    case "fileChange":
+      return `changed ${block.value.path}`;
+    case "toolRequest":
+      return `asked ${block.value.name}`;
+    default:
+      return `error: ${block.value?.message ?? ""}`;
+  }
+}
