@@ -1,0 +1,128 @@
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { afterAll, afterEach, expect, test } from "@jest/globals";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { addScriptedAgent, gotBy, leaveTalks, startTalk, type Talk } from "../harness/agent-talk.ts";
+import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+
+afterEach(async () => {
+  leaveTalks();
+  await stopRunners();
+});
+afterAll(stopAll);
+
+const SEEN = "AGENT_INPUT_RECEIPT_SEEN";
+
+/** A server with the scripted agent; a lost runner is noticed soon. */
+async function place() {
+  const server = await startServer({ args: ["--lease-duration", "5"] });
+  const logFile = join(temporaryFolder(), "got");
+  await addScriptedAgent(server, logFile);
+  return { server, logFile };
+}
+
+/** Holds what is shown of the inputs of a run against what its agent wrote down. */
+async function expectHonest(talk: Talk, logFile: string, ids: readonly string[]): Promise<void> {
+  const got = gotBy(talk.id, logFile).map(({ id }) => id);
+  // At least once each, and in order: what came twice came twice in a row, after a loss.
+  expect(got.filter((id, at) => id !== got[at - 1])).toEqual(ids);
+  const inputs = await talk.inputs();
+  expect(inputs.map(({ id, receipt }) => [id, receipt])).toEqual(ids.map((id) => [id, SEEN]));
+}
+
+test("a runner that is killed in the middle of turns loses no input, and shows none as seen that was not got", async () => {
+  const { server, logFile } = await place();
+  let runner = await startRegisteredRunner(server);
+  const { stateDir } = runner;
+  const talk = await startTalk(server);
+  const ids: string[] = [];
+  const say = async (id: string, words: string) => {
+    ids.push(id);
+    await talk.say(id, words);
+  };
+  for (let round = 1; round <= 4; round++) {
+    await say(`long ${round}`, "slow 100");
+    for (const each of ["a", "b"]) await say(`${each} ${round}`, `echo ${each} ${round}`);
+    await until(talk.said, (said) => said.lastIndexOf("step 1") > said.lastIndexOf(`b ${round - 1}`));
+    // Each time a little later in the turn.
+    await new Promise((resolve) => setTimeout(resolve, 40 * round));
+    await runner.kill();
+    for (const { id, receipt } of await talk.inputs()) {
+      if (receipt === SEEN) expect(gotBy(talk.id, logFile).map((got) => got.id)).toContain(id);
+    }
+    await say(`c ${round}`, `echo c ${round}`);
+    const again = startRunnerProcess(server, { stateDir });
+    runner = { ...again, runnerId: runner.runnerId };
+    await until(talk.said, (said) => said.includes(`c ${round}`));
+  }
+  await talk.untilIdle();
+  await expectHonest(talk, logFile, ids);
+  const errors = talk.said().filter((words) => words.startsWith("error: "));
+  expect(errors).toEqual(
+    Array.from({ length: 4 }, () => "error: the runner was lost in the middle of a turn"),
+  );
+  const numbers = talk.blocks.map(({ sequence }) => Number(sequence));
+  expect(numbers).toEqual(numbers.map((_, at) => at + 1));
+}, 120_000);
+
+test("a run that waits for a timer is woken by it once, though the server was away meanwhile", async () => {
+  const { server: first, logFile } = await place();
+  await startRegisteredRunner(first);
+  const here = { url: first.url, token: first.token };
+  const talk = await startTalk(here);
+  await talk.say("one", "wait 4");
+  await until(talk.get, ({ status }) => status.waitingInfo?.interests.length === 1);
+  await first.stop();
+  await startServer({
+    dataDir: first.dataDir,
+    args: ["--lease-duration", "5", "--port", String(first.port)],
+  });
+  await talk.untilSaid("woken by timer-1");
+  await talk.say("two", "echo after");
+  await talk.untilSaid("after");
+  await talk.untilIdle();
+  expect(talk.said()).toEqual(["woken by timer-1", "after"]);
+  expect(gotBy(talk.id, logFile)).toHaveLength(3);
+}, 60_000);
+
+test("a watch that is dropped 200 times and taken up again loses nothing", async () => {
+  const { server } = await place();
+  await startRegisteredRunner(server);
+  const talk = await startTalk(server);
+  const lines = Array.from({ length: 50 }, (_, at) => `echo line ${at}`).join("\n");
+  const saying = (async () => {
+    for (let each = 0; each < 12; each++) await talk.say(`input ${each}`, lines);
+  })();
+  const sequences: number[] = [];
+  for (let drop = 0; drop < 200; drop++) {
+    const count = 1 + (drop % 5);
+    sequences.push(...(await dropped(server, talk.id, sequences.at(-1) ?? 0, count)));
+  }
+  await saying;
+  expect(sequences).toEqual(Array.from({ length: 600 }, (_, at) => at + 1));
+  await talk.untilIdle();
+  expect(talk.blocks).toHaveLength(600);
+}, 60_000);
+
+/** Numbers of so many blocks after one, of a watch that is broken off behind them. */
+async function dropped(
+  { url, token }: TestServer,
+  agentExecutionId: string,
+  after: number,
+  count: number,
+): Promise<number[]> {
+  const transport = createConnectTransport({ baseUrl: `${url}/api`, httpVersion: "1.1" });
+  const leaving = new AbortController();
+  const request = { agentExecutionId, afterSequence: BigInt(after) };
+  const options = { headers: { authorization: `Bearer ${token}` }, signal: leaving.signal };
+  const sequences: number[] = [];
+  for await (const { news } of createClient(AgentService, transport).watchAgentExecution(request, options)) {
+    if (news.case === "block") sequences.push(Number(news.value.sequence));
+    if (sequences.length === count) break;
+  }
+  leaving.abort();
+  return sequences;
+}
