@@ -1,5 +1,8 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { AgentWorkService as AgentWorkContract } from "#gen/runner/v1/agent_work_service_pb.js";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  AgentWorkService as AgentWorkContract,
+  type StreamInputsResponse,
+} from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentForm, type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import {
@@ -11,7 +14,7 @@ import type { Caller } from "../../src/domain/caller.ts";
 import { registerAgent } from "../../src/services/agent-registry.ts";
 import { AgentService } from "../../src/services/agent-service.ts";
 import { AgentWorkService } from "../../src/services/agent-work-service.ts";
-import { operationsOf, type TestStore } from "./test-store.ts";
+import { contextOf, operationsOf, type TestStore } from "./test-store.ts";
 import { type RegisteredRunner, workDependencies } from "./work-service.ts";
 
 /** Agents as a caller has them. */
@@ -22,6 +25,34 @@ export function agentsOf(made: TestStore, caller: Caller) {
 /** What a runner calls for its agent runs. */
 export function agentWorkOf(made: TestStore, runner: Pick<RegisteredRunner, "caller">) {
   return operationsOf(AgentWorkContract, new AgentWorkService(workDependencies(made)), runner.caller);
+}
+
+/** An open stream of the inputs of a run, each asked for when the one before has come. */
+export interface InputStream {
+  /** The next input, once there is one; undefined when the stream is over. */
+  next(): Promise<StreamInputsResponse | undefined>;
+  leave(): Promise<void>;
+}
+
+/** Opens the stream of the inputs of a run that a runner holds. */
+export function inputsOf(
+  made: TestStore,
+  runner: Pick<RegisteredRunner, "caller">,
+  { leaseId, fence }: Pick<Work, "leaseId" | "fence">,
+): InputStream {
+  const leaving = new AbortController();
+  const method = AgentWorkContract.method.streamInputs;
+  const stream = new AgentWorkService(workDependencies(made)).streamInputs(
+    create(method.input, { leaseId, fence }),
+    contextOf(method, runner.caller, leaving.signal),
+  );
+  return {
+    next: async () => (await stream.next()).value ?? undefined,
+    async leave() {
+      leaving.abort();
+      await stream.return(undefined);
+    },
+  };
 }
 
 /** Registers an agent of an organization, or without one of all; its id. */

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   create,
+  type DescMethod,
   type DescMethodUnary,
   type DescService,
   type MessageInitShape,
@@ -132,18 +133,24 @@ export function operationsOf<S extends DescService>(
   const implementation = service as Record<string, (req: unknown, ctx: HandlerContext) => Promise<never>>;
   const operations = contract.methods.map((method) => {
     const operation = async (init: never) => {
-      const ctx = createHandlerContext({
-        service: contract,
-        method,
-        protocolName: "connect",
-        requestMethod: "POST",
-        url: "",
-        contextValues: createContextValues().set(callerKey, caller),
-      });
+      const ctx = contextOf(method, caller);
       const answer = await implementation[method.localName]?.(create(method.input, init), ctx);
       return create(method.output, answer);
     };
     return [method.localName, operation];
   });
   return Object.fromEntries(operations);
+}
+
+/** What an operation is called with besides its request. @param leaving aborts when the client leaves */
+export function contextOf(method: DescMethod, caller: Caller, leaving?: AbortSignal): HandlerContext {
+  return createHandlerContext({
+    service: method.parent,
+    method,
+    protocolName: "connect",
+    requestMethod: "POST",
+    url: "",
+    contextValues: createContextValues().set(callerKey, caller),
+    ...(leaving && { requestSignal: leaving }),
+  });
 }
