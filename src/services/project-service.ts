@@ -18,6 +18,7 @@ import {
 } from "#gen/service/v1/project_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { DomainError, notFound } from "../domain/error.ts";
+import { refuseBorrowedPrebuilds } from "../domain/prebuild-executor.ts";
 import {
   deletedProject,
   newProject,
@@ -146,6 +147,7 @@ async function create(tx: WriteTransaction, caller: Caller, template: ProjectTem
     now: tx.now,
   });
   await checkProjectReferences(tx.db, caller, project);
+  refuseBorrowedPrebuilds(undefined, project, caller);
   await insertProject(tx, caller, project);
   return project;
 }
@@ -159,6 +161,7 @@ async function update(
   const before = await owned(tx, ctx, caller, req.projectId);
   const after = updatedProject(before, req, tx.now);
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
+  refuseBorrowedPrebuilds(before, after, caller);
   if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
   await updateProject(tx, caller, before, after);
   return after;

@@ -7,6 +7,7 @@ import { openStore } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { addMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 const REMOTE = "https://git.example.org/team/ship.git";
@@ -140,6 +141,33 @@ describe("a prebuild", () => {
     expect((await runner.credential(work, "other.example.org")).status).toBe(400);
     await succeeded(runner.finish(work, "OUTCOME_STOPPED"));
     await letGo(projectId);
+  });
+
+  test("runs as no other person than who asked for it", async () => {
+    const { subject, organizationId } = await call("IdentityService/GetAuthenticatedIdentity", {});
+    const member = await addMember(server, { organizationId, email: "ann@example.org" });
+    const as = (operation: string, body: object) => post(server, operation, body, member.token);
+    const initializer = repository(REMOTE);
+    const refused = await as("ProjectService/CreateProject", {
+      initializer,
+      prebuildConfiguration: { executor: subject },
+    });
+    expect([refused.status, refused.body.message]).toEqual([
+      400,
+      expect.stringContaining("prebuilds run as"),
+    ]);
+    const { project } = await succeeded(
+      as("ProjectService/CreateProject", { initializer, prebuildConfiguration: {} }),
+    );
+    await call("ProjectService/UpdateProject", {
+      projectId: project.id,
+      prebuildConfiguration: { executor: subject },
+    });
+    const other = await as("ProjectService/UpdateProject", {
+      projectId: project.id,
+      initializer: repository("https://git.example.org/team/secrets.git"),
+    });
+    expect([other.status, reasonOf(other)]).toEqual([403, "PERMISSION_DENIED"]);
   });
 
   test("is another runner's once its lease has run out, and the late report is refused", async () => {

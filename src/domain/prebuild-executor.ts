@@ -1,0 +1,41 @@
+import { equals } from "@bufbuild/protobuf";
+import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import type { Caller } from "./caller.ts";
+import { permissionDenied, valueUnusable } from "./error.ts";
+
+/**
+ * Keeps prebuilds from cloning what somebody names with the credentials of
+ * another person, as workflows are kept from running as one.
+ *
+ * @param before undefined for a new project
+ * @throws DomainError VALUE_UNUSABLE for a person as executor who is neither the
+ *   caller nor the project's creator nor was it before; PERMISSION_DENIED for
+ *   another source, from who is neither an administrator nor that person
+ */
+export function refuseBorrowedPrebuilds(before: Project | undefined, after: Project, caller: Caller): void {
+  const executor = after.prebuildConfiguration?.executor;
+  if (executor?.principal !== Principal.USER || executor.id === caller.subject.id) return;
+  const known = [after.metadata?.creator, before?.prebuildConfiguration?.executor];
+  if (!known.some((subject) => isSame(subject, executor))) {
+    throw valueUnusable(
+      "prebuildConfiguration.executor",
+      "prebuilds run as the caller, the project's creator or a service account of the organization",
+    );
+  }
+  if (!before || caller.role === "administrator" || hasSameSource(before, after)) return;
+  throw permissionDenied(
+    "update_project",
+    "the project's prebuilds run as another person: name yourself or a service account as their executor with this change",
+  );
+}
+
+function isSame(subject: Subject | undefined, { id, principal }: Subject): boolean {
+  return subject?.id === id && subject.principal === principal;
+}
+
+function hasSameSource({ initializer: before }: Project, { initializer: after }: Project): boolean {
+  if (!before || !after) return before === after;
+  return equals(EnvironmentInitializerSchema, before, after);
+}
