@@ -3,6 +3,11 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { type CompiledQuery, Kysely, SqliteDialect } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent-delivery.ts";
+import { findQueuedInputs } from "../../src/store/agent-input.ts";
+import { listInputs } from "../../src/store/agent-input-list.ts";
+import { findDueTimers } from "../../src/store/agent-interest.ts";
+import { findOutput } from "../../src/store/agent-output.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { findClaimable } from "../../src/store/work-lease.ts";
@@ -56,4 +61,22 @@ test("the outputs of an execution are found by the execution, however many other
   await listOutputs(db, scope, ["e"], undefined, 26);
   await listOutputs(db, scope, ["e"], { key: 0, id: "a" }, 26);
   for (const plan of plans()) expect(plan.join()).toContain("(execution_id=?");
+});
+
+test("what an idle stream of inputs looks for is found by the run, and due timers by their time", async () => {
+  await findQueuedInputs(db, "e");
+  await findUnseenInput(db, "e", 7);
+  await hasUnseenInput(db, "e");
+  await findLastSeenId(db, "e", 1);
+  await findOutput(db, "e", 7, 32);
+  await listInputs(db, "e", { includePast: false, after: undefined, limit: 26 });
+  const ofRun =
+    /^SEARCH agent_(in|out)put USING ((COVERING )?INDEX agent_input_in_order|PRIMARY KEY) \(execution_id=\?/;
+  for (const plan of plans()) {
+    expect(plan).toHaveLength(1);
+    expect(plan[0]).toMatch(ofRun);
+  }
+  queries = [];
+  await findDueTimers(db, made.clock.now, 100);
+  expect(plans()[0]?.[0]).toContain("INDEX agent_interest_by_time (fires_at<?)");
 });
