@@ -7,6 +7,8 @@ export type { Grant } from "./grants.ts";
 
 const OWN_TOKENS = "the caller's own tokens";
 const HOST_TOKENS = "tokens of the caller itself";
+const PREBUILDS = "prebuilds run as the caller, the project's creator or a service account";
+const PREBUILDS_LATER = `${PREBUILDS}, or as they did; only administrators change what is cloned as another person`;
 const OWN_ENVIRONMENTS = "a runner's: the environments on it; an environment's: itself";
 
 /** The one table: which operation of the contract needs which permission, and who holds it. */
@@ -82,12 +84,12 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "ProjectService/CreateProject": {
     permission: "create_project",
     grants: MEMBERS,
-    besides: "the organization's policies",
+    besides: `the organization's policies; ${PREBUILDS}`,
   },
   "ProjectService/CreateProjects": {
     permission: "create_project",
     grants: MEMBERS,
-    besides: "the organization's policies",
+    besides: `the organization's policies; ${PREBUILDS}`,
   },
   "ProjectService/CreateProjectFromEnvironment": {
     permission: "create_project",
@@ -100,8 +102,18 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     own: "the project that the environment was created from",
   },
   "ProjectService/ListProjects": { permission: "list_projects", grants: MEMBERS },
-  "ProjectService/UpdateProject": { permission: "update_project", grants: MAKERS, own: MADE },
-  "ProjectService/UpdateProjects": { permission: "update_project", grants: MAKERS, own: MADE },
+  "ProjectService/UpdateProject": {
+    permission: "update_project",
+    grants: MAKERS,
+    own: MADE,
+    besides: PREBUILDS_LATER,
+  },
+  "ProjectService/UpdateProjects": {
+    permission: "update_project",
+    grants: MAKERS,
+    own: MADE,
+    besides: PREBUILDS_LATER,
+  },
   "ProjectService/DeleteProject": { permission: "delete_project", grants: MAKERS, own: MADE },
   "ProjectService/ListProjectEnvironmentClasses": {
     permission: "list_project_environment_classes",
