@@ -1,8 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { AgentExecutionFailureReason, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import {
+  AgentExecutionFailureReason,
+  AgentGoalStatus,
+  AgentExecution_Phase as Phase,
+} from "#gen/service/v1/agent_pb.js";
 import { REASONS_OF_RUNNERS } from "../../src/domain/agent-failure.ts";
+import { GOAL_MOVES } from "../../src/domain/agent-goal.ts";
 import { AGENT_MOVES } from "../../src/domain/agent-moves.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 
@@ -56,6 +61,18 @@ test("the page has every word of runners that means another failure than the age
     AgentExecutionFailureReason[reason],
   ]);
   expect(told.toSorted()).toEqual(known.toSorted());
+});
+
+test("the page has every order about a goal, with the states that it acts in and leads to", () => {
+  const section = PAGE.split("## Goals\n")[1]?.split(/^## /m)[0] ?? "";
+  const told = [...section.matchAll(/^\| `(\w+)` \| ([A-Z_, ]+) \| ([A-Z]+|no goal) \|$/gm)].flatMap(
+    ([, event, from = "", to]) => from.split(", ").map((state) => `${state} --> ${to}: ${event}`),
+  );
+  const moves = GOAL_MOVES.map(
+    ([from, event, to]) =>
+      `${AgentGoalStatus[from]} --> ${to === AgentGoalStatus.UNSPECIFIED ? "no goal" : AgentGoalStatus[to]}: ${event}`,
+  );
+  expect(told.toSorted()).toEqual(moves.toSorted());
 });
 
 test("the page names operations that are in the contract", () => {
