@@ -8,8 +8,13 @@ import { findUnexpanded } from "../store/workflow-execution.ts";
 
 const OPERATION = "job/executions";
 
-/** Executions looked at in one run, and searches at the same time. */
-const EXECUTIONS_A_RUN = 100;
+/** Executions looked at in one run; of those that wait for a host, most are only looked at. */
+const EXECUTIONS_A_RUN = 10_000;
+
+/**
+ * Searches at the same time, and of one organization in one run: where a host
+ * is slow, others wait for one turn of it and no more.
+ */
 const SEARCHES_AT_ONCE = 8;
 
 /** A search reads up to eleven pages. */
@@ -48,19 +53,33 @@ export function createExpansion(parts: Expansion): () => Promise<void> {
   return async () => {
     const found = await findUnexpanded(parts.store.reader, EXECUTIONS_A_RUN);
     for (const id of notBefore.keys()) if (!found.some((each) => each.id === id)) notBefore.delete(id);
-    const due = found.filter(({ id }) => (notBefore.get(id) ?? 0) <= parts.now());
+    const due = firstOfEach(found.filter(({ id }) => (notBefore.get(id) ?? 0) <= parts.now()));
     const next = due.values();
+    const failures: unknown[] = [];
     const lanes = Array.from({ length: Math.min(SEARCHES_AT_ONCE, due.length) }, async () => {
       for (const waiting of next) {
         if (parts.draining.aborted) return;
-        const waitMs = await expand(parts, waiting);
+        const waitMs = await expand(parts, waiting).catch((error: unknown) => {
+          failures.push(error);
+          return TRY_AGAIN_MS;
+        });
         if (waitMs > 0) notBefore.set(waiting.id, parts.now() + waitMs);
       }
     });
     // A run must not end before all of its lanes: the next would search beside it.
-    const results = await Promise.allSettled(lanes);
-    for (const result of results) if (result.status === "rejected") throw result.reason;
+    await Promise.all(lanes);
+    if (failures.length > 0) throw new AggregateError(failures, "actions were not made");
   };
+}
+
+/** The first few of each organization, in their order. */
+function firstOfEach(waiting: readonly Waiting[]): Waiting[] {
+  const taken = new Map<string, number>();
+  return waiting.filter(({ organizationId }) => {
+    const count = taken.get(organizationId) ?? 0;
+    taken.set(organizationId, count + 1);
+    return count < SEARCHES_AT_ONCE;
+  });
 }
 
 /** @returns how long to wait before it is tried again, in milliseconds; 0 when it is settled */

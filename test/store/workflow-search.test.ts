@@ -206,3 +206,46 @@ test("a server that drains leaves the search to its next start", async () => {
   await run;
   expect(await statusOf(id)).toMatchObject({ phase: Phase.PENDING, failures: [] });
 });
+
+test("an organization whose host is away keeps no other's executions waiting, however many it has", async () => {
+  const away = "127.0.0.1:1";
+  const { configuration } = servicesOf(testStore, caller);
+  await configuration.createHostAuthenticationToken({ runnerId: runner.runnerId, host: away, token: "t" });
+  const context = { repositories: { repoSelector: { repoSearchString: "ship", scmHost: away } } };
+  const workflowId = await workflows.make({ triggers: [{ manual: {}, context }], action: action(1, 1) });
+  for (let started = 0; started < 110; started += 1) await workflows.start(workflowId);
+  const asked: string[] = [];
+  const { store, keys, clock } = testStore;
+  const watched: Pick<SourceControl, "searchRepositories"> = {
+    searchRepositories: (request) => {
+      asked.push(request.host);
+      return control.searchRepositories(request);
+    },
+  };
+  const expandAll = createExpansion({
+    store,
+    keys,
+    scm: watched,
+    now: () => clock.now,
+    draining: draining.signal,
+  });
+  const neighbour = await testStore.found("yard");
+  const theirs = workflowsOf(testStore, neighbour);
+  const other = await runnerOf(testStore, neighbour, "south");
+  await servicesOf(testStore, neighbour).configuration.createHostAuthenticationToken({
+    runnerId: other.runnerId,
+    host: host.host,
+    token: host.token,
+  });
+  const search = { repositories: { repoSelector: { repoSearchString: "ship", scmHost: host.host } } };
+  const id = (
+    await theirs.start(
+      await theirs.make({ triggers: [{ manual: {}, context: search }], action: action(1, 100) }),
+    )
+  ).id;
+  await expandAll();
+  expect((await theirs.execution(id)).status?.pendingActionCount).toBe(SHIPS);
+  expect(asked.filter((each) => each === away)).toHaveLength(8);
+  await expandAll();
+  expect(asked.filter((each) => each === away)).toHaveLength(16);
+});
