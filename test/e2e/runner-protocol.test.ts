@@ -57,7 +57,7 @@ describe("work", () => {
       { workflowExecutionActionId: work.action.actionId, stepIndex: 1 },
       token,
     );
-    expect(first.body).toEqual({ stepIndex: 1, offset: "0", data: bytes("two\n"), attempt: 1 });
+    expect(first.body).toMatchObject({ stepIndex: 1, offset: "0", data: bytes("two\n"), attempt: 1 });
   });
 
   test("of one action is given to one of many runners that ask at the same time", async () => {
