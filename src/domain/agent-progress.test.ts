@@ -1,17 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "@jest/globals";
 import { ReportAgentRequest_UsageSchema as UsageSchema } from "#gen/runner/v1/agent_work_service_pb.js";
-import { AgentMode } from "#gen/service/v1/agent_pb.js";
-import { firstProgress, progressAfter } from "./agent-progress.ts";
+import { AgentExecution_StatusSchema, AgentMode } from "#gen/service/v1/agent_pb.js";
+import { firstProgress, progressAfter, showProgress, tokensBetween } from "./agent-progress.ts";
 
 const first = firstProgress(AgentMode.EXECUTION);
 const usage = create(UsageSchema, { iterations: 2n, inputTokens: 100n, contextWindowLength: 80n });
 
 test("news of a run count as one change, and what they leave out stays", () => {
   const after = progressAfter(first, { usage, currentActivity: "reads" });
-  expect(after).toEqual({ changes: 1, usage, mode: AgentMode.EXECUTION, currentActivity: "reads" });
+  expect(after).toEqual({ ...first, changes: 1, usage, mode: AgentMode.EXECUTION, currentActivity: "reads" });
   const next = after && progressAfter(after, { mode: AgentMode.PLANNING });
-  expect(next).toEqual({ changes: 2, usage, mode: AgentMode.PLANNING, currentActivity: "reads" });
+  expect(next).toEqual({ ...first, changes: 2, usage, mode: AgentMode.PLANNING, currentActivity: "reads" });
 });
 
 test("what is known already is no change", () => {
@@ -30,4 +30,15 @@ test("used tokens never fall, the context may", () => {
     inputTokens: 101n,
     contextWindowLength: 10n,
   });
+});
+
+test("tokens between two states are those read and those written", () => {
+  const after = progressAfter(first, { usage: create(UsageSchema, { inputTokens: 7n, outputTokens: 2n }) });
+  expect(after && tokensBetween(first, after)).toBe(9);
+});
+
+test("a goal is shown with what was used for it", () => {
+  const status = create(AgentExecution_StatusSchema, { goal: { objective: "ship" } });
+  showProgress(status, { ...first, goalUse: { tokens: 9, timeMs: 1_500, turn: null } });
+  expect(status.goal).toMatchObject({ tokensUsed: 9n, timeUsed: { seconds: 1n, nanos: 500_000_000 } });
 });

@@ -4,6 +4,7 @@ import {
   ReportAgentRequest_UsageSchema as UsageSchema,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentExecution_Status, AgentMode } from "#gen/service/v1/agent_pb.js";
+import { type GoalUse, showGoalUse, UNUSED } from "./agent-goal-use.ts";
 
 /** What changes in a run on its own, too often for a row of the record each time. */
 export interface AgentProgress {
@@ -13,6 +14,7 @@ export interface AgentProgress {
   readonly mode: AgentMode;
   /** What the agent says of what it does; empty for nothing. */
   readonly currentActivity: string;
+  readonly goalUse: GoalUse;
 }
 
 /** What a runner tells of it; what is left out is as before. */
@@ -26,7 +28,7 @@ export interface ProgressNews {
 
 /** The progress of a run that has not begun. */
 export function firstProgress(mode: AgentMode): AgentProgress {
-  return { changes: 0, usage: create(UsageSchema), mode, currentActivity: "" };
+  return { changes: 0, usage: create(UsageSchema), mode, currentActivity: "", goalUse: UNUSED };
 }
 
 /** The progress after news; undefined when they tell nothing new. Used tokens and rounds never fall. */
@@ -36,11 +38,15 @@ export function progressAfter(present: AgentProgress, news: ProgressNews): Agent
   const currentActivity = news.currentActivity || present.currentActivity;
   const isKnown =
     mode === present.mode && currentActivity === present.currentActivity && isSame(usage, present.usage);
-  return isKnown ? undefined : { changes: present.changes + 1, usage, mode, currentActivity };
+  return isKnown ? undefined : { ...present, changes: present.changes + 1, usage, mode, currentActivity };
 }
 
 /** Puts progress into the status of a run that is about to be answered. */
-export function showProgress(status: AgentExecution_Status, { changes, usage, mode }: AgentProgress): void {
+export function showProgress(
+  status: AgentExecution_Status,
+  { changes, usage, mode, goalUse }: AgentProgress,
+): void {
+  if (status.goal) showGoalUse(status.goal, goalUse);
   status.statusVersion += BigInt(changes);
   status.mode = mode;
   status.iterations = usage.iterations;
@@ -50,6 +56,11 @@ export function showProgress(status: AgentExecution_Status, { changes, usage, mo
   status.cachedCreationTokensUsed = usage.cachedCreationTokens;
   status.cachedInputTokensUsed = usage.cachedInputTokens;
   status.contextWindowLimit = usage.contextWindowLimit;
+}
+
+/** Tokens that were read and written from one state to a later one. */
+export function tokensBetween({ usage: before }: AgentProgress, { usage: after }: AgentProgress): number {
+  return Number(after.inputTokens - before.inputTokens + after.outputTokens - before.outputTokens);
 }
 
 const RISING = [

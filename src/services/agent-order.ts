@@ -8,6 +8,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { changedRun } from "../domain/agent-execution.ts";
 import { orderedGoal } from "../domain/agent-goal.ts";
+import { countedUntil, useOfNewGoal } from "../domain/agent-goal-use.ts";
 import { refuseGoals } from "../domain/agent-policy.ts";
 import { moved, steered, withoutInput } from "../domain/agent-queue.ts";
 import type { Caller } from "../domain/caller.ts";
@@ -15,6 +16,7 @@ import { refuseDeceptiveText } from "../domain/deceptive-text.ts";
 import { notFound } from "../domain/error.ts";
 import { type StoredAgentExecution, updateAgentExecution } from "../store/agent-execution.ts";
 import { findInput, type InputTurn, setInputDeleted } from "../store/agent-input.ts";
+import { setProgress } from "../store/agent-progress.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { queueInput, queueOf, refuseFullQueue, reorderQueue } from "./agent-queue.ts";
@@ -74,18 +76,25 @@ async function queuedMessage(tx: WriteTransaction, executionId: string, inputId:
 async function changeGoal(
   tx: WriteTransaction,
   caller: Caller,
-  { execution: before }: StoredAgentExecution,
+  { execution: before, progress }: StoredAgentExecution,
   order: GoalOrder,
 ): Promise<void> {
   const { action } = order;
   if (BOUND.includes(action.case)) refuseGoals(await findPolicies(tx.db, caller));
   if (action.case === "set") refuseDeceptiveText(action.value.objective, "controlInput.goal.set.objective");
-  const goal = orderedGoal(before.status?.goal, order, tx.now);
+  const present = before.status?.goal;
+  const goal = orderedGoal(present, order, tx.now);
   const after = changedRun(before, (status) => {
     if (goal) status.goal = goal;
     else delete status.goal;
   });
   await updateAgentExecution(tx, caller, before, after);
+  // What was used up to now counts by the state that the goal was in.
+  const goalUse =
+    action.case === "set"
+      ? useOfNewGoal(progress.goalUse, tx.now)
+      : countedUntil(progress.goalUse, present, tx.now);
+  await setProgress(tx, before.id, { ...progress, goalUse });
 }
 
 function passOn(

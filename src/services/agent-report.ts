@@ -1,12 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
-import { type ReportAgentRequest, ReportAgentResponseSchema } from "#gen/runner/v1/agent_work_service_pb.js";
+import {
+  type ReportAgentRequest,
+  ReportAgentResponseSchema,
+  ReportAgentRequest_State as State,
+} from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { hasStopped } from "../domain/agent-execution.ts";
+import { countedUse } from "../domain/agent-goal-use.ts";
 import { newBlocks } from "../domain/agent-output.ts";
-import { progressAfter } from "../domain/agent-progress.ts";
+import { progressAfter, tokensBetween } from "../domain/agent-progress.ts";
 import { valueUnusable } from "../domain/error.ts";
 import { findLastSeenId, setInputSeen } from "../store/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../store/agent-execution.ts";
@@ -55,7 +60,7 @@ async function take(
 ): Promise<number> {
   const hasSeen = await acknowledge(tx, run.execution.id, req.seenInputIds, lease.fence);
   const lastSequence = await takeBlocks(tx, lease, run, req);
-  await keepProgress(tx, run, req);
+  await keepProgress(tx, lease, run, req);
   const hasComeToWait = await standRun(tx, scope, run, req);
   await reportEnvironment(tx, scope, run.environmentId, req.environment);
   // Attempts are counted of runs that come to nothing, and this one has come on.
@@ -104,13 +109,27 @@ async function takeBlocks(
   return lastSequence + added.length;
 }
 
+/**
+ * Keeps what was used, for the goal too. Time is counted with news that are told
+ * anyway: at the end of a turn, and whenever the agent tells what it used.
+ */
 async function keepProgress(
   tx: WriteTransaction,
+  { fence }: Lease,
   { execution, progress }: StoredAgentExecution,
-  { usage, mode, currentActivity }: ReportAgentRequest,
+  { usage, mode, currentActivity, state }: ReportAgentRequest,
 ): Promise<void> {
-  const after = progressAfter(progress, { usage, mode, currentActivity });
-  if (!after) return;
-  await setProgress(tx, execution.id, after);
-  tx.touch(execution.id);
+  const told = progressAfter(progress, { usage, mode, currentActivity });
+  const isInTurn = progress.goalUse.turn?.fence === fence;
+  const inTurn = state === State.UNSPECIFIED ? isInTurn : state === State.RUNNING;
+  if (!told && inTurn === isInTurn) return;
+  const after = told ?? progress;
+  const goalUse = countedUse(progress.goalUse, {
+    goal: execution.status?.goal,
+    now: tx.now,
+    fence,
+    tokens: tokensBetween(progress, after),
+    inTurn,
+  });
+  await setProgress(tx, execution.id, { ...after, goalUse });
 }

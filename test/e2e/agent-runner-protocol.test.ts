@@ -255,6 +255,29 @@ describe("a report", () => {
     expect((await run.get()).status.goal.status).toBe("AGENT_GOAL_STATUS_PAUSED");
   });
 
+  test("counts for the goal what is used while the agent works towards it", async () => {
+    const run = await startHeldRun(home);
+    const usage = (inputTokens: number) => ({ usage: { inputTokens, outputTokens: 1 } });
+    await succeeded(run.report({ state: "STATE_RUNNING", ...usage(10) }));
+    await run.order({ goal: { set: { objective: "ship" } } });
+    await succeeded(run.report(usage(30)));
+    const first = (await run.get()).status.goal;
+    expect([first.tokensUsed, Number.parseFloat(first.timeUsed)]).toEqual(["20", expect.any(Number)]);
+    await run.order({ goal: { pause: {} } });
+    const paused = (await run.get()).status.goal;
+    await succeeded(run.report(usage(100)));
+    expect((await run.get()).status.goal).toMatchObject({ tokensUsed: "20", timeUsed: paused.timeUsed });
+    await run.order({ goal: { resume: {} } });
+    await until(
+      async () => {
+        await succeeded(run.report({ state: "STATE_WAITING" }));
+        await succeeded(run.report({ state: "STATE_RUNNING" }));
+        return Number.parseFloat((await run.get()).status.goal.timeUsed);
+      },
+      (seconds) => seconds > Number.parseFloat(paused.timeUsed),
+    );
+  });
+
   test("renews the lease", async () => {
     const run = await startHeldRun(home);
     const { expiresAt } = await succeeded(run.report());
