@@ -1,8 +1,10 @@
-import type {
-  WorkflowAction,
-  WorkflowTrigger,
-  WorkflowTrigger_PullRequest,
-  WorkflowTriggerContext,
+import { toBinary } from "@bufbuild/protobuf";
+import {
+  type WorkflowAction,
+  WorkflowActionSchema,
+  type WorkflowTrigger,
+  type WorkflowTrigger_PullRequest,
+  type WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "./error.ts";
 import { isClonable } from "./remote.ts";
@@ -60,12 +62,27 @@ export function checkContext({ context }: WorkflowTriggerContext, path: string):
 }
 
 /**
- * Refuses an action whose outputs no value could fit or that could not be judged.
+ * Most bytes of an action: 50 steps with the longest commands or pull requests
+ * that there are, in the widest script. Every execution copies it, every lease
+ * carries it and every report reads it, and 500 outputs could have ten times as much.
+ */
+const ACTION_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Refuses an action that is too large, whose outputs no value could fit or that
+ * could not be judged.
  *
  * @throws DomainError VALUE_UNUSABLE
  */
-export function checkAction({ steps }: WorkflowAction, path: "action" | "report"): void {
-  for (const [index, { step }] of steps.entries()) {
+export function checkAction(action: WorkflowAction, path: "action" | "report"): void {
+  const bytes = toBinary(WorkflowActionSchema, action).length;
+  if (bytes > ACTION_BYTES) {
+    throw valueUnusable(
+      path,
+      `${path} has ${bytes} bytes with all of its steps; it may have ${ACTION_BYTES}: move texts into the repository`,
+    );
+  }
+  for (const [index, { step }] of action.steps.entries()) {
     const field = `${path}.steps[${index}]`;
     if (step.case === "report") checkOutputSpecs(step.value.outputs, `${field}.report.outputs`);
     if (step.case === "pullRequest" && path === "report") {
