@@ -39,6 +39,13 @@ const runUntilTold: RunUntilTold = async (start) => {
 const terminal: Terminal = {
   env: process.env,
   print: (text) => void process.stdout.write(text),
+  // They come to be when they are asked for: a server leaves its standard input alone.
+  get input() {
+    return process.stdin;
+  },
+  get output() {
+    return process.stdout;
+  },
   signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
   setExitCode: (code) => {
     process.exitCode = code;

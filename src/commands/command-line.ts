@@ -1,3 +1,4 @@
+import type { Readable, Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { type Config, readConfig, SETTINGS } from "../config.ts";
 import type { SignalGroup } from "../runner/process-group.ts";
@@ -11,6 +12,8 @@ export interface Terminal {
   readonly env: Environment;
   /** To standard output. */
   print(text: string): void;
+  readonly input: Readable & { readonly isTTY?: boolean };
+  readonly output: Writable;
   readonly signalGroup: SignalGroup;
   /** The command has done its work, and this is its verdict. */
   setExitCode(code: number): void;

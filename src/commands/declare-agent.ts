@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { type AgentOptions, addAgent, dropAgent, FORMS, listAgents, makeDefault } from "./agent.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+import { declareAgentChat } from "./declare-agent-chat.ts";
 
 /** What the flags of `agent add` are called where they differ from the options. */
 type AddFlags = Flags &
@@ -69,6 +70,7 @@ export function declareAgent(program: Command, terminal: Terminal): void {
       runOnData(terminal, flags, (config) => makeDefault(config, { name, organization })),
     ),
   );
+  declareAgentChat(agent, terminal);
 }
 
 function ofOrganization(command: Command): Command {

@@ -1,0 +1,164 @@
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { messageOf, Talk } from "./talk.ts";
+import { HELP, readTyped, type TypedLine } from "./typed-line.ts";
+import { ChatView, wordsOf } from "./view.ts";
+
+export interface ChatOptions {
+  readonly server: string;
+  readonly token: string;
+  readonly agentExecutionId: string;
+  readonly input: Readable & { readonly isTTY?: boolean };
+  readonly output: Writable;
+}
+
+/** What has been quiet so long is over for now: a line that an agent began, and the answer to the last one of a pipe. */
+const QUIET_MS = 500;
+/** Of the terminal: what is typed just now comes back below what is printed. */
+const CLEAR_LINE = "\r\u{1b}[K";
+
+/**
+ * Shows a run as it goes on and sends it what is typed, until the run stops or
+ * somebody leaves. Where a pipe is read in place of a keyboard, its end is left
+ * after the answer to its last line.
+ *
+ * @returns whether the run goes on or has ended well
+ * @throws StartError when the run cannot be watched
+ */
+export async function chat({ input, output, ...place }: ChatOptions): Promise<boolean> {
+  const isTyped = input.isTTY === true;
+  const talk = new Talk(place.server, place.token, place.agentExecutionId);
+  const leaving = new AbortController();
+  const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
+  const view = new ChatView((text) => {
+    if (isTyped) output.write(CLEAR_LINE);
+    output.write(text);
+    if (isTyped) lines.prompt(true);
+  });
+  const screen = new Screen(talk, view);
+  lines.on("SIGINT", () => lines.close());
+  const typing = (async () => {
+    for await (const line of lines) {
+      if (!(await screen.obey(readTyped(line)))) return;
+    }
+    if (!isTyped) await screen.untilAnswered(leaving.signal);
+  })().finally(() => leaving.abort());
+  // Whoever waits for it learns of a failure; nobody does yet.
+  typing.catch(() => undefined);
+  try {
+    await screen.show(leaving.signal);
+  } finally {
+    leaving.abort();
+    lines.close();
+    input.destroy();
+  }
+  await typing;
+  return screen.isWell;
+}
+
+/** The run as it is shown, and what is done to it. */
+class Screen {
+  readonly #talk: Talk;
+  readonly #view: ChatView;
+  /** Words of what was sent from here, by id. */
+  readonly #said = new Map<string, string>();
+  #run: AgentExecution | undefined;
+  #newsAt = performance.now();
+  #lineEnd: NodeJS.Timeout | undefined;
+
+  constructor(talk: Talk, view: ChatView) {
+    this.#talk = talk;
+    this.#view = view;
+  }
+
+  get isWell(): boolean {
+    return this.#run?.status?.failureMessage === "";
+  }
+
+  async show(signal: AbortSignal): Promise<void> {
+    for await (const news of this.#talk.watch(signal)) {
+      this.#newsAt = performance.now();
+      clearTimeout(this.#lineEnd);
+      this.#lineEnd = setTimeout(() => this.#view.endLine(), QUIET_MS).unref();
+      if (news.case === "block") this.#view.block(news.value, (id) => this.#said.get(id));
+      if (news.case === "agentExecution") {
+        this.#run = news.value;
+        this.#view.run(news.value);
+      }
+    }
+    clearTimeout(this.#lineEnd);
+    this.#view.endLine();
+  }
+
+  /** @returns whether the chat goes on */
+  async obey(line: TypedLine): Promise<boolean> {
+    if (line.kind === "leave") return false;
+    try {
+      await this.#act(line);
+    } catch (error) {
+      this.#view.note(messageOf(error));
+    }
+    return true;
+  }
+
+  async untilAnswered(signal: AbortSignal): Promise<void> {
+    const isQuiet = () => performance.now() - this.#newsAt > QUIET_MS;
+    while (!signal.aborted) {
+      const isWaiting = this.#run?.status?.phase === Phase.WAITING_FOR_INPUT;
+      if (isWaiting && isQuiet() && (await this.#talk.hasAll())) return;
+      await delay(QUIET_MS / 2, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #act(line: TypedLine): Promise<void> {
+    const { kind } = line;
+    switch (kind) {
+      case "message": {
+        const id = await this.#talk.say(line.text);
+        this.#said.set(id, line.text);
+        this.#newsAt = performance.now();
+        return this.#view.note(`sent ${id}`);
+      }
+      case "queue":
+        return this.#view.inputs(await this.#talk.inputs(false), "nothing waits");
+      case "inputs": {
+        const inputs = await this.#talk.inputs(true);
+        for (const input of inputs) this.#said.set(input.id, wordsOf(input));
+        return this.#view.inputs(inputs, "nothing was sent");
+      }
+      case "steer":
+        return this.#order({ case: "steerQueuedMessage", value: { userInputId: await this.#id(line.id) } });
+      case "delete":
+        return this.#order({ case: "deleteQueuedMessage", value: { userInputId: await this.#id(line.id) } });
+      case "move": {
+        const beforeUserInputId = line.beforeId === "" ? "" : await this.#id(line.beforeId);
+        const userInputId = await this.#id(line.id);
+        return this.#order({ case: "moveQueuedMessage", value: { userInputId, beforeUserInputId } });
+      }
+      case "set-goal": {
+        const value = { objective: line.objective };
+        return this.#order({ case: "goal", value: { action: { case: "set", value } } });
+      }
+      case "goal":
+        return this.#order({ case: "goal", value: { action: { case: line.action, value: {} } } });
+      case "compact":
+        return this.#order({ case: "compact", value: {} });
+      case "stop":
+        return this.#talk.stop();
+      case "help":
+        return this.#view.note(HELP.trimEnd());
+      case "mistake":
+        return this.#view.note(line.why);
+    }
+  }
+
+  #order(control: Parameters<Talk["order"]>[0]): Promise<void> {
+    return this.#talk.order(control);
+  }
+
+  #id(beginning: string): Promise<string> {
+    return this.#talk.queuedId(beginning);
+  }
+}

@@ -1,0 +1,77 @@
+/** What somebody typed into a chat. Ids of messages may be their beginnings. */
+export type TypedLine =
+  | { readonly kind: "nothing" }
+  | { readonly kind: "message"; readonly text: string }
+  | { readonly kind: "queue" }
+  | { readonly kind: "inputs" }
+  | { readonly kind: "steer"; readonly id: string }
+  | { readonly kind: "delete"; readonly id: string }
+  /** `beforeId` is empty for the end of the queue. */
+  | { readonly kind: "move"; readonly id: string; readonly beforeId: string }
+  | { readonly kind: "goal"; readonly action: "pause" | "resume" | "complete" | "clear" }
+  | { readonly kind: "set-goal"; readonly objective: string }
+  | { readonly kind: "compact" }
+  | { readonly kind: "stop" }
+  | { readonly kind: "leave" }
+  | { readonly kind: "help" }
+  | { readonly kind: "mistake"; readonly why: string };
+
+export const HELP = `What you type is sent to the agent. What begins with a slash is an order:
+  /queue             what waits, in the order of delivery
+  /inputs            everything that was sent, with its receipt
+  /steer ID          deliver a message that waits now, into the turn that goes on
+  /delete ID         take a message out of the queue
+  /move ID [BEFORE]  put a message in front of another, or at the end
+  /goal OBJECTIVE    give the agent a goal
+  /goal pause        also resume, complete, clear
+  /compact           have the agent sum up the conversation, to make room
+  /stop              stop the run
+  /leave             leave the chat; the run goes on
+An ID may be shortened to its beginning. A message that begins with a slash is typed with two.
+`;
+
+const GOAL_ACTIONS = ["pause", "resume", "complete", "clear"] as const;
+
+/** Reads a line that was typed. */
+export function readTyped(line: string): TypedLine {
+  const text = line.trim();
+  if (text === "") return { kind: "nothing" };
+  if (!text.startsWith("/")) return { kind: "message", text };
+  if (text.startsWith("//")) return { kind: "message", text: text.slice(1) };
+  const [, name = "", rest = ""] = /^\/(\S*)\s*([\s\S]*)$/.exec(text) ?? [];
+  return readOrder(name, rest);
+}
+
+function readOrder(name: string, rest: string): TypedLine {
+  const [id = "", beforeId = "", more] = rest.split(/\s+/);
+  switch (name) {
+    case "queue":
+    case "inputs":
+    case "compact":
+    case "stop":
+    case "leave":
+    case "help":
+      return rest === "" ? { kind: name } : mistaken(`/${name} takes nothing more`);
+    case "steer":
+    case "delete":
+      if (id !== "" && beforeId === "") return { kind: name, id };
+      return mistaken(`/${name} takes the id of a message`);
+    case "move":
+      if (id !== "" && more === undefined) return { kind: "move", id, beforeId };
+      return mistaken("/move takes the id of a message, and of the one that it goes in front of");
+    case "goal":
+      return readGoal(rest);
+    default:
+      return mistaken(`there is no /${name}: type /help`);
+  }
+}
+
+function readGoal(rest: string): TypedLine {
+  const action = GOAL_ACTIONS.find((each) => each === rest);
+  if (action) return { kind: "goal", action };
+  return rest === "" ? mistaken("/goal takes an objective") : { kind: "set-goal", objective: rest };
+}
+
+function mistaken(why: string): TypedLine {
+  return { kind: "mistake", why };
+}

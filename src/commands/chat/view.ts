@@ -1,0 +1,141 @@
+import {
+  type AgentControlInput,
+  type AgentExecution,
+  AgentGoalStatus,
+  type AgentInput,
+  AgentInputReceipt,
+  type AgentOutputBlock,
+  AgentOutputBlock_FileChange_Kind as FileChangeKind,
+  AgentExecution_Phase as Phase,
+} from "#gen/service/v1/agent_pb.js";
+
+/** So much of a tool's arguments, or of a message in a list, is shown, in characters. */
+const SHOWN_CHARACTERS = 200;
+
+const PHASES: Readonly<Partial<Record<Phase, string>>> = {
+  [Phase.PENDING]: "waits for its environment or a runner",
+  [Phase.RUNNING]: "works",
+  [Phase.WAITING_FOR_INPUT]: "waits for input",
+  [Phase.STOPPED]: "has stopped",
+};
+
+/** Shows a run as it goes on, in whole lines for a terminal. */
+export class ChatView {
+  readonly #print: (text: string) => void;
+  #shownInputId = "";
+  #shownStatus = "";
+  /** Words whose line has not ended yet. */
+  #begun = "";
+
+  /** @param print gets whole lines */
+  constructor(print: (text: string) => void) {
+    this.#print = print;
+  }
+
+  /** A line of the chat's own. */
+  note(text: string): void {
+    this.#line(text);
+  }
+
+  /** A block, under the message that it answers. @param messageOf the words of a message, where they are known */
+  block({ inputId, block }: AgentOutputBlock, messageOf: (inputId: string) => string | undefined): void {
+    if (inputId !== this.#shownInputId) {
+      this.#shownInputId = inputId;
+      const message = messageOf(inputId);
+      this.#line(`-- ${message === undefined ? inputId : firstOf(message)}`);
+    }
+    switch (block.case) {
+      case "text":
+        this.#words(block.value.content);
+        break;
+      case "fileChange":
+        this.#line(`${FileChangeKind[block.value.kind].toLowerCase()} ${block.value.path}`);
+        if (block.value.diff !== "") this.#line(block.value.diff.trimEnd());
+        break;
+      case "toolRequest":
+        this.#line(`tool ${block.value.name} ${firstOf(block.value.arguments)}`);
+        break;
+      case "error":
+        this.#line(`error: ${block.value.message}`);
+        break;
+    }
+  }
+
+  /** Where the run is, when that has changed. */
+  run({ status }: AgentExecution): void {
+    if (!status) return;
+    const { phase, goal, failureMessage, waitingInfo } = status;
+    const parts = [
+      `the run ${PHASES[phase] ?? ""}`,
+      failureMessage && `it failed: ${failureMessage}`,
+      waitingInfo && `it will be woken by ${waitingInfo.interests.map(({ id }) => id).join(", ")}`,
+      goal && `its goal is ${AgentGoalStatus[goal.status].toLowerCase()}`,
+    ];
+    const shown = parts.filter(Boolean).join("; ");
+    if (shown === this.#shownStatus) return;
+    this.#shownStatus = shown;
+    this.#line(`[${shown}]`);
+  }
+
+  /** Inputs in the order in which they were listed. */
+  inputs(inputs: readonly AgentInput[], none: string): void {
+    if (inputs.length === 0) this.#line(none);
+    for (const input of inputs) {
+      const receipt = AgentInputReceipt[input.receipt].toLowerCase().padEnd(9);
+      this.#line(`${receipt}  ${input.id}  ${firstOf(wordsOf(input))}`);
+    }
+  }
+
+  /** Ends the line that has begun, should there be one. */
+  endLine(): void {
+    if (this.#begun !== "") this.#words("\n");
+  }
+
+  #line(text: string): void {
+    this.endLine();
+    this.#words(`${text}\n`);
+  }
+
+  #words(text: string): void {
+    const all = this.#begun + text;
+    const end = all.lastIndexOf("\n") + 1;
+    this.#begun = all.slice(end);
+    if (end > 0) this.#print(printable(all.slice(0, end)));
+  }
+}
+
+/** The words of an input, to tell it from others. */
+export function wordsOf({ input }: AgentInput): string {
+  switch (input.case) {
+    case "userInput": {
+      const { inputs, input: only } = input.value;
+      const parts = only.case === undefined ? inputs.map((part) => part.input) : [only];
+      return parts.map((part) => (part.case === "text" ? part.value.content : "(an image)")).join(" ");
+    }
+    case "agentMessage":
+      return `(from the run ${input.value.senderExecutionId}) ${input.value.payload}`;
+    case "wakeEvent":
+      return `(woken by ${input.value.interestId})`;
+    case "controlInput":
+      return `(${orderOf(input.value)})`;
+    default:
+      return "";
+  }
+}
+
+function orderOf({ control }: AgentControlInput): string {
+  if (control.case !== "goal") return control.case ?? "";
+  const { action } = control.value;
+  return action.case === "set" ? `goal: ${action.value.objective}` : `goal ${action.case ?? ""}`;
+}
+
+/** The first line, cut. */
+function firstOf(text: string): string {
+  const [line = ""] = text.trim().split("\n");
+  return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}...` : line;
+}
+
+/** Without what would steer the terminal, or reorder and hide what is read in it. */
+function printable(text: string): string {
+  return text.replaceAll(/(?![\n\t])[\p{Cc}\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu, "\u{fffd}");
+}

@@ -1,0 +1,216 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { stripVTControlCharacters } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { chat } from "../../src/commands/chat/chat.ts";
+import { addScriptedAgent, leaveTalks, startTalk, type Talk } from "../harness/agent-talk.ts";
+import { ROOT } from "../harness/program.ts";
+import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+
+let server: TestServer;
+const chats: ChildProcess[] = [];
+beforeAll(async () => {
+  server = await startServer();
+  await addScriptedAgent(server, join(temporaryFolder(), "got"));
+  await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
+});
+afterAll(async () => {
+  for (const { pid } of chats) if (pid !== undefined) process.kill(pid, "SIGKILL");
+  leaveTalks();
+  await stopRunners();
+  await stopAll();
+});
+
+/** The program with its standard input on a pipe. */
+function startChat(
+  { id }: Pick<Talk, "id">,
+  env: Record<string, string> = { CHARTROOM_TOKEN: server.token },
+) {
+  const args = ["bin/chartroom.js", "agent", "chat", id, "--server", server.url];
+  const child = spawn(process.execPath, args, { cwd: ROOT, env: { PATH: process.env.PATH, ...env } });
+  chats.push(child);
+  let [shown, complaints] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    shown += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    complaints += text;
+  });
+  const ended = once(child, "close").then(([code]) => {
+    chats.splice(chats.indexOf(child), 1);
+    return { code: code as number, shown, complaints };
+  });
+  return {
+    type: (line: string) => child.stdin.write(`${line}\n`),
+    end: () => child.stdin.end(),
+    lines: () => shown.split("\n").slice(0, -1),
+    until: (text: string) =>
+      until(
+        () => shown,
+        (all) => all.includes(text),
+      ),
+    ended,
+  };
+}
+
+const SENT = /^sent ([0-9a-f]{8})$/;
+const ids = (lines: readonly string[]) => lines.flatMap((line) => SENT.exec(line)?.[1] ?? []);
+
+describe("a chat on a pipe", () => {
+  test("sends each line, shows what is answered to it, and is left after the last answer", async () => {
+    const talk = await startTalk(server);
+    const at = startChat(talk);
+    for (const line of ["echo hello", "count", "edit a.txt words", "tool grep foo", "nonsense"])
+      at.type(line);
+    at.end();
+    const { code, shown, complaints } = await at.ended;
+    expect([code, complaints]).toEqual([0, ""]);
+    const lines = shown.split("\n");
+    const answers = lines.filter((line) => !/^(sent|\[|$)/.test(line));
+    expect(answers).toEqual([
+      "-- echo hello",
+      "hello",
+      "-- count",
+      "2",
+      "-- edit a.txt words",
+      "created a.txt",
+      "--- /dev/null",
+      "+++ b/a.txt",
+      "@@ -0,0 +1 @@",
+      "+words",
+      "-- tool grep foo",
+      'tool grep {"words":"foo"}',
+      "-- nonsense",
+      "error: there is no command nonsense",
+    ]);
+    expect(lines.findLast((line) => line.startsWith("["))).toBe("[the run waits for input]");
+    await talk.stop();
+  });
+
+  test("shows the queue with its receipts, and rearranges it by the beginnings of ids", async () => {
+    const talk = await startTalk(server);
+    const at = startChat(talk);
+    at.type("slow 40");
+    await at.until("step 1");
+    for (const word of ["one", "two", "three", "four"]) at.type(`echo ${word}`);
+    await until(
+      () => ids(at.lines()),
+      (sent) => sent.length === 5,
+    );
+    const [slow = "", one = "", two = "", three = "", four = ""] = ids(at.lines());
+    at.type(`/move ${four.slice(0, 7)} ${one.slice(0, 7)}`);
+    at.type(`/delete ${two}`);
+    at.type("/queue");
+    await at.until(`queued     ${three}  echo three\n`);
+    expect(at.lines().filter((line) => line.startsWith("queued "))).toEqual([
+      `queued     ${four}  echo four`,
+      `queued     ${one}  echo one`,
+      `queued     ${three}  echo three`,
+    ]);
+    at.type(`/steer ${three}`);
+    await at.until("steered: echo three");
+    at.type("/inputs");
+    await at.until(`seen       ${three}  echo three`);
+    expect(at.lines()).toContain(`seen       ${slow}  slow 40`);
+    expect(at.lines()).toContain(`deleted    ${two}  echo two`);
+    at.type("/steer nosuch");
+    await at.until("no message in the queue has an id that begins nosuch");
+    at.type("/frob");
+    await at.until("there is no /frob: type /help");
+    at.type("/stop");
+    const { code, shown } = await at.ended;
+    expect(code).toBe(0);
+    expect(shown).toContain("[the run has stopped]");
+    expect(shown).not.toContain("-- echo four");
+  });
+
+  test("gives goals and orders, and may be left while the agent works", async () => {
+    const talk = await startTalk(server);
+    const at = startChat(talk);
+    at.type("/goal win");
+    await at.until("its goal is active");
+    at.type("/goal pause");
+    await at.until("its goal is paused");
+    at.type("/goal resume");
+    at.type("/compact");
+    at.type("goal completed");
+    await at.until("its goal is completed");
+    expect(at.lines()).toContain("compact");
+    at.type("slow 1000");
+    await at.until("step 2");
+    at.type("/leave");
+    const { code } = await at.ended;
+    expect([code, (await talk.get()).status.phase]).toEqual([0, "PHASE_RUNNING"]);
+    await talk.stop();
+  });
+
+  test("tells why a run failed, and fails with it", async () => {
+    const talk = await startTalk(server);
+    const at = startChat(talk);
+    at.type("fail out of luck");
+    const { code, shown } = await at.ended;
+    expect(code).toBe(1);
+    expect(shown).toContain("it failed: the agent's program ended with exit status 1: out of luck");
+  });
+
+  test("without a good token, a server or a run says so in a sentence", async () => {
+    const talk = await startTalk(server);
+    expect(await startChat(talk, {}).ended).toMatchObject({
+      code: 1,
+      complaints: "chartroom: put an access token into CHARTROOM_TOKEN: chartroom token create\n",
+    });
+    expect(await startChat(talk, { CHARTROOM_TOKEN: "cr_pat_no" }).ended).toMatchObject({
+      code: 1,
+      complaints: "chartroom: the token in CHARTROOM_TOKEN does not hold\n",
+    });
+    const nobody = { id: "01900000-0000-7000-8000-000000000000" };
+    const { code, complaints } = await startChat(nobody).ended;
+    expect([code, complaints]).toEqual([1, expect.stringMatching(/^chartroom: .*there is no such run/)]);
+    const wrong = await runCommand(["agent", "chat", nobody.id, "--server", "nowhere"], {
+      CHARTROOM_TOKEN: "x",
+    });
+    expect(wrong.stderr).toMatch(/--server must be an http or https URL/);
+    await talk.stop();
+  });
+});
+
+describe("a chat in a terminal", () => {
+  test("prints whole lines above the one that is typed, and no control characters of an agent", async () => {
+    const talk = await startTalk(server);
+    await talk.say("red", "echo \u{1b}[31mred");
+    const input = Object.assign(new PassThrough(), { isTTY: true });
+    const output = new PassThrough();
+    let shown = "";
+    output.setEncoding("utf8").on("data", (text: string) => {
+      shown += text;
+    });
+    const { url, token } = server;
+    const chatting = chat({ server: url, token, agentExecutionId: talk.id, input, output });
+    await until(
+      () => shown,
+      (all) => all.includes("\u{fffd}[31mred\n"),
+    );
+    input.write("echo hel");
+    await talk.say("other", "echo meanwhile");
+    await until(
+      () => shown,
+      (all) => all.includes("meanwhile\n"),
+    );
+    input.write("lo\r");
+    await until(
+      () => shown,
+      (all) => all.includes("\u{1b}[Khello\n"),
+    );
+    input.write("/leave\r");
+    expect(await chatting).toBe(true);
+    // What was typed stands below the line that came.
+    expect(stripVTControlCharacters(shown.slice(shown.indexOf("meanwhile")))).toMatch(
+      /^meanwhile\s+> echo hel/,
+    );
+    await talk.stop();
+  });
+});
