@@ -1,60 +1,10 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, describe, expect, test } from "@jest/globals";
-import { type Command, type CommandResult, cleanEnvironment, commandRunner } from "./command.ts";
-import type { SignalGroup } from "./process-group.ts";
-
-const folder = mkdtempSync(join(tmpdir(), "chartroom-command-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-const signalGroup: SignalGroup = (groupId, signal) => process.kill(-groupId, signal);
-const path = process.env.PATH ?? "";
-const run = commandRunner(signalGroup, { graceMs: 300 });
-
-function shell(command: string, more: Partial<Command> = {}): Command {
-  return {
-    program: "sh",
-    args: ["-c", command],
-    folder,
-    environment: cleanEnvironment({ path }, folder),
-    keepBytes: 1_000,
-    ...more,
-  };
-}
-
-/** Runs a command and stops it when it has written its first line. */
-async function stoppedAfterLine(
-  command: string,
-  look: (line: string) => void = () => undefined,
-): Promise<{ readonly line: string; readonly result: CommandResult; readonly tookMs: number }> {
-  const stop = new AbortController();
-  let text = "";
-  let stoppedAt = 0;
-  const result = await run(
-    shell(command, {
-      signal: stop.signal,
-      onOutput: (bytes) => {
-        text += bytes;
-        if (!text.includes("\n") || stop.signal.aborted) return;
-        look(text);
-        stoppedAt = performance.now();
-        stop.abort();
-      },
-    }),
-  );
-  return { line: text.split("\n")[0] ?? "", result, tookMs: performance.now() - stoppedAt };
-}
-
-const isRunning = (pid: number) => {
-  try {
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch {
-    return false;
-  }
-};
+import { describe, expect, test } from "@jest/globals";
+import { folder, path, run, shell } from "../../test/harness/runner-command.ts";
+import { cleanEnvironment } from "./command.ts";
 
 describe("a program that ends", () => {
   test("tells its exit code and what it wrote", async () => {
@@ -229,93 +179,5 @@ describe("what a program writes", () => {
       onOutput: () => Promise.reject(new Error("the reader is gone")),
     });
     await expect(run(failing)).rejects.toThrow("the reader is gone");
-  });
-});
-
-describe("a program that hangs", () => {
-  test("is ended at its time", async () => {
-    const result = await run(shell("sleep 60", { timeoutMs: 50 }));
-    expect(result).toMatchObject({ exit: null, signal: "SIGTERM", timedOut: true, stopped: false });
-  });
-
-  test("may end in its own way when it is told to", async () => {
-    const { result } = await stoppedAfterLine("trap 'echo bye; exit 3' TERM; echo up; sleep 60 & wait");
-    expect(result).toMatchObject({ exit: 3, signal: null, stopped: true });
-    expect(result.stdout.toString()).toBe("up\nbye\n");
-  });
-
-  test("is ended when the caller says so", async () => {
-    const { result } = await stoppedAfterLine("echo up; sleep 60");
-    expect(result).toMatchObject({ exit: null, signal: "SIGTERM", timedOut: false, stopped: true });
-  });
-
-  test("is ended when the caller says so although nobody takes what it wrote", async () => {
-    const stop = new AbortController();
-    const result = await run(
-      shell("echo up; sleep 60", {
-        signal: stop.signal,
-        onOutput: () => {
-          stop.abort();
-          return new Promise(() => undefined);
-        },
-      }),
-    );
-    expect(result.stopped).toBe(true);
-  });
-
-  test("is not even started when the caller has said so before", async () => {
-    const marker = join(folder, "started");
-    const result = await run(shell(`touch ${marker}`, { signal: AbortSignal.abort() }));
-    expect(result).toMatchObject({ exit: null, signal: null, stopped: true });
-    expect(existsSync(marker)).toBe(false);
-  });
-
-  test("has no time limit when none is given, and none that is beyond a timer rings at once", async () => {
-    expect(await run(shell("sleep 0.1", { timeoutMs: 2 ** 31 }))).toMatchObject({ exit: 0, timedOut: false });
-  });
-});
-
-describe("the group of a program ends with it", () => {
-  test("a grandchild that ignores SIGTERM is killed after the grace", async () => {
-    const { line, result, tookMs } = await stoppedAfterLine(
-      `sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & wait`,
-      (grandchild) => expect(isRunning(Number(grandchild))).toBe(true),
-    );
-    expect(result).toMatchObject({ stopped: true, signal: "SIGTERM" });
-    expect(isRunning(Number(line))).toBe(false);
-    expect(tookMs).toBeGreaterThanOrEqual(300);
-  });
-
-  test("a child that forks to the background and exits takes what it forked along", async () => {
-    const result = await run(shell("sleep 60 & echo $!"));
-    expect(result).toMatchObject({ exit: 0, signal: null, timedOut: false, stopped: false });
-    expect(isRunning(Number(result.stdout))).toBe(false);
-  });
-
-  test("a background child that ignores SIGTERM and holds the pipes does not hold the result", async () => {
-    const result = await run(shell(`sh -c 'trap "" TERM; while :; do sleep 0.05; done' & echo $!; exit 5`));
-    expect(result.exit).toBe(5);
-    expect(isRunning(Number(result.stdout))).toBe(false);
-  });
-
-  test("what is stopped by a signal is killed too", async () => {
-    const result = await run(
-      shell(
-        "sh -c 'kill -STOP $$' & echo $!; until grep -q '^State:.T' /proc/$!/status; do sleep 0.01; done",
-      ),
-    );
-    expect(isRunning(Number(result.stdout))).toBe(false);
-  });
-
-  test("one that left for a session of its own stays, and its open pipe does not hold the result", async () => {
-    const result = await run(
-      shell(
-        "setsid sh -c 'echo $$ > stray; exec sleep 60' & until [ -s stray ]; do sleep 0.01; done; cat stray",
-      ),
-    );
-    const stray = Number(result.stdout);
-    expect(result.exit).toBe(0);
-    expect(isRunning(stray)).toBe(true);
-    process.kill(stray, "SIGKILL");
   });
 });

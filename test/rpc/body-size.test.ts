@@ -138,9 +138,9 @@ describe("ten images of 4 MiB to an agent", () => {
 
   test("pass in JSON, up to the last byte of the cap", async () => {
     const body = sending(10);
-    expectError(await ask(body), 501, "unimplemented", "NOT_BUILT");
+    expectError(await ask(body), 404, "not_found", "NOT_FOUND");
     const limit = limitOf("AgentService");
-    expectError(await ask(body.padEnd(limit)), 501, "unimplemented", "NOT_BUILT");
+    expectError(await ask(body.padEnd(limit)), 404, "not_found", "NOT_FOUND");
     expectError(await ask(body.padEnd(limit + 1)), 429, "resource_exhausted", "BODY_TOO_LARGE");
   });
 
@@ -157,7 +157,7 @@ describe("ten images of 4 MiB to an agent", () => {
       [callConnect, bytes],
       [callGrpc, envelope(bytes)],
     ] as const) {
-      expect((await call(server, "AgentService/SendToAgentExecution", body))?.code).toBe(Code.Unimplemented);
+      expect((await call(server, "AgentService/SendToAgentExecution", body))?.code).toBe(Code.NotFound);
     }
   });
 

@@ -1,0 +1,60 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "@jest/globals";
+import {
+  type Command,
+  type CommandResult,
+  cleanEnvironment,
+  commandRunner,
+} from "../../src/runner/command.ts";
+import type { SignalGroup } from "../../src/runner/process-group.ts";
+
+export const folder = mkdtempSync(join(tmpdir(), "chartroom-command-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+export const signalGroup: SignalGroup = (groupId, signal) => process.kill(-groupId, signal);
+export const path = process.env.PATH ?? "";
+export const run = commandRunner(signalGroup, { graceMs: 300 });
+
+export function shell(command: string, more: Partial<Command> = {}): Command {
+  return {
+    program: "sh",
+    args: ["-c", command],
+    folder,
+    environment: cleanEnvironment({ path }, folder),
+    keepBytes: 1_000,
+    ...more,
+  };
+}
+
+/** Runs a command and stops it when it has written its first line. */
+export async function stoppedAfterLine(
+  command: string,
+  look: (line: string) => void = () => undefined,
+): Promise<{ readonly line: string; readonly result: CommandResult; readonly tookMs: number }> {
+  const stop = new AbortController();
+  let text = "";
+  let stoppedAt = 0;
+  const result = await run(
+    shell(command, {
+      signal: stop.signal,
+      onOutput: (bytes) => {
+        text += bytes;
+        if (!text.includes("\n") || stop.signal.aborted) return;
+        look(text);
+        stoppedAt = performance.now();
+        stop.abort();
+      },
+    }),
+  );
+  return { line: text.split("\n")[0] ?? "", result, tookMs: performance.now() - stoppedAt };
+}
+
+export const isRunning = (pid: number) => {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+};
