@@ -5,7 +5,7 @@ export default {
   testMatch: ["**/*.test.ts"],
   extensionsToTreatAsEsm: [".ts"],
   transform: { "\\.ts$": "<rootDir>/jest.strip.mjs" },
-  testTimeout: 30_000,
+  testTimeout: 60_000,
   // Tests wait for servers of their own most of the time: one worker a processor keeps the machine at work.
   maxWorkers: "100%",
 };
