@@ -115,8 +115,9 @@ export async function findOpenExecutionIds(
   if (workflowId !== undefined) query = query.where("workflow_id", "=", workflowId);
   if (triggerIndex !== undefined) query = query.where("trigger_index", "=", triggerIndex);
   if (executorId !== undefined) query = query.where("executor_id", "=", executorId);
-  const rows = await query.orderBy("id").execute();
-  return rows.map(({ id }) => id);
+  const rows = await query.execute();
+  // Sorted here: asked for an order, the engine walks through all that ever ran.
+  return rows.map(({ id }) => id).sort();
 }
 
 const insertRow = prepared<WorkflowExecutionTable, unknown>((db, row) =>

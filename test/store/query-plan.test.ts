@@ -11,6 +11,7 @@ import { findOutput } from "../../src/store/agent-output.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { findClaimable } from "../../src/store/work-lease.ts";
+import { findOpenExecutionIds } from "../../src/store/workflow-execution.ts";
 import { listOutputs } from "../../src/store/workflow-execution-list.ts";
 import { findOutputsOfActions } from "../../src/store/workflow-output.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
@@ -54,6 +55,13 @@ test("work is found by its kind and class in their turn, whatever else waits", a
   await findClaimable(db, claimant, made.clock.now);
   const way = "USING INDEX work_ready (organization_id=? AND kind=? AND environment_class_id=?)";
   expect(plans()).toEqual([[`SEARCH work ${way}`], [`SEARCH work ${way}`]]);
+});
+
+test("executions that have not ended are found among those alone", async () => {
+  await findOpenExecutionIds(db, scope, { executorId: "u" });
+  await findOpenExecutionIds(db, scope, { workflowId: "w", triggerIndex: 0 });
+  for (const plan of plans())
+    expect(plan).toEqual([expect.stringContaining("INDEX workflow_execution_open (")]);
 });
 
 test("the outputs of an execution are found by the execution, however many others there are", async () => {
