@@ -4,8 +4,9 @@ import {
   WorkflowExecutionActionPhase as Phase,
   WorkflowExecutionAction_Status_StepStatus_StepPhase as Step,
   WorkflowExecutionActionSchema,
+  WorkflowStepSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { isStepGoingOn, stepKey } from "./agent-step.ts";
+import { isStepGoingOn, promptOf, stepKey } from "./agent-step.ts";
 
 const action = (phase: Phase, steps: Step[], attempt = 2) =>
   create(WorkflowExecutionActionSchema, {
@@ -23,5 +24,28 @@ test("a step needs its run while it runs in this attempt at its action", () => {
 test("no step needs its run once the action is to stop, or has ended", () => {
   for (const phase of [Phase.STOPPING, Phase.STOPPED, Phase.DONE]) {
     expect(isStepGoingOn(action(phase, [Step.RUNNING]), stepKey(2, 0, ""))).toBe(false);
+  }
+});
+
+test("the prompt of a step is that of an agent step, or of one output of a report", () => {
+  const outputs = [
+    { key: "score", extraction: { case: "prompt", value: "how good?" } },
+    { key: "lines", extraction: { case: "command", value: "wc -l" } },
+  ] as const;
+  const steps = [
+    create(WorkflowStepSchema, { step: { case: "agent", value: { prompt: "mend it" } } }),
+    create(WorkflowStepSchema, { step: { case: "report", value: { outputs: [...outputs] } } }),
+    create(WorkflowStepSchema, { step: { case: "task", value: { command: "true" } } }),
+  ];
+  expect([promptOf(steps, 0, ""), promptOf(steps, 1, "score")]).toEqual(["mend it", "how good?"]);
+  for (const index of [1, 2, 3]) expect(() => promptOf(steps, index, "")).toThrow("is no agent step");
+  for (const [index, key] of [
+    [0, "score"],
+    [1, "lines"],
+    [1, "other"],
+    [2, "score"],
+    [3, "score"],
+  ] as const) {
+    expect(() => promptOf(steps, index, key)).toThrow("has no output of that key that a prompt asks for");
   }
 });
