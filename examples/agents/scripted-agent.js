@@ -16,6 +16,7 @@
  *     slow NUMBER        works in so many steps of a fifth of a second; what comes meanwhile goes into the turn
  *     spawn NUMBER WORDS starts so many sub-agents with the words as their message, " / " between its
  *                        lines, and waits for their ends
+ *     tell WORDS         says the words to the run that started it
  *     wait SECONDS       ends the turn and asks to be woken
  *     goal STATUS        says how its goal stands, such as completed
  *     show               answers what it was told when it was started
@@ -127,6 +128,8 @@ async function obey(line, message) {
       return workSlowly(Number(words));
     case "spawn":
       return spawn(words);
+    case "tell":
+      return say({ type: "agent_message", to: start.parentRunId, kind: "update", payload: words });
     case "wait":
       return waitFor(`timer-${count}`, { timer: `${Number(words)}s` });
     case "goal":

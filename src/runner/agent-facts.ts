@@ -28,6 +28,8 @@ export interface AgentFacts {
   readonly runId: string;
   readonly sessionId: string;
   readonly parentRunId: string;
+  /** Of the sub-agents that it has started before. */
+  readonly subagentRunIds: readonly string[];
   readonly mode: string;
   readonly goal: string;
   readonly settings: ToldSettings;
@@ -40,6 +42,7 @@ export function agentFactsOf({ agentExecution }: AgentWork, policy: AgentPolicy 
     runId: id,
     sessionId: metadata?.sessionId ?? "",
     parentRunId: metadata?.parentExecutionId ?? "",
+    subagentRunIds: status?.subagents.map((subagent) => subagent.id) ?? [],
     mode: modeName(status?.mode ?? 0),
     goal: status?.goal?.objective ?? "",
     settings: spec?.extAgentSettings ? settingsOf(spec.extAgentSettings) : {},

@@ -1,12 +1,13 @@
 import type { Writable } from "node:stream";
+import { ConnectError } from "@connectrpc/connect";
 import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
 import { cut, errorBlock } from "./agent-block.ts";
 import { startLine } from "./agent-facts.ts";
 import { LineReader, type OutputLine } from "./agent-lines.ts";
+import { Relatives } from "./agent-relatives.ts";
 import type { BlockContent } from "./agent-report.ts";
 import { type AgentRun, Complaint } from "./agent-run.ts";
-import { type Said, whatIsSaid } from "./agent-said.ts";
-import { Subagents } from "./agent-subagents.ts";
+import { type RunMessage, type Said, whatIsSaid } from "./agent-said.ts";
 import { inputLine, type ToldLine } from "./agent-told.ts";
 import { Turns } from "./agent-turns.ts";
 import type { CommandResult } from "./command.ts";
@@ -45,7 +46,7 @@ export async function converseInJsonLines(run: AgentRun): Promise<void> {
 class JsonConversation {
   readonly #run: AgentRun;
   readonly #turns = new Turns();
-  readonly #subagents: Subagents;
+  readonly #relatives: Relatives;
   readonly #complaint = new Complaint();
   readonly #lines = new LineReader(MOST_LINE_BYTES);
   readonly #stdin = Promise.withResolvers<Writable>();
@@ -59,7 +60,7 @@ class JsonConversation {
 
   constructor(run: AgentRun) {
     this.#run = run;
-    this.#subagents = new Subagents(run.assignment.lease, (line) => this.#tell(line));
+    this.#relatives = new Relatives(run.assignment.lease, run.facts, (line) => this.#tell(line));
   }
 
   async hold(): Promise<void> {
@@ -168,7 +169,18 @@ class JsonConversation {
       case "facts":
         return report.note(said.facts);
       case "subagent":
-        return this.#subagents.wish(said.wish);
+        return this.#relatives.wish(said.wish);
+      case "message":
+        return this.#speak(said.message);
+    }
+  }
+
+  async #speak(message: RunMessage): Promise<void> {
+    try {
+      await this.#relatives.speak(message);
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      this.#answer(errorBlock(`a message to the run ${message.to} was not taken: ${error.rawMessage}`));
     }
   }
 

@@ -11,6 +11,7 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import {
   AgentGoalStatus,
+  AgentMessage_Type,
   AgentMode,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
 } from "#gen/service/v1/agent_pb.js";
@@ -27,6 +28,13 @@ export interface SubagentWish {
   readonly agentId: string;
 }
 
+/** What the agent says to another run. */
+export interface RunMessage {
+  readonly to: string;
+  readonly type: AgentMessage_Type;
+  readonly payload: string;
+}
+
 /** What a line of an agent says. */
 export type Said =
   | { readonly kind: "seen"; readonly inputId: string }
@@ -34,7 +42,8 @@ export type Said =
   /** The turn is over; the run waits for its next input, and for the interests. */
   | { readonly kind: "turn-done"; readonly interests: readonly Interest[] }
   | { readonly kind: "facts"; readonly facts: AgentFacts }
-  | { readonly kind: "subagent"; readonly wish: SubagentWish };
+  | { readonly kind: "subagent"; readonly wish: SubagentWish }
+  | { readonly kind: "message"; readonly message: RunMessage };
 
 /** A line that is none of the form; the message says why. */
 export class NotUnderstood extends Error {
@@ -74,6 +83,7 @@ const READERS: Readonly<Record<string, (line: JsonObject) => Said>> = {
   mode: (line) => facts({ mode: member(AgentMode, line, "mode") }),
   activity: (line) => facts({ currentActivity: cut(text(line, "text"), MOST_ACTIVITY_CHARACTERS) }),
   subagent: (line) => ({ kind: "subagent", wish: subagent(line) }),
+  agent_message: (line) => ({ kind: "message", message: runMessage(line) }),
 };
 
 const facts = (said: AgentFacts): Said => ({ kind: "facts", facts: said });
@@ -96,6 +106,12 @@ function subagent(line: JsonObject): SubagentWish {
   const [key, prompt] = [text(line, "key"), text(line, "prompt")];
   if (key === "" || prompt === "") throw new NotUnderstood("its key or its prompt is empty");
   return { key, prompt, name: text(line, "name", ""), agentId: text(line, "agentId", "") };
+}
+
+function runMessage(line: JsonObject): RunMessage {
+  const type =
+    line.kind === undefined ? AgentMessage_Type.UNSPECIFIED : member(AgentMessage_Type, line, "kind");
+  return { to: text(line, "to"), type, payload: text(line, "payload") };
 }
 
 function interests(line: JsonObject): Interest[] {

@@ -2,10 +2,13 @@ import { type Client, Code, ConnectError, createClient, type Transport } from "@
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 
-/** The operations of runner.v1. */
-export type WorkClient = Client<typeof WorkService> & Client<typeof AgentWorkService>;
+/** The operations of runner.v1, and how an agent speaks to another one. */
+export type WorkClient = Client<typeof WorkService> &
+  Client<typeof AgentWorkService> &
+  Pick<Client<typeof AgentService>, "sendToAgentExecution">;
 
 /** The way to a server by HTTP. `server` is its URL without `/api`. */
 export function connectTo(server: string): Transport {
@@ -25,7 +28,12 @@ export function workClient(transport: Transport, token: string): WorkClient {
     stream: (method, signal, timeoutMs, header, messages, values) =>
       transport.stream(method, signal, timeoutMs, withToken(header), messages, values),
   };
-  return { ...createClient(WorkService, asRunner), ...createClient(AgentWorkService, asRunner) };
+  const { sendToAgentExecution } = createClient(AgentService, asRunner);
+  return {
+    ...createClient(WorkService, asRunner),
+    ...createClient(AgentWorkService, asRunner),
+    sendToAgentExecution,
+  };
 }
 
 /**

@@ -142,6 +142,25 @@ describe("a conversation with a real agent", () => {
   });
 });
 
+describe("a sub-agent", () => {
+  test("tells its parent what it found, and where that is not taken an error says so", async () => {
+    const talk = await startTalk(server);
+    await talk.say("one", "spawn 1 tell all done / leave\ntell nobody");
+    await talk.untilSaid("woken by 1-1");
+    const [{ id }] = (await talk.get()).status.subagents;
+    await talk.untilSaid(`${id} says all done`);
+    const { agentMessage } = (await talk.inputs()).find((input) => input.agentMessage);
+    expect(agentMessage).toEqual({
+      type: "TYPE_UPDATE",
+      payload: "all done",
+      role: "ROLE_CHILD",
+      senderExecutionId: id,
+    });
+    expect(talk.said()[1]).toMatch(/^error: a message to the run {2}was not taken: /);
+    await talk.stop();
+  });
+});
+
 describe("a workflow with an agent", () => {
   const outputsOf = async (executionId: string) =>
     (

@@ -425,6 +425,7 @@ describe("an agent's program", () => {
       runId: "01900000-0000-7000-8000-00000000000c",
       sessionId: "s",
       parentRunId: "p",
+      subagentRunIds: [],
       mode: "planning",
       goal: "win",
       settings: { model: 2, serviceTier: "fast" },
