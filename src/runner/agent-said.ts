@@ -86,6 +86,9 @@ const READERS: Readonly<Record<string, (line: JsonObject) => Said>> = {
   agent_message: (line) => ({ kind: "message", message: runMessage(line) }),
 };
 
+/** The types of lines that an agent says. */
+export const SAID_TYPES: readonly string[] = Object.keys(READERS);
+
 const facts = (said: AgentFacts): Said => ({ kind: "facts", facts: said });
 
 function fileChange(line: JsonObject) {

@@ -1,0 +1,108 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { AgentForm } from "#gen/runner/v1/work_pb.js";
+import { SAID_TYPES } from "../../src/runner/agent-said.ts";
+import type { RunnerTools } from "../../src/runner/assignment.ts";
+import { type AgentAtWork, type AgentAtWorkOptions, agentAtWork } from "../harness/agent-service.ts";
+import { realTools } from "../harness/assignment.ts";
+import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
+import { ROOT } from "../harness/program.ts";
+import { stopAll, temporaryFolder } from "../harness/server.ts";
+
+const PATH = "docs/agents.md";
+const PAGE = readFileSync(join(ROOT, PATH), "utf8");
+const BLOCKS = fencedBlocks(PATH);
+
+let tools: RunnerTools;
+const atWork: AgentAtWork[] = [];
+beforeAll(async () => {
+  tools = await realTools();
+});
+afterEach(async () => {
+  for (const { assignment, ended } of atWork.splice(0)) {
+    assignment.lease.interrupt("lost");
+    await ended;
+  }
+});
+afterAll(stopAll);
+
+async function start(options: AgentAtWorkOptions): Promise<AgentAtWork> {
+  const agent = await agentAtWork(tools, options);
+  atWork.push(agent);
+  return agent;
+}
+const turns = (agent: AgentAtWork) => agent.states().filter((state) => state === "WAITING").length;
+
+/** The names in the first column of the first table behind a heading. */
+function namesUnder(heading: string): string[] {
+  const [, text = ""] = PAGE.split(`${heading}\n`);
+  const table = /(?:^\|.*\n)+/m.exec(text)?.[0] ?? "";
+  return table.split("\n").flatMap((row) => {
+    const [cell = ""] = row.split("|").slice(1);
+    return [...cell.matchAll(/`(\w+)`/g)].map((match) => match[1] ?? "");
+  });
+}
+
+describe("the page about agents", () => {
+  test("has a whole agent of JSON lines that converses", async () => {
+    const file = join(temporaryFolder(), "agent.mjs");
+    writeFileSync(file, blockOf(BLOCKS, "JSON lines", "js"));
+    const agent = await start({ command: [process.execPath, file] });
+    for (const turn of [1, 2]) {
+      agent.say(`input ${turn}`, `hello ${turn}`);
+      await agent.until(() => turns(agent) === turn + 1);
+    }
+    expect(agent.said()).toEqual(["text: You said: hello 1", "text: You said: hello 2"]);
+    expect(agent.seen()).toEqual(["input 1", "input 2"]);
+  });
+
+  test("names every type of line that an agent says, and no other", () => {
+    expect(namesUnder("### What the agent says").slice(1).toSorted()).toEqual(SAID_TYPES.toSorted());
+  });
+
+  test("names every variable that an agent's program finds, and no other", async () => {
+    const agent = await start({
+      command: ["sh", "-c", "cat > /dev/null; env | cut -d= -f1"],
+      form: AgentForm.TEXT,
+      work: {
+        agentExecution: {
+          id: "01900000-0000-7000-8000-00000000000c",
+          spec: { codeContext: { pullRequest: { id: "7" } } },
+        },
+      },
+    });
+    agent.say("one", "x");
+    await agent.until(() => turns(agent) === 2);
+    const found = agent.said().join("").replaceAll("text: ", "").trim().split("\n");
+    const named = namesUnder("## How the built-in runner runs an agent");
+    expect(found.filter((name) => !/^(PWD|OLDPWD|SHLVL|_)$/.test(name)).toSorted()).toEqual(named.toSorted());
+  });
+
+  test("has recipes that run as they stand, with another program", async () => {
+    const coder = join(temporaryFolder(), "coder");
+    // It tells its arguments, and what it reads.
+    writeFileSync(coder, `#!/bin/sh\nprintf '[%s]' "$@"; printf '('; cat; printf ')\\n'\n`, { mode: 0o755 });
+    const recipes = BLOCKS.filter(
+      ({ section, language }) => section === "Wire in a program" && language === "json",
+    );
+    const told: string[][] = [];
+    for (const { text } of recipes) {
+      const command = (JSON.parse(text) as string[]).map((word) => word.replaceAll("coder", coder));
+      const agent = await start({ command, form: AgentForm.TEXT });
+      for (const turn of [1, 2]) {
+        agent.say(`input ${turn}`, `it's "${turn}" $HOME`);
+        await agent.until(() => turns(agent) === turn + 1);
+      }
+      told.push(agent.said().map((line) => line.replaceAll("text: ", "").trim()));
+    }
+    const run = "[01900000-0000-7000-8000-00000000000c]";
+    expect(told).toEqual([
+      [`[--print](it's "1" $HOME)`, `[--print](it's "2" $HOME)`],
+      [`[--prompt][it's "1" $HOME]()`, `[--prompt][it's "2" $HOME]()`],
+      [`[--print][--session]${run}(it's "1" $HOME)`, `[--print][--resume]${run}(it's "2" $HOME)`],
+      [`[--print](it's "1" $HOME)`, `[--print][--continue](it's "2" $HOME)`],
+      [`[--print][--deny][[]](it's "1" $HOME)`, `[--print][--deny][[]](it's "2" $HOME)`],
+    ]);
+  });
+});
