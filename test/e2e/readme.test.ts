@@ -24,6 +24,7 @@ interface NpmServer {
 
 const started: ChildProcess[] = [];
 let first: NpmServer;
+let second: NpmServer;
 let token = "";
 
 beforeAll(async () => {
@@ -148,22 +149,18 @@ describe("the README", () => {
     await endByNpm(first);
   });
 
-  testWith(
-    "npm",
-    "npx",
-    "bash",
-    "curl",
-    "git",
-    "node",
-  )(
+  const withGit = testWith("npm", "npx", "bash", "curl", "git", "node");
+  const folder = join(temporaryFolder(), "hello");
+  const blocksOf = (section: string, count: number) =>
+    Array.from({ length: count }, (_, position) =>
+      blockOf(readme, section, "sh", position).replaceAll("/tmp/hello", folder),
+    );
+
+  withGit(
     "runs a first workflow, whose output is there to be read, on a server started anew with a runner",
     async () => {
-      const folder = join(temporaryFolder(), "hello");
-      const [start, ...blocks] = [0, 1, 2, 3, 4, 5].map((position) =>
-        blockOf(readme, "A first workflow", "sh", position).replaceAll("/tmp/hello", folder),
-      );
-      const [repository = "", call = "", create = "", run = "", read = ""] = blocks;
-      const second = await startByNpm(start ?? "", /^Chartroom is ready at .*\n/m);
+      const [start = "", repository, call, create, run, read] = blocksOf("A first workflow", 6);
+      second = await startByNpm(start, /^Chartroom is ready at .*\n/m);
       const setToken = `export TOKEN=${token}\n`;
       const execution = await printed(
         second,
@@ -174,7 +171,20 @@ describe("the README", () => {
       const outputs = async () => (await paste(second, readIt)) as [{ outputs: unknown[] }];
       const [answer] = await until(outputs, ([each]) => each.outputs.length > 0);
       expect(answer.outputs).toMatchObject([{ values: { lines: { intValue: "2" } } }]);
-      await endByNpm(second);
     },
   );
+
+  withGit("starts a first agent on the repository, sends it a message and shows its answer", async () => {
+    const [, , call] = blocksOf("A first workflow", 3);
+    const [add, run, chat] = blocksOf("A first agent", 3);
+    const surroundings = `export TOKEN=${token} CHARTROOM_DATA_DIR=${env.CHARTROOM_DATA_DIR}\n`;
+    expect(await printed(second, `${surroundings}${add}`)).toMatch(/^agent [0-9a-f-]{36}\n$/);
+    // Nothing is typed, so that the chat ends with the answer.
+    const shown = await printed(second, `${surroundings}${call}${run}${chat}`);
+    expect(shown).toContain(
+      "modified hello.txt\n--- a/hello.txt\n+++ b/hello.txt\n@@ -1,0 +2 @@\n+Good morning\n",
+    );
+    expect(shown).toMatch(/\[the run waits for input\]\n/);
+    await endByNpm(second);
+  });
 });
