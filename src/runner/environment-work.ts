@@ -18,11 +18,14 @@ export async function carryOutEnvironment(
   { environment, prebuildId }: EnvironmentWork,
 ): Promise<void> {
   const { tools, lease } = assignment;
+  const enter = (phase: EnvironmentPhase) => lease.report({ environment: { phase } });
   const workspace = workspaceAt(tools.workspaces, environment?.id ?? "");
   switch (environment?.spec?.desiredPhase) {
     case EnvironmentPhase.RUNNING:
       refuseUnkeptPolicies(assignment.work.policies);
       if (await checkoutsOf(workspace)) return;
+      // A new one is in the phase of its creation already.
+      if (environment.status?.phase === EnvironmentPhase.STOPPED) await enter(EnvironmentPhase.STARTING);
       await prepareWorkspace(assignment, {
         workspace,
         initializer: environment.spec.content?.initializer,
@@ -34,6 +37,7 @@ export async function carryOutEnvironment(
     case EnvironmentPhase.STOPPED:
       return;
     case EnvironmentPhase.DELETED:
+      await enter(EnvironmentPhase.DELETING);
       return removeWorkspace(tools.programs, workspace);
     default:
       throw new WorkFailure("phase_unknown", "the phase that is wanted is none that this runner knows");

@@ -34,6 +34,15 @@ const reaches = (id: string, phase: string, on: TestServer = server) =>
     () => get(id, on),
     ({ status }) => status.phase === `ENVIRONMENT_PHASE_${phase}`,
   );
+/** What the audit trail says of an environment's phases, in their order. */
+const phasesOf = async (id: string): Promise<string[]> => {
+  const { body } = await post(server, "EventService/ListAuditLogs", { filter: { subjectIds: [id] } });
+  return body.entries
+    .flatMap(({ changes }: { changes: { path: string; after: string }[] }) => changes)
+    .filter(({ path }: { path: string }) => path === "status.phase")
+    .map(({ after }: { after: string }) => JSON.parse(after).replace("ENVIRONMENT_PHASE_", ""))
+    .reverse();
+};
 const treeOf = (id: string, { stateDir }: Pick<RunnerProcess, "stateDir"> = runner) =>
   join(stateDir, "workspaces", id, "tree");
 
@@ -58,6 +67,7 @@ describe("an environment", () => {
       (answer) => reasonOf(answer) === "NOT_FOUND",
     );
     expect(existsSync(join(runner.stateDir, "workspaces", id))).toBe(false);
+    expect(await phasesOf(id)).toEqual(["RUNNING", "STOPPED", "RUNNING", "DELETING"]);
     await runner.said("work ended", { work: "environment", environment: id, outcome: "done" });
   });
 
@@ -154,6 +164,8 @@ describe("what the runner cannot keep", () => {
     await set({ enabled: false });
     await succeeded(call("StartEnvironment", { environmentId: id }));
     await reaches(id, "RUNNING");
+    // It is made now, which can take its time.
+    expect(await phasesOf(id)).toEqual(["STOPPED", "STARTING", "RUNNING"]);
   });
 });
 
