@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { type AgentHome, agentHome, type HeldRun, startHeldRun } from "../harness/agent-run.ts";
+import {
+  type AgentHome,
+  agentHome,
+  type HeldRun,
+  LASTING_LEASES,
+  startHeldRun,
+} from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -8,7 +14,7 @@ let server: TestServer;
 let home: AgentHome;
 let run: HeldRun;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startServer({ args: LASTING_LEASES });
   home = await agentHome(server);
 });
 afterAll(stopAll);

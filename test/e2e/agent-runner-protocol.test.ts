@@ -7,6 +7,7 @@ import {
   type HeldRun,
   heldRun,
   idsOf,
+  LASTING_LEASES,
   leaseRun,
   startHeldRun,
 } from "../harness/agent-run.ts";
@@ -15,12 +16,10 @@ import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
-const LEASE_S = 5;
-
 let server: TestServer;
 let home: AgentHome;
 beforeAll(async () => {
-  server = await startServer({ args: ["--lease-duration", String(LEASE_S)] });
+  server = await startServer({ args: LASTING_LEASES });
   home = await agentHome(server);
 });
 afterAll(stopAll);
@@ -307,6 +306,8 @@ describe("a lease that is lost", () => {
   });
 
   test("gives the run to the next one, who gets in order what the agent did not", async () => {
+    const hasty = await startServer({ args: ["--lease-duration", "5"] });
+    const home = await agentHome(hasty);
     const run = await startHeldRun(home);
     for (const id of ["a", "b", "c", "d"]) await run.say(id);
     const inputs = run.inputs();

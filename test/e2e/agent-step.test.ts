@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { type AgentHome, agentHome, heldRun, leaseRun } from "../harness/agent-run.ts";
+import { type AgentHome, agentHome, heldRun, LASTING_LEASES, leaseRun } from "../harness/agent-run.ts";
 import { type Answer, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -8,7 +8,7 @@ import { type Run, startRun, task } from "../harness/workflow-run.ts";
 let server: TestServer;
 let home: AgentHome;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startServer({ args: LASTING_LEASES });
 });
 beforeEach(async () => {
   home = await agentHome(server);

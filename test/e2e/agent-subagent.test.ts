@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { type AgentHome, agentHome, heldRun, leaseRun, startHeldRun } from "../harness/agent-run.ts";
+import {
+  type AgentHome,
+  agentHome,
+  heldRun,
+  LASTING_LEASES,
+  leaseRun,
+  startHeldRun,
+} from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { decisionOf } from "../harness/policies.ts";
@@ -8,7 +15,7 @@ import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 let server: TestServer;
 let home: AgentHome;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startServer({ args: LASTING_LEASES });
 });
 afterAll(stopAll);
 

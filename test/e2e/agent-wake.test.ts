@@ -5,6 +5,7 @@ import {
   agentHome,
   type HeldRun,
   heldRun,
+  LASTING_LEASES,
   leaseRun,
   startHeldRun,
 } from "../harness/agent-run.ts";
@@ -13,10 +14,13 @@ import { type FakeRunner, runnerOf, succeeded } from "../harness/fake-runner.ts"
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
+/** What takes a few seconds on a machine that does nothing else. */
+const LONG_MS = 180_000;
+
 let server: TestServer;
 let home: AgentHome;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startServer({ args: LASTING_LEASES });
   home = await agentHome(server);
 });
 afterAll(stopAll);
@@ -84,58 +88,66 @@ describe("a timer", () => {
     expect(await wakesOf(stopped)).toEqual([]);
   });
 
-  test("that runs out while the server is down wakes the run once when it is up again", async () => {
-    const first = await startServer();
-    const here = await agentHome(first);
-    const run = await startHeldRun(here);
-    await run.wait([
-      { id: "soon", timer: "1s" },
-      { id: "later", timer: "3600s" },
-    ]);
-    const { waitingInfo } = (await run.get()).status;
-    const firesAt = Date.parse(waitingInfo.interests[0].timer.firesAt);
-    await first.stop();
-    await until(Date.now, (now) => now > firesAt);
-    const next = await startServer({ dataDir: first.dataDir });
-    const { runner, token } = here;
-    const resumed = heldRun({ server: next, token, runner: runnerAt(next, runner) }, run.id, run.work);
-    const [delivery] = await resumed.inputs().until(1);
-    expect(wakeIn(delivery)?.interestId).toBe("soon");
-    await next.stop();
-    const last = await startServer({ dataDir: first.dataDir });
-    const again = heldRun({ server: last, token, runner: runnerAt(last, runner) }, run.id, run.work);
-    await succeeded(again.report({ seenInputIds: [delivery?.input?.id] }));
-    expect(Object.values(await again.receipts())).toEqual(["SEEN"]);
-    expect((await again.get()).status.waitingInfo.interests).toMatchObject([{ id: "later" }]);
-    await last.stop();
-  });
+  test(
+    "that runs out while the server is down wakes the run once when it is up again",
+    async () => {
+      const first = await startServer({ args: LASTING_LEASES });
+      const here = await agentHome(first);
+      const run = await startHeldRun(here);
+      await run.wait([
+        { id: "soon", timer: "1s" },
+        { id: "later", timer: "3600s" },
+      ]);
+      const { waitingInfo } = (await run.get()).status;
+      const firesAt = Date.parse(waitingInfo.interests[0].timer.firesAt);
+      await first.stop();
+      await until(Date.now, (now) => now > firesAt);
+      const next = await startServer({ dataDir: first.dataDir, args: LASTING_LEASES });
+      const { runner, token } = here;
+      const resumed = heldRun({ server: next, token, runner: runnerAt(next, runner) }, run.id, run.work);
+      const [delivery] = await resumed.inputs().until(1);
+      expect(wakeIn(delivery)?.interestId).toBe("soon");
+      await next.stop();
+      const last = await startServer({ dataDir: first.dataDir, args: LASTING_LEASES });
+      const again = heldRun({ server: last, token, runner: runnerAt(last, runner) }, run.id, run.work);
+      await succeeded(again.report({ seenInputIds: [delivery?.input?.id] }));
+      expect(Object.values(await again.receipts())).toEqual(["SEEN"]);
+      expect((await again.get()).status.waitingInfo.interests).toMatchObject([{ id: "later" }]);
+      await last.stop();
+    },
+    LONG_MS,
+  );
 });
 
 describe("a timer and a server that is killed", () => {
-  test("again and again around the time that it runs out, wake the run once for each timer", async () => {
-    let here = await startServer();
-    const { dataDir } = here;
-    const first = await agentHome(here);
-    const run = await startHeldRun(first);
-    const timers = Array.from({ length: 12 }, (_, index) => ({
-      id: `timer ${index}`,
-      timer: `${1 + index * 0.25}s`,
-    }));
-    await run.wait([...timers, { id: "later", timer: "3600s" }]);
-    const seenBy = (current: TestServer) => heldRun({ ...first, server: current }, run.id, run.work);
-    for (let kills = 0; kills < 3; kills++) {
-      await here.kill();
-      here = await startServer({ dataDir });
-    }
-    const inputs = await until(
-      () => seenBy(here).list(),
-      (all) => all.length >= timers.length,
-    );
-    const ids = inputs.map(({ wakeEvent }) => wakeEvent.interestId);
-    expect(ids.toSorted()).toEqual(timers.map(({ id }) => id).toSorted());
-    expect((await seenBy(here).get()).status.waitingInfo.interests).toMatchObject([{ id: "later" }]);
-    await here.stop();
-  });
+  test(
+    "again and again around the time that it runs out, wake the run once for each timer",
+    async () => {
+      let here = await startServer({ args: LASTING_LEASES });
+      const { dataDir } = here;
+      const first = await agentHome(here);
+      const run = await startHeldRun(first);
+      const timers = Array.from({ length: 12 }, (_, index) => ({
+        id: `timer ${index}`,
+        timer: `${1 + index * 0.25}s`,
+      }));
+      await run.wait([...timers, { id: "later", timer: "3600s" }]);
+      const seenBy = (current: TestServer) => heldRun({ ...first, server: current }, run.id, run.work);
+      for (let kills = 0; kills < 3; kills++) {
+        await here.kill();
+        here = await startServer({ dataDir, args: LASTING_LEASES });
+      }
+      const inputs = await until(
+        () => seenBy(here).list(),
+        (all) => all.length >= timers.length,
+      );
+      const ids = inputs.map(({ wakeEvent }) => wakeEvent.interestId);
+      expect(ids.toSorted()).toEqual(timers.map(({ id }) => id).toSorted());
+      expect((await seenBy(here).get()).status.waitingInfo.interests).toMatchObject([{ id: "later" }]);
+      await here.stop();
+    },
+    LONG_MS,
+  );
 });
 
 describe("the end of a sub-agent", () => {

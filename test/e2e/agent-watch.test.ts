@@ -4,16 +4,26 @@ import { v7 } from "uuid";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import type { WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { type AgentHome, agentHome, type HeldRun, heldRun, startHeldRun } from "../harness/agent-run.ts";
+import {
+  type AgentHome,
+  agentHome,
+  type HeldRun,
+  heldRun,
+  LASTING_LEASES,
+  startHeldRun,
+} from "../harness/agent-run.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { addMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
+/** What takes a few seconds on a machine that does nothing else. */
+const LONG_MS = 180_000;
+
 let server: TestServer;
 let home: AgentHome;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startServer({ args: LASTING_LEASES });
   home = await agentHome(server);
 });
 afterAll(stopAll);
@@ -96,53 +106,61 @@ describe("a watch", () => {
     expect([runsIn(late.messages).length, sequencesIn(late.messages)]).toEqual([1, [69, 70]]);
   });
 
-  test("loses nothing over 200 dropped connections, while the agent goes on", async () => {
-    const run = await startHeldRun(home);
-    let isWriting = true;
-    const writing = (async () => {
-      for (let from = 1; from <= 1_200; from += 3) await answer(run, from, 3);
-      await succeeded(home.runner.finish(run.work));
-      isWriting = false;
-    })();
-    const seen: number[] = [];
-    let drops = 0;
-    for (; drops < 200; drops++) {
-      const watch = run.watch(seen.at(-1) ?? 0);
-      // The connection drops after 1 to 7 messages, the first of which is the run.
-      await watch.until(1 + (drops % 7));
-      watch.leave();
-      seen.push(...sequencesIn(watch.messages));
-    }
-    const last = run.watch(seen.at(-1) ?? 0);
-    await last.ended;
-    seen.push(...sequencesIn(last.messages));
-    await writing;
-    expect(isWriting).toBe(false);
-    expect(seen).toEqual(Array.from({ length: 1_200 }, (_, index) => index + 1));
-  });
+  test(
+    "loses nothing over 200 dropped connections, while the agent goes on",
+    async () => {
+      const run = await startHeldRun(home);
+      let isWriting = true;
+      const writing = (async () => {
+        for (let from = 1; from <= 1_200; from += 3) await answer(run, from, 3);
+        await succeeded(home.runner.finish(run.work));
+        isWriting = false;
+      })();
+      const seen: number[] = [];
+      let drops = 0;
+      for (; drops < 200; drops++) {
+        const watch = run.watch(seen.at(-1) ?? 0);
+        // The connection drops after 1 to 7 messages, the first of which is the run.
+        await watch.until(1 + (drops % 7));
+        watch.leave();
+        seen.push(...sequencesIn(watch.messages));
+      }
+      const last = run.watch(seen.at(-1) ?? 0);
+      await last.ended;
+      seen.push(...sequencesIn(last.messages));
+      await writing;
+      expect(isWriting).toBe(false);
+      expect(seen).toEqual(Array.from({ length: 1_200 }, (_, index) => index + 1));
+    },
+    LONG_MS,
+  );
 
-  test("goes on at the next server behind the last number", async () => {
-    const first = await startServer();
-    const here = await agentHome(first);
-    const run = await startHeldRun(here);
-    await answer(run, 1, 2);
-    const watch = run.watch();
-    await watch.until(3);
-    const stopping = first.stop();
-    const error = await watch.ended;
-    expect([error.code, error.findDetails(ErrorDetailSchema)[0]?.reason]).toEqual([
-      Code.Unavailable,
-      ErrorReason.UNAVAILABLE,
-    ]);
-    await stopping;
-    const next = await startServer({ dataDir: first.dataDir });
-    const { runner, token } = here;
-    const again = heldRun({ server: next, token, runner }, run.id, run.work);
-    const resumed = again.watch(1);
-    expect(sequencesIn(await resumed.until(2))).toEqual([2]);
-    resumed.leave();
-    await next.stop();
-  });
+  test(
+    "goes on at the next server behind the last number",
+    async () => {
+      const first = await startServer({ args: LASTING_LEASES });
+      const here = await agentHome(first);
+      const run = await startHeldRun(here);
+      await answer(run, 1, 2);
+      const watch = run.watch();
+      await watch.until(3);
+      const stopping = first.stop();
+      const error = await watch.ended;
+      expect([error.code, error.findDetails(ErrorDetailSchema)[0]?.reason]).toEqual([
+        Code.Unavailable,
+        ErrorReason.UNAVAILABLE,
+      ]);
+      await stopping;
+      const next = await startServer({ dataDir: first.dataDir, args: LASTING_LEASES });
+      const { runner, token } = here;
+      const again = heldRun({ server: next, token, runner }, run.id, run.work);
+      const resumed = again.watch(1);
+      expect(sequencesIn(await resumed.until(2))).toEqual([2]);
+      resumed.leave();
+      await next.stop();
+    },
+    LONG_MS,
+  );
 
   test("of a run that is deleted ends as not found", async () => {
     const run = await startHeldRun(home);

@@ -12,6 +12,9 @@ import { type OrganizationWithPolicies, organizationWithPolicies } from "./polic
 import { type Reading, readStream } from "./reading.ts";
 import type { TestServer } from "./server.ts";
 
+/** For servers whose leases a test holds as long as it goes on, however busy the machine is. */
+export const LASTING_LEASES: readonly string[] = ["--lease-duration", "3600"];
+
 /** An organization with a runner and an agent of its own, so that no other test takes its work. */
 export interface AgentHome extends OrganizationWithPolicies {
   readonly server: TestServer;
@@ -92,11 +95,12 @@ async function bringUp(runner: FakeRunner, environmentId: string): Promise<void>
   }
 }
 
-/** The work of a run that waits for this runner. */
+/** The work of a run that waits for this runner; what is given out with it is left to itself. */
 export async function leaseRun(runner: FakeRunner, id: string): Promise<Answer["body"]> {
-  const work = await runner.leaseOne({ kinds: ["WORK_KIND_AGENT"] });
-  if (work.agent.agentExecution.id !== id) throw new Error("the runner was given another run");
-  return work;
+  for (;;) {
+    const work = await runner.leaseOne({ kinds: ["WORK_KIND_AGENT"] });
+    if (work.agent.agentExecution.id === id) return work;
+  }
 }
 
 /** A run that was taken on already; `home.runner` holds it. */
