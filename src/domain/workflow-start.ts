@@ -15,12 +15,43 @@ export function refuseStart({ spec }: Workflow): void {
  *
  * @throws DomainError PERMISSION_DENIED
  */
-export function refuseBorrowedContext({ metadata }: Workflow, caller: Caller): void {
-  const executor = metadata?.executor;
-  if (caller.role === "administrator" || executor?.principal !== Principal.USER) return;
-  if (executor.id === caller.subject.id) return;
+export function refuseBorrowedContext(workflow: Workflow, caller: Caller): void {
+  if (!isBorrowed(workflow, caller)) return;
   throw permissionDenied(
     "start_workflow",
     "the workflow runs as another person: start it without contextOverride, or name a service account as its executor",
   );
+}
+
+/**
+ * Keeps a member from telling such a workflow of pull requests: an event names
+ * the repository that is worked on, whatever really happened there.
+ *
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function refuseBorrowedEvent(workflow: Workflow, caller: Caller): void {
+  if (!isBorrowed(workflow, caller)) return;
+  throw permissionDenied(
+    "start_workflow",
+    "the workflow runs as another person: events of pull requests need its host's signature",
+  );
+}
+
+/**
+ * Keeps a member from the secret by which it could sign such events itself.
+ *
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function refuseBorrowedSecret(workflow: Workflow, caller: Caller): void {
+  if (!isBorrowed(workflow, caller)) return;
+  throw permissionDenied(
+    "get_workflow_webhook_secret",
+    "the workflow runs as another person: only administrators get its secret",
+  );
+}
+
+function isBorrowed({ metadata }: Workflow, caller: Caller): boolean {
+  const executor = metadata?.executor;
+  if (caller.role === "administrator" || executor?.principal !== Principal.USER) return false;
+  return executor.id !== caller.subject.id;
 }

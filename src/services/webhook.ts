@@ -15,6 +15,7 @@ import {
   verifySignature,
   webhookSecret,
 } from "../domain/webhook-signature.ts";
+import { refuseBorrowedEvent } from "../domain/workflow-start.ts";
 import { type Actor, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../store/webhook-delivery.ts";
 import { findAnyWorkflow } from "../store/workflow.ts";
@@ -117,6 +118,7 @@ async function deliver(
     return copies;
   }
   const reading = readWebhook(headers, body);
+  if (caller && reading.kind === "pull_request") refuseBorrowedEvent(workflow, caller);
   const entered = await fireWebhook(tx, { organizationId, workflow, reading, creator, deliveryId });
   const eventIds = entered.map(({ id }) => id);
   if (name) await insertDelivery(tx, name, eventIds);

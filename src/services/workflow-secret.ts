@@ -2,6 +2,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Kysely } from "kysely";
 import { webhookSecret } from "../domain/webhook-signature.ts";
 import { refuseDeleting } from "../domain/workflow.ts";
+import { refuseBorrowedSecret } from "../domain/workflow-start.ts";
 import type { Keys } from "../keys.ts";
 import type { Schema } from "../store/schema.ts";
 import type { WriteTransaction } from "../store/store.ts";
@@ -31,7 +32,9 @@ export interface OpenWebhookSecrets {
 /** Returns the secret in force, and records who got it. */
 export function answerWebhookSecret({ store, keys }: Dependencies, workflowId: string, ctx: HandlerContext) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const { id } = await ownedWorkflow(tx, ctx, caller, workflowId);
+    const workflow = await ownedWorkflow(tx, ctx, caller, workflowId);
+    refuseBorrowedSecret(workflow, caller);
+    const { id } = workflow;
     const { current } = openSecrets(keys, id, await secretsOf(tx.db, id));
     recordWebhookSecretRead(tx, caller, id);
     return { secret: current };
@@ -42,6 +45,7 @@ export function answerWebhookSecret({ store, keys }: Dependencies, workflowId: s
 export function rotateWebhookSecret({ store, keys }: Dependencies, workflowId: string, ctx: HandlerContext) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const workflow = await ownedWorkflow(tx, ctx, caller, workflowId);
+    refuseBorrowedSecret(workflow, caller);
     refuseDeleting(workflow);
     const { id } = workflow;
     const present = openSecrets(keys, id, await secretsOf(tx.db, id));

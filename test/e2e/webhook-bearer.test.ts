@@ -6,6 +6,7 @@ import { addMember, besideServer, type TestMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { addWorkflow, deliver, executionsOf, ledgerOf, verdictsOf } from "../harness/webhook.ts";
+import { GITHUB_PULL_REQUEST, openedPullRequest } from "../harness/webhook-payload.ts";
 import { hubSignature } from "../harness/webhook-signing.ts";
 
 let server: TestServer;
@@ -81,6 +82,25 @@ describe("a token in place of a signature", () => {
       expect(verdictsOf(await send())).toEqual([202, "STARTED"]);
       expect(verdictsOf(await send())).toEqual([200, "DUPLICATE"]);
     }
+  });
+});
+
+describe("a workflow that runs as another person", () => {
+  test("takes no pull requests from its creator's token, and keeps its secret from it", async () => {
+    const { id } = await addWorkflow(asMember());
+    const event = Buffer.from(JSON.stringify(openedPullRequest()));
+    const headers = { ...GITHUB_PULL_REQUEST, ...bearer(member.token) };
+    const asked = { workflowId: id };
+    const secret = () => post(server, "WorkflowService/GetWorkflowWebhookSecret", asked, member.token);
+    const rotated = () => post(server, "WorkflowService/RotateWorkflowWebhookSecret", asked, member.token);
+    expect([(await deliver(server, id, event, headers)).status, (await secret()).status]).toEqual([200, 200]);
+    const taken = await post(server, "WorkflowService/UpdateWorkflow", { ...asked, executor: administrator });
+    expect(taken.status).toBe(200);
+    const answers = [await deliver(server, id, event, headers), await secret(), await rotated()];
+    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403]);
+    // What it says without naming a repository stays its own to say.
+    expect((await deliver(server, id, RUN, bearer(member.token))).status).toBe(202);
+    expect((await post(server, "WorkflowService/GetWorkflowWebhookSecret", asked)).status).toBe(200);
   });
 });
 

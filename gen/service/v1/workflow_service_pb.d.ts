@@ -1709,8 +1709,9 @@ export declare const WorkflowService: GenService<{
   /**
    * Returns the secret that deliveries to the workflow's webhook are signed
    * with; each call is kept in the audit trail. The workflow's creator and
-   * administrators of the organization may call it. Errors: permission_denied
-   * for everybody else in it; not_found.
+   * administrators of the organization may call it; while the workflow runs as
+   * another person, administrators alone. Errors: permission_denied for
+   * everybody else in it; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.GetWorkflowWebhookSecret
    */
@@ -1722,9 +1723,10 @@ export declare const WorkflowService: GenService<{
   /**
    * Makes a new webhook secret and returns it. For 24 hours the one before it
    * verifies too; one that was replaced before that no longer does. The
-   * workflow's creator and administrators of the organization may call it.
-   * Errors: permission_denied for everybody else in it; not_found;
-   * failed_precondition when the workflow is pending deletion.
+   * workflow's creator and administrators of the organization may call it; while
+   * the workflow runs as another person, administrators alone. Errors:
+   * permission_denied for everybody else in it; not_found; failed_precondition
+   * when the workflow is pending deletion.
    *
    * @generated from rpc service.v1.WorkflowService.RotateWorkflowWebhookSecret
    */
