@@ -57,6 +57,8 @@ class JsonConversation {
   /** Aborted when the program is to be ended. */
   readonly #end = new AbortController();
   #misunderstandings = 0;
+  /** Why the run fails, should it come to that. */
+  #reason: string | undefined;
 
   constructor(run: AgentRun) {
     this.#run = run;
@@ -82,7 +84,7 @@ class JsonConversation {
     // A step's agent has something to do before its end.
     const hasDone = !this.#turns.isOpen && (this.#turns.inputId !== "" || !isStep);
     if (result.exit === 0 && hasDone) return;
-    throw this.#complaint.failure(result, assignment.secrets);
+    throw this.#complaint.failure(result, assignment.secrets, this.#reason);
   }
 
   /** Asks the agent to end, and ends it when it does not. */
@@ -164,6 +166,9 @@ class JsonConversation {
       case "answer":
         for (const block of said.blocks) this.#answer(block);
         return;
+      case "error":
+        this.#reason = said.reason ?? this.#reason;
+        return this.#answer(errorBlock(said.message));
       case "turn-done":
         return this.#endTurn(said);
       case "facts":

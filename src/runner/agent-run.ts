@@ -47,12 +47,17 @@ export class Complaint {
     this.#bytes = Buffer.concat([this.#bytes, bytes]).subarray(-2 * COMPLAINT_BYTES);
   }
 
-  /** Why a run failed whose program ended so, with what that complained about, without secrets. */
-  failure(result: CommandResult, secrets: Secrets): WorkFailure {
+  /**
+   * Why a run failed whose program ended so, with what that complained about,
+   * without secrets.
+   *
+   * @param reason the word for it
+   */
+  failure(result: CommandResult, secrets: Secrets, reason = "agent_failed"): WorkFailure {
     const text = secrets.mask(this.#bytes).subarray(-COMPLAINT_BYTES).toString().trim();
     const head = `the agent's program ${howItEnded(result)}`;
-    if (text === "") return new WorkFailure("agent_failed", head);
+    if (text === "") return new WorkFailure(reason, head);
     const roomCharacters = MOST_MESSAGE_CHARACTERS - head.length - 2;
-    return new WorkFailure("agent_failed", `${head}: ${text.slice(-roomCharacters)}`);
+    return new WorkFailure(reason, `${head}: ${text.slice(-roomCharacters)}`);
   }
 }

@@ -15,7 +15,7 @@ import {
   AgentMode,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
 } from "#gen/service/v1/agent_pb.js";
-import { cut, errorBlock, fileChangeBlock, textBlocks, toolRequestBlock } from "./agent-block.ts";
+import { cut, fileChangeBlock, textBlocks, toolRequestBlock } from "./agent-block.ts";
 import type { AgentFacts, BlockContent, Interest } from "./agent-report.ts";
 
 /** A sub-agent that the agent wants. */
@@ -39,6 +39,8 @@ export interface RunMessage {
 export type Said =
   | { readonly kind: "seen"; readonly inputId: string }
   | { readonly kind: "answer"; readonly blocks: readonly BlockContent[] }
+  /** What went wrong; `reason` is a word of its own for a failure of the run, should it come to that. */
+  | { readonly kind: "error"; readonly message: string; readonly reason: "model_unreachable" | undefined }
   /** The turn is over; the run waits for its next input, and for the interests. */
   | { readonly kind: "turn-done"; readonly interests: readonly Interest[] }
   | { readonly kind: "facts"; readonly facts: AgentFacts }
@@ -75,7 +77,7 @@ const READERS: Readonly<Record<string, (line: JsonObject) => Said>> = {
   text: (line) => ({ kind: "answer", blocks: textBlocks(text(line, "content")) }),
   file_change: (line) => ({ kind: "answer", blocks: [fileChangeBlock(fileChange(line))] }),
   tool_request: (line) => ({ kind: "answer", blocks: [toolRequestBlock(toolRequest(line))] }),
-  error: (line) => ({ kind: "answer", blocks: [errorBlock(text(line, "message"))] }),
+  error: (line) => ({ kind: "error", message: text(line, "message"), reason: reason(line) }),
   turn_done: () => ({ kind: "turn-done", interests: [] }),
   wait: (line) => ({ kind: "turn-done", interests: interests(line) }),
   usage: (line) => facts({ usage: message(ReportAgentRequest_UsageSchema, line, "usage") }),
@@ -90,6 +92,11 @@ const READERS: Readonly<Record<string, (line: JsonObject) => Said>> = {
 export const SAID_TYPES: readonly string[] = Object.keys(READERS);
 
 const facts = (said: AgentFacts): Said => ({ kind: "facts", facts: said });
+
+/** Other words than those of the form are passed over, as other fields are. */
+function reason(line: JsonObject) {
+  return line.reason === "model_unreachable" ? line.reason : undefined;
+}
 
 function fileChange(line: JsonObject) {
   const kind = line.kind === undefined ? FileChangeKind.UNSPECIFIED : member(FileChangeKind, line, "kind");

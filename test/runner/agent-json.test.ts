@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
 import type { RunnerTools } from "../../src/runner/assignment.ts";
 import { WorkInterrupted } from "../../src/runner/lease.ts";
 import { statOf } from "../../src/runner/process-group.ts";
@@ -288,6 +290,17 @@ describe("an agent that breaks the form", () => {
   });
 });
 
+describe("an agent that was started anew", () => {
+  test("says what it waits for without having been told anything", async () => {
+    const interests = [{ id: "tea", timer: "3s" }];
+    const agent = await inline(
+      `got = ({ type }) => type === "start" && say(${JSON.stringify({ type: "wait", interests })});`,
+    );
+    await agent.until(() => agent.reports.some((report) => report.interests.length > 0));
+    expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING"]);
+  });
+});
+
 describe("a report that the service refuses", () => {
   test("for what the agent waits for is made without that, and says so", async () => {
     const agent = await scripted({
@@ -334,6 +347,14 @@ describe("the end", () => {
     const { message } = failure as Error;
     expect(message).toMatch(new RegExp(`^the agent's program ${how}: x+\\*\\*\\*\\nthe last words$`));
     expect(message.length).toBe(4_096);
+  });
+
+  test("is told to have come from a model that cannot be reached, where the agent says so", async () => {
+    const agent = await inline(`process.stdin.destroy();
+      say({ type: "error", message: "no answer", reason: "model_unreachable" });
+      process.exitCode = 1;`);
+    expect(await agent.ended).toMatchObject({ reason: "model_unreachable" });
+    expect(agent.said()).toEqual(["error: no answer"]);
   });
 
   test("in the middle of a turn is a failure whatever the status", async () => {
@@ -383,6 +404,38 @@ describe("the end", () => {
     agent.assignment.lease.interrupt("lost");
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
     expect(agent.reports.length).toBe(count);
+  });
+});
+
+describe("the agent of a step", () => {
+  const metadata = { role: AgentExecutionRole.WORKFLOW };
+  const work = { agentExecution: { id: "01900000-0000-7000-8000-00000000000c", metadata } };
+
+  test("waits when it has done what it was told, also where its program ends then, until it is stopped", async () => {
+    const agent = await scripted({ work });
+    agent.say("one", "echo done\nleave");
+    await agent.until(() => turns(agent) === 1);
+    expect(agent.states()).toEqual(["RUNNING", "WAITING"]);
+    const early = Promise.race([agent.ended, delay(500, "goes on")]);
+    expect(await early).toBe("goes on");
+    agent.assignment.lease.interrupt("stop");
+    expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
+  });
+
+  test("has failed where its program ends before it was told anything", async () => {
+    const agent = await inline("process.stdin.destroy();", { work });
+    expect(await agent.ended).toMatchObject({ reason: "agent_failed" });
+  });
+
+  test("is not started anew: what it did is not known", async () => {
+    const agent = await scripted({ work });
+    agent.say("one", "slow 1000");
+    await agent.until(() => agent.said().length > 0);
+    agent.assignment.lease.interrupt("lost");
+    await agent.ended;
+    const again = await scripted({ work, keepWorkspace: true });
+    expect(await again.ended).toMatchObject({ reason: "agent_interrupted" });
+    expect(again.reports).toEqual([]);
   });
 });
 
@@ -477,7 +530,7 @@ describe("an agent's program", () => {
     // It stands still once the pipe and the reports that wait are full.
     for (let now = 0; now !== before || now === 0; ) {
       before = now;
-      await new Promise((resolve) => setTimeout(resolve, 400));
+      await delay(400);
       now = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0;
     }
     expect(before).toBeLessThan(100);
