@@ -39,6 +39,8 @@ function nextOfKind(db: Kysely<Schema>, { organizationId, kind, runnerId, otherR
     .where("not_before", "<=", now)
     .where((eb) => eb.or([eb("runner_id", "is", null), eb("runner_id", "in", [runnerId, otherRunnerId])]))
     .orderBy("turn")
+    // One order of the groups within every turn: with that of arrival, one could be served twice before another.
+    .orderBy("group_id")
     .orderBy("id")
     .limit(1);
 }
@@ -75,7 +77,8 @@ export async function findClaimable(
 }
 
 function comesBefore(one: WorkTable, other: WorkTable): boolean {
-  return one.turn < other.turn || (one.turn === other.turn && one.id < other.id);
+  if (one.turn !== other.turn) return one.turn < other.turn;
+  return one.group_id === other.group_id ? one.id < other.id : one.group_id < other.group_id;
 }
 
 const setLease = prepared<{ id: string; runnerId: string; expiresAt: number }, WorkTable>(

@@ -509,7 +509,8 @@ CREATE INDEX work_leased on work (expires_at) where leased_by is not null;
 
 CREATE INDEX work_of_group on work (group_id, turn);
 
-CREATE INDEX work_ready on work (organization_id, kind, environment_class_id, turn, id) where leased_by is null;
+CREATE INDEX work_ready on work (organization_id, kind, environment_class_id, turn, group_id, id)
+where leased_by is null;
 
 CREATE TABLE work_turn (
   organization_id text primary key references organization (id),

@@ -160,7 +160,8 @@ create table work (
   stop integer not null,
   unique (kind, subject_id)
 ) strict;
-create index work_ready on work (organization_id, kind, environment_class_id, turn, id) where leased_by is null;
+create index work_ready on work (organization_id, kind, environment_class_id, turn, group_id, id)
+where leased_by is null;
 create index work_of_group on work (group_id, turn);
 create index work_leased on work (expires_at) where leased_by is not null;
 create index work_by_holder on work (leased_by) where leased_by is not null;
