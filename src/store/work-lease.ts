@@ -30,19 +30,21 @@ interface NextOfKind {
 }
 
 function nextOfKind(db: Kysely<Schema>, { organizationId, kind, runnerId, otherRunnerId, now }: NextOfKind) {
-  return db
-    .selectFrom("work")
-    .selectAll()
-    .where("organization_id", "=", organizationId)
-    .where("kind", "=", kind)
-    .where("leased_by", "is", null)
-    .where("not_before", "<=", now)
-    .where((eb) => eb.or([eb("runner_id", "is", null), eb("runner_id", "in", [runnerId, otherRunnerId])]))
-    .orderBy("turn")
-    // One order of the groups within every turn: with that of arrival, one could be served twice before another.
-    .orderBy("group_id")
-    .orderBy("id")
-    .limit(1);
+  return (
+    db
+      .selectFrom("work")
+      .selectAll()
+      .where("organization_id", "=", organizationId)
+      .where("kind", "=", kind)
+      .where("leased_by", "is", null)
+      .where("not_before", "<=", now)
+      .where((eb) => eb.or([eb("runner_id", "is", null), eb("runner_id", "in", [runnerId, otherRunnerId])]))
+      .orderBy("turn")
+      // One order of the groups within every turn: with that of arrival, one could be served twice before another.
+      .orderBy("group_id")
+      .orderBy("id")
+      .limit(1)
+  );
 }
 
 const selectNext = prepared<NextOfKind, WorkTable>((db, next) =>
