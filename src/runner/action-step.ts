@@ -34,6 +34,8 @@ export interface StepResult {
   readonly pullRequestUrl?: string;
   /** What was printed for each output, by its key. */
   readonly outputs?: Readonly<Record<string, Uint8Array>>;
+  /** Its agents, which the service stops once it is told that the step is done. */
+  readonly agentExecutionIds?: readonly string[];
   /** What people should know although it is done. */
   readonly warnings?: readonly WorkFailure[];
 }

@@ -11,6 +11,7 @@ import { namedFilesOf } from "./environment-work.ts";
 import { failureOf } from "./failure-report.ts";
 import type { Progress } from "./lease.ts";
 import { prepareWorkspace } from "./preparation.ts";
+import { untilAgentsStopped } from "./step-agent.ts";
 import { StepLog } from "./step-log.ts";
 import { WorkFailure } from "./work-failure.ts";
 import { removeWorkspace, workspaceAt } from "./workspace.ts";
@@ -57,6 +58,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
   const { lease } = assignment;
   let environment: Progress["environment"] = { phase: EnvironmentPhase.RUNNING };
   let ended: StepProgress[] = [];
+  let agents: readonly string[] = [];
   for (const [stepIndex, step] of action.steps.entries()) {
     signal.throwIfAborted();
     const began = { stepIndex, state: State.RUNNING };
@@ -71,6 +73,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
       await log.close();
       assignment.warnings.push(...(result.warnings ?? []));
       ended.push(doneStep(stepIndex, result));
+      agents = result.agentExecutionIds ?? [];
     } catch (error) {
       // What it printed to its end is worth telling also when it was stopped.
       await log.close().catch(() => undefined);
@@ -80,7 +83,9 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
       throw error;
     }
     // Whether the values of a report are accepted decides whether the next step may begin.
-    if (step.step.case === "report") await lease.report({ steps: ended.splice(0) });
+    if (step.step.case === "report" || agents.length > 0) await lease.report({ steps: ended.splice(0) });
+    // What follows works on the same files.
+    await untilAgentsStopped(run, agents);
   }
   if (ended.length > 0) await lease.report({ steps: ended });
   lease.signal.throwIfAborted();

@@ -18,13 +18,18 @@ export async function collectOutputs(
   { outputs: specs }: WorkflowStep_Report,
 ): Promise<StepResult> {
   const outputs: Record<string, Uint8Array> = {};
+  const agentExecutionIds: string[] = [];
   for (const { key, extraction } of specs) {
-    outputs[key] =
-      extraction.case === "prompt"
-        ? await answered(run, key)
-        : await printed(run, { name: `the command of the output ${key}`, command: extraction.value ?? "" });
+    if (extraction.case === "prompt") {
+      const { text, agentExecutionId } = await askAgent(run, key);
+      outputs[key] = valueIn(text, key);
+      agentExecutionIds.push(agentExecutionId);
+    } else {
+      const name = `the command of the output ${key}`;
+      outputs[key] = await printed(run, { name, command: extraction.value ?? "" });
+    }
   }
-  return { outputs };
+  return { outputs, agentExecutionIds };
 }
 
 async function printed(run: StepRun, command: ShellCommand): Promise<Buffer> {
@@ -34,8 +39,8 @@ async function printed(run: StepRun, command: ShellCommand): Promise<Buffer> {
 }
 
 /** Agents set off what they say by white space, which is no part of the value. */
-async function answered(run: StepRun, key: string): Promise<Buffer> {
-  const value = Buffer.from((await askAgent(run, key)).trim());
+function valueIn(answer: string, key: string): Buffer {
+  const value = Buffer.from(answer.trim());
   if (value.length > MOST_VALUE_BYTES) throw tooLong(`the agent asked for the output ${key} answered`);
   return value;
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { readLog } from "../harness/action-log.ts";
 import { addScriptedAgent, gotBy, leaveTalks, startTalk, type Talk, talkOf } from "../harness/agent-talk.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
@@ -200,6 +201,19 @@ describe("a workflow with an agent", () => {
       agentExecutions.map(({ metadata, status }: Body) => [metadata.workflowActionId, status.phase]),
     ).toEqual([action.id, action.id].map((id) => [id, "PHASE_STOPPED"]));
     expect(agentExecutions.map(({ status }: Body) => status.failureMessage)).toEqual(["", ""]);
+  });
+
+  test("goes on once the agent of a step works there no more", async () => {
+    const alive = `grep -lzs "ENVIRONMENT_ID=$CHARTROOM_ENVIRONMENT_ID" /proc/[0-9]*/environ |
+      while read -r file; do grep -qzs AGENT_EXECUTION_ID= "$file" && echo "$file"; done; echo looked`;
+    const run = await startRun(server, {
+      repository: () => repository.url,
+      steps: [{ agent: { prompt: "echo done" } }, { task: { command: alive } }],
+    });
+    await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
+    const [action] = await run.actions();
+    expect(await readLog(server, action.id)).toBe("done\n");
+    expect(await readLog(server, action.id, { stepIndex: 1 })).toBe("looked\n");
   });
 
   test("fails at the step whose agent fails", async () => {
