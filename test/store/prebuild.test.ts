@@ -1,9 +1,12 @@
+import { clone, create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { Principal } from "#gen/service/v1/identity_pb.js";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { ProjectSchema } from "#gen/service/v1/project_pb.js";
 import { makeDuePrebuilds } from "../../src/jobs/prebuilds.ts";
 import { blockAccount } from "../../src/services/account-block.ts";
 import { findPrebuild, findPrebuilds } from "../../src/store/prebuild.ts";
+import { findProject, updateProject } from "../../src/store/project.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { atHour, type Configuration, HOUR_MS, openPrebuilt, type Prebuilt } from "./prebuilt.ts";
 import { DAY_MS, MINUTE_MS, START_MS } from "./test-store.ts";
@@ -195,8 +198,16 @@ describe("an executor that cannot act", () => {
 
   test("is one whose account is blocked", async () => {
     const { accountId, executor } = await aColleague();
-    await made.project({ executor });
-    await made.store.write(SYSTEM, "test", (tx) => blockAccount(tx, accountId, ""));
+    const projectId = await made.project();
+    await made.store.write(SYSTEM, "test", async (tx) => {
+      const before = await findProject(tx.db, made.caller, projectId);
+      if (!before?.prebuildConfiguration) throw new Error("the project has no prebuilds");
+      const after = clone(ProjectSchema, before);
+      // As a colleague leaves it that took the project's prebuilds on.
+      if (after.prebuildConfiguration) after.prebuildConfiguration.executor = create(SubjectSchema, executor);
+      await updateProject(tx, made.caller, before, after);
+      await blockAccount(tx, accountId, "");
+    });
     await made.passToDay(0);
     expect(await made.failures()).toEqual([expect.stringMatching(/^the account of the executor is blocked/)]);
   });
