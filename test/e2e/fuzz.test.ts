@@ -10,7 +10,7 @@ import { everyOperation, type NamedOperation } from "./every-operation.ts";
 import { makeWorld, type World } from "./world.ts";
 
 /** Rounds share no resources: what one deleted is there again in the next. */
-const ROUNDS = 6;
+const ROUNDS = 4;
 const REQUESTS_AN_OPERATION = 30;
 /** Requests under way at the same time. */
 const CLIENTS = 8;
