@@ -27,7 +27,7 @@ async function everyFate(): Promise<Map<string | null, string>> {
   await note("invalid_argument", post(server, "ProjectService/GetProject", { projectId: "x" }));
   await note("invalid_argument", post(server, "ProjectService/GetProject", "{"));
   await note("unauthenticated", post(server, "ProjectService/ListProjects", {}, "cr_pat_nobody"));
-  await note("unimplemented", post(server, "AgentService/StartAgent", {}));
+  await note("failed_precondition", post(server, "AgentService/StartAgent", {}));
   await note(
     "resource_exhausted",
     post(server, "IdentityService/GetAuthenticatedIdentity", " ".repeat(70_000)),

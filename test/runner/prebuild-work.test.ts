@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import {
   EnvironmentWorkSchema,
@@ -25,7 +25,13 @@ let assignment: Assignment;
 beforeAll(async () => {
   tools = await realTools();
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n", ".gitignore": "built\n" }, "hello.git");
-  assignment = assigned(tools, {});
+  assignment = assigned(
+    tools,
+    {},
+    {
+      reportProgress: () => ({ expiresAt: timestampFromMs(Date.now() + 60_000), stop: false }),
+    },
+  );
 });
 afterAll(async () => {
   assignment.lease.interrupt("lost");
