@@ -29,7 +29,7 @@ export function table(rounds: readonly Figures[]): string[] {
 }
 
 /** Three digits that count. */
-function shown(value: number): string {
+export function shown(value: number): string {
   if (value >= 1000) return Math.round(value).toLocaleString("en");
   return String(Number(value.toPrecision(3)));
 }

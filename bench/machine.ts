@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, fdatasyncSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { cpus, loadavg, release, totalmem, type } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
@@ -15,6 +15,18 @@ export function processorMs(processId: number | undefined): number {
   // The name in brackets may hold anything; utime to cstime are the 12th to 15th fields after it.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_MS;
+}
+
+/**
+ * Time that the threads of a process have had a processor, in milliseconds with
+ * fractions: finer than processorMs, without threads that have ended. Linux only.
+ */
+export function threadsMs(processId: number | undefined): number {
+  const folder = `/proc/${processId}/task`;
+  const nanoseconds = readdirSync(folder).map((thread) =>
+    Number(readFileSync(`${folder}/${thread}/schedstat`, "utf8").split(" ")[0]),
+  );
+  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
 /** Time that all processes together have had a processor, in milliseconds. Linux only. */

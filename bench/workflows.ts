@@ -1,10 +1,11 @@
 /**
  * Measures how the service gives work out: `npm run bench:workflows`. Writes
  * bench/WORKFLOWS.md; with `--quick` it does less, takes under 100 seconds and
- * only prints.
+ * only prints; `--rounds N` in place of three.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { type Figures, table } from "./figures.ts";
 import { loadOfLastMinute, machineLines } from "./machine.ts";
 import { IDLE_SLOTS, REAL_SLOTS } from "./start-runner.ts";
@@ -21,9 +22,12 @@ const QUICK: Sizes = {
   real: { executions: 2, actions: 8 },
 };
 
-const isQuick = process.argv.includes("--quick");
+const { values: options } = parseArgs({
+  options: { quick: { type: "boolean" }, rounds: { type: "string" } },
+});
+const isQuick = options.quick === true;
 const sizes = isQuick ? QUICK : FULL;
-const roundCount = isQuick ? 2 : 3;
+const roundCount = Number(options.rounds ?? (isQuick ? 2 : 3));
 const workloads = { fullQueue, arriving, realRunners };
 const rounds: Record<keyof typeof workloads, Figures[]> = { fullQueue: [], arriving: [], realRunners: [] };
 
@@ -43,7 +47,7 @@ for (let round = 1; round <= roundCount; round++) {
 const { full, arriving: steady, real } = sizes;
 const page = `# How fast work is given out
 
-Made by \`npm run bench:workflows${isQuick ? " -- --quick" : ""}\` on ${began.toISOString().slice(0, 10)}; not edited.
+Made by \`npm run bench:workflows${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}\` on ${began.toISOString().slice(0, 10)}; not edited.
 
 ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each round: ${loads.map((load) => load.toFixed(1)).join(", ")}

@@ -161,6 +161,37 @@ describe("an action", () => {
   });
 });
 
+describe("a prompt that hides or reorders what is read", () => {
+  const prompt = "a\u202eb\u{e0061}c";
+  const action = (step: Init<typeof WorkflowStepSchema>["step"]) =>
+    create(WorkflowActionSchema, {
+      steps: [create(WorkflowStepSchema, { step: step ?? { case: undefined } })],
+    });
+  const asked = action({ case: "agent", value: { prompt } });
+  const reported = action({
+    case: "report",
+    value: {
+      outputs: [
+        { key: "k", schema: { case: "string", value: {} }, extraction: { case: "prompt", value: prompt } },
+      ],
+    },
+  });
+  const started = create(WorkflowTriggerSchema, {
+    trigger: { case: "manual", value: {} },
+    context: { context: { case: "agent", value: { prompt } } },
+  });
+
+  test.each<[string, () => void]>([
+    ["action.steps[0].agent.prompt", () => checkAction(asked, "action")],
+    ["report.steps[0].report.outputs[0].prompt", () => checkAction(reported, "report")],
+    ["triggers[0].context.agent.prompt", () => checkTriggers([started], NOW)],
+  ])("is refused in %s, with what may be written", (field, act) => {
+    expect(act).toThrow(
+      expect.objectContaining({ reason: ErrorReason.TEXT_DECEPTIVE, metadata: { field, cleaned: "abc" } }),
+    );
+  });
+});
+
 describe("the size of an action", () => {
   const MOST = 4 * 1024 * 1024;
   const wide = "\u{1F6A2}";

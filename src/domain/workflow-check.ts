@@ -2,10 +2,12 @@ import { toBinary } from "@bufbuild/protobuf";
 import {
   type WorkflowAction,
   WorkflowActionSchema,
+  type WorkflowStep_Report,
   type WorkflowTrigger,
   type WorkflowTrigger_PullRequest,
   type WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
+import { refuseDeceptiveText } from "./deceptive-text.ts";
 import { valueUnusable } from "./error.ts";
 import { isClonable } from "./remote.ts";
 import { checkOutputSpecs } from "./report-output.ts";
@@ -16,7 +18,7 @@ import { checkSchedule } from "./schedule.ts";
  * without looking anything up, so that it does not fail when it runs.
  *
  * @param nowMs milliseconds since 1970 UTC
- * @throws DomainError VALUE_UNUSABLE, naming the place, such as triggers[0].time.cronExpression
+ * @throws DomainError VALUE_UNUSABLE, naming the place, such as triggers[0].time.cronExpression; TEXT_DECEPTIVE
  */
 export function checkTriggers(triggers: readonly WorkflowTrigger[], nowMs: number): void {
   for (const [index, { trigger, context }] of triggers.entries()) {
@@ -39,9 +41,10 @@ export function checkTriggers(triggers: readonly WorkflowTrigger[], nowMs: numbe
  * The same for a context, in a trigger or of its own.
  *
  * @param path JSON path of the context
- * @throws DomainError VALUE_UNUSABLE
+ * @throws DomainError VALUE_UNUSABLE; TEXT_DECEPTIVE
  */
 export function checkContext({ context }: WorkflowTriggerContext, path: string): void {
+  if (context.case === "agent") refuseDeceptiveText(context.value.prompt, `${path}.agent.prompt`);
   if (context.case !== "repositories") return;
   const { repositorySelector: selector } = context.value;
   if (selector.case === "repositoryUrls") {
@@ -70,9 +73,9 @@ const ACTION_BYTES = 4 * 1024 * 1024;
 
 /**
  * Refuses an action that is too large, whose outputs no value could fit or that
- * could not be judged.
+ * could not be judged, or that tells an agent what people read otherwise.
  *
- * @throws DomainError VALUE_UNUSABLE
+ * @throws DomainError VALUE_UNUSABLE; TEXT_DECEPTIVE
  */
 export function checkAction(action: WorkflowAction, path: "action" | "report"): void {
   const bytes = toBinary(WorkflowActionSchema, action).length;
@@ -84,13 +87,24 @@ export function checkAction(action: WorkflowAction, path: "action" | "report"): 
   }
   for (const [index, { step }] of action.steps.entries()) {
     const field = `${path}.steps[${index}]`;
-    if (step.case === "report") checkOutputSpecs(step.value.outputs, `${field}.report.outputs`);
+    if (step.case === "agent") refuseDeceptiveText(step.value.prompt, `${field}.agent.prompt`);
+    if (step.case === "report") {
+      checkOutputSpecs(step.value.outputs, `${field}.report.outputs`);
+      checkPrompts(step.value, `${field}.report`);
+    }
     if (step.case === "pullRequest" && path === "report") {
       throw valueUnusable(
         `${field}.pullRequest`,
         "a report works in an empty folder, without a repository: open pull requests in the action",
       );
     }
+  }
+}
+
+function checkPrompts({ outputs }: WorkflowStep_Report, path: string): void {
+  for (const [index, { extraction }] of outputs.entries()) {
+    if (extraction.case !== "prompt") continue;
+    refuseDeceptiveText(extraction.value, `${path}.outputs[${index}].prompt`);
   }
 }
 

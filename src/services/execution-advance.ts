@@ -63,7 +63,7 @@ export async function endExecution(
  * Gives waiting actions to the queue, as many as may run at the same time. One
  * that nobody could take on fails here, and makes room for the next.
  *
- * @returns whether the queue or a runner has any of them now
+ * @returns whether one of them is in the queue or at a runner
  */
 async function fillQueue(tx: WriteTransaction, scope: Scope, execution: WorkflowExecution): Promise<boolean> {
   const maxParallel = execution.spec?.action?.limits?.maxParallel ?? 1;

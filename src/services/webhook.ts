@@ -68,7 +68,7 @@ export type ReceiveDelivery = (delivery: PostedDelivery) => Promise<WorkflowTrig
 
 export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
   const { store, keys, now, cryptography } = deps;
-  // Nobody knows them. They make up the number, so that a delivery to an unknown workflow takes as long as any.
+  // Nobody knows them. They make up the number, so that a delivery to an unknown workflow takes no less time.
   const unknownSecrets = Array.from({ length: MOST_SECRETS }, () => webhookSecret(keys.randomSecret()));
   return async (delivery) => {
     const workflowId = delivery.workflowId.toLowerCase();

@@ -9,41 +9,76 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import type { RetryFailedActionsRequest, StartWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
-import { contextMissing, notFound, valueUnusable } from "../domain/error.ts";
+import { contextMissing, DomainError, notFound, valueUnusable } from "../domain/error.ts";
 import { manualTrigger } from "../domain/trigger-match.ts";
 import { checkContext } from "../domain/workflow-check.ts";
 import { refuseContext } from "../domain/workflow-policy.ts";
 import { refuseBorrowedContext, refuseStart } from "../domain/workflow-start.ts";
 import { findPolicies } from "../store/organization-policies.ts";
-import type { WriteTransaction } from "../store/store.ts";
+import type { Store, WriteTransaction } from "../store/store.ts";
+import { findWorkflow } from "../store/workflow.ts";
 import { findExecution } from "../store/workflow-execution.ts";
-import { writeAsCaller } from "./call.ts";
+import { callerOf, operationOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { retryExecution } from "./execution-retry.ts";
 import { type ExecutionStart, startExecution } from "./execution-start.ts";
 import { ownedWorkflow } from "./owned-workflow.ts";
-import { recordTriggerEvent } from "./trigger-ledger.ts";
+import { recordTriggerEvent, type TriggerOccurrence } from "./trigger-ledger.ts";
+import { whyOff } from "./trigger-start.ts";
 import { checkContextReferences } from "./workflow-references.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store">;
 
-/** Starts a workflow by hand, and enters that in its ledger. A start that is refused leaves nothing. */
-export function startWorkflow({ store }: Dependencies, req: StartWorkflowRequest, ctx: HandlerContext) {
-  return writeAsCaller(store, ctx, async (tx, caller) => {
-    const workflow = await ownedWorkflow(tx, ctx, caller, req.workflowId);
-    refuseStart(workflow);
-    const start = await manualStart(tx, caller, workflow, req);
-    const execution = await startExecution(tx, start);
-    const { triggerIndex } = start;
-    await recordTriggerEvent(tx, caller, {
-      workflowId: workflow.id,
-      source: WorkflowTriggerEvent_Source.MANUAL,
-      verdict: TriggerVerdict.STARTED,
-      executionId: execution.id,
-      payload: { parameters: req.parameters, contextOverride: req.contextOverride },
-      ...(triggerIndex !== null && { triggerIndex }),
+/**
+ * Starts a workflow by hand, and enters that in its ledger: also when it is
+ * refused, with the reason, to a caller who may start the workflow.
+ */
+export async function startWorkflow({ store }: Dependencies, req: StartWorkflowRequest, ctx: HandlerContext) {
+  const entry = {
+    workflowId: req.workflowId,
+    source: WorkflowTriggerEvent_Source.MANUAL,
+    payload: { parameters: req.parameters, contextOverride: req.contextOverride },
+  };
+  let refusal: Pick<TriggerOccurrence, "verdict" | "reason"> | undefined;
+  try {
+    return await writeAsCaller(store, ctx, async (tx, caller) => {
+      const workflow = await ownedWorkflow(tx, ctx, caller, req.workflowId);
+      try {
+        refuseStart(workflow);
+        const start = await manualStart(tx, caller, workflow, req);
+        const execution = await startExecution(tx, start);
+        await recordTriggerEvent(tx, caller, {
+          ...entry,
+          verdict: TriggerVerdict.STARTED,
+          executionId: execution.id,
+          ...(start.triggerIndex !== null && { triggerIndex: start.triggerIndex }),
+        });
+        return { workflowExecution: execution };
+      } catch (error) {
+        if (error instanceof DomainError) refusal = refusalOf(workflow, error);
+        throw error;
+      }
     });
-    return { workflowExecution: execution };
+  } catch (error) {
+    // In a write of its own: that of the start has left nothing. If it fails the caller is still told of the start.
+    if (refusal) await enterRefusal(store, ctx, { ...entry, ...refusal }).catch(() => undefined);
+    throw error;
+  }
+}
+
+function refusalOf(workflow: Workflow, error: DomainError): Pick<TriggerOccurrence, "verdict" | "reason"> {
+  const off = whyOff(workflow);
+  return off === undefined
+    ? { verdict: TriggerVerdict.REFUSED, reason: error.message }
+    : { verdict: TriggerVerdict.DISABLED, reason: off };
+}
+
+async function enterRefusal(store: Store, ctx: HandlerContext, occurrence: TriggerOccurrence): Promise<void> {
+  const caller = callerOf(ctx);
+  const { id, principal } = caller.subject;
+  await store.write({ id, principal }, operationOf(ctx), async (tx) => {
+    if (await findWorkflow(tx.db, caller, occurrence.workflowId))
+      await recordTriggerEvent(tx, caller, occurrence);
   });
 }
 

@@ -14,7 +14,8 @@ const deleteSchedules = prepared<{ workflowId: string }, unknown>((db, { workflo
 /**
  * Keeps the instants of a workflow's time triggers in step with it. Where
  * nothing that they hang on changed they stay, and nothing that came due
- * meanwhile is lost; otherwise they begin anew from now.
+ * meanwhile is lost; otherwise they begin anew from now. A disabled workflow
+ * has its instants too: each is entered in the ledger, and starts nothing.
  */
 export async function replaceSchedules(
   tx: WriteTransaction,
@@ -24,7 +25,7 @@ export async function replaceSchedules(
 ): Promise<void> {
   if (before && !changesSchedule(before, workflow)) return;
   await deleteSchedules(tx.db, { workflowId: workflow.id });
-  const rows = firing(workflow) ? schedulesOf(scope, workflow, tx.now) : [];
+  const rows = workflow.spec?.deleting ? [] : schedulesOf(scope, workflow, tx.now);
   if (rows.length > 0) await tx.db.insertInto("workflow_schedule").values(rows).execute();
 }
 
@@ -86,13 +87,10 @@ export async function setNextInstant(
     .execute();
 }
 
-function firing({ spec }: Workflow): boolean {
-  return !spec?.disabled && !spec?.deleting;
-}
-
-function changesSchedule(before: Workflow, after: Workflow): boolean {
-  const [old, fresh] = [before.spec?.triggers ?? [], after.spec?.triggers ?? []];
-  if (firing(before) !== firing(after) || old.length !== fresh.length) return true;
+function changesSchedule({ spec: before }: Workflow, { spec: after }: Workflow): boolean {
+  const [old, fresh] = [before?.triggers ?? [], after?.triggers ?? []];
+  if (before?.disabled !== after?.disabled || before?.deleting !== after?.deleting) return true;
+  if (old.length !== fresh.length) return true;
   return old.some((each, index) => !equals(WorkflowTriggerSchema, each, fresh[index] as WorkflowTrigger));
 }
 

@@ -69,7 +69,7 @@ export async function findDeletingWorkflows(
   const rows = await db
     .selectFrom("workflow")
     .select(["organization_id", "body"])
-    .where("deleting", "=", 1)
+    .where((eb) => eb("deleting", "=", eb.lit(1)))
     .where("id", ">", afterId)
     .orderBy("id")
     .limit(limit)

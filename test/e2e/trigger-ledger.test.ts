@@ -38,14 +38,21 @@ async function send(workflow: { id: string; secret: string }, payload: object | 
 }
 
 describe("the ledger", () => {
-  test("tells of manual starts, and of none that was refused", async () => {
+  test("tells of manual starts, and of those that were refused to who may start", async () => {
     const { id } = await addWorkflow(server);
     const byHand = await start(id);
     await start(id, { contextOverride: { agent: { prompt: "Look around" } } });
+    const refused = await start(id, { contextOverride: { fromTrigger: {} } });
     await update(id, { disabled: true });
     expect((await start(id)).status).toBe(400);
+    const stranger = await post(server, "WorkflowService/StartWorkflow", { workflowId: id }, member.token);
+    expect(stranger.status).toBe(403);
     const ledger = await ledgerOf(server, id);
-    expect(ledger).toHaveLength(2);
+    expect(ledger.slice(2)).toMatchObject([
+      { verdict: "TRIGGER_VERDICT_REFUSED", reason: refused.body.message, workflowExecutionId: "" },
+      { verdict: "TRIGGER_VERDICT_DISABLED", reason: "the workflow is disabled", workflowExecutionId: "" },
+    ]);
+    expect(ledger).toHaveLength(4);
     expect(ledger[0]).toMatchObject({
       source: "SOURCE_MANUAL",
       verdict: "TRIGGER_VERDICT_STARTED",

@@ -201,15 +201,18 @@ describe("while an execution of the trigger still runs", () => {
 });
 
 describe("a workflow that is off", () => {
-  test("does not fire while disabled, and begins anew once it is enabled", async () => {
+  test("starts nothing at its instants while disabled, and begins anew once it is enabled", async () => {
     const id = await own.create([time("0 * * * *")]);
     await own.operations.updateWorkflow({ workflowId: id, disabled: true });
-    await fireAt(START_MS + 10 * HOUR_MS);
+    for (const hours of [1, 2]) await fireAt(START_MS + hours * HOUR_MS);
+    expect(verdicts(await own.ledger(id))).toEqual([Verdict.DISABLED, Verdict.DISABLED]);
+    testStore.clock.now = START_MS + 10 * HOUR_MS;
     await own.operations.updateWorkflow({ workflowId: id, disabled: false });
     await fireAt(START_MS + 10 * HOUR_MS + 1);
-    expect(await own.ledger(id)).toEqual([]);
+    expect(await own.ledger(id)).toHaveLength(2);
     await fireAt(START_MS + 11 * HOUR_MS);
-    expect(verdicts(await own.ledger(id))).toEqual([Verdict.STARTED]);
+    expect(verdicts(await own.ledger(id))).toEqual([Verdict.DISABLED, Verdict.DISABLED, Verdict.STARTED]);
+    expect(await own.executions(id)).toHaveLength(1);
   });
 
   test("does not fire while it is pending deletion", async () => {

@@ -168,7 +168,7 @@ create index work_by_holder on work (leased_by) where leased_by is not null;
 create index work_by_runner on work (runner_id) where runner_id is not null;
 create index work_by_account on work (account_id) where account_id is not null;
 
--- What waited for a runner before there was any work for one.
+-- What waited for a runner before work was given out as rows.
 insert into work
 select environment.id, environment.organization_id, 1, environment.id, environment.creator_id, member.account_id,
   environment.runner_id, environment.environment_class_id,
