@@ -31,6 +31,14 @@ export function valueUnusable(field: string, message: string): DomainError {
   return new DomainError(ErrorReason.VALUE_UNUSABLE, message, { field });
 }
 
+/** The search has to look at too much to end in time. */
+export function searchTooLong(limitMs: number): DomainError {
+  return valueUnusable(
+    "filter",
+    `the search takes longer than ${limitMs} ms: search for a longer text, or add another filter`,
+  );
+}
+
 /** The resource takes no changes any more. */
 export function pendingDeletion(resource: string): DomainError {
   return new DomainError(ErrorReason.PENDING_DELETION, `the ${resource} is pending deletion`, { resource });

@@ -84,7 +84,7 @@ class JsonConversation {
     // A step's agent has something to do before its end.
     const hasDone = !this.#turns.isOpen && (this.#turns.inputId !== "" || !isStep);
     if (result.exit === 0 && hasDone) return;
-    throw this.#complaint.failure(result, assignment.secrets, this.#reason);
+    throw this.#complaint.failure(result, assignment.secrets, { reason: this.#reason });
   }
 
   /** Asks the agent to end, and ends it when it does not. */

@@ -52,10 +52,18 @@ export class Complaint {
    * without secrets.
    *
    * @param reason the word for it
+   * @param when follows how it ended, such as " too early"
    */
-  failure(result: CommandResult, secrets: Secrets, reason = "agent_failed"): WorkFailure {
+  failure(
+    result: CommandResult,
+    secrets: Secrets,
+    {
+      reason = "agent_failed",
+      when = "",
+    }: { readonly reason?: string | undefined; readonly when?: string } = {},
+  ): WorkFailure {
     const text = secrets.mask(this.#bytes).subarray(-COMPLAINT_BYTES).toString().trim();
-    const head = `the agent's program ${howItEnded(result)}`;
+    const head = `the agent's program ${howItEnded(result)}${when}`;
     if (text === "") return new WorkFailure(reason, head);
     const roomCharacters = MOST_MESSAGE_CHARACTERS - head.length - 2;
     return new WorkFailure(reason, `${head}: ${text.slice(-roomCharacters)}`);

@@ -14,7 +14,8 @@ import { StepLog } from "./step-log.ts";
  * Drives an agent that reads a prompt and prints an answer: its program is
  * started anew for each turn. It ends when the run's signal does.
  *
- * @throws WorkFailure when the program cannot be started, or fails and the run is a step's
+ * @throws WorkFailure when the program cannot be started, ends without its prompt,
+ *   or fails and the run is a step's
  * @throws the reason of the run's signal
  */
 export async function converseInText(run: AgentRun): Promise<void> {
@@ -57,6 +58,7 @@ async function takeTurn(run: AgentRun, handed: StreamInputsResponse, signal: Abo
   const complaint = new Complaint();
   const mask = assignment.secrets.stream();
   const decoder = new StringDecoder("utf8");
+  let hasTaken = false;
   const answer = new StepLog(async ({ data }) => {
     for (const block of textBlocks(decoder.write(Buffer.from(data)))) report.block({ block, inputId });
     await report.room();
@@ -73,8 +75,12 @@ async function takeTurn(run: AgentRun, handed: StreamInputsResponse, signal: Abo
     },
     signal,
     input: (stdin) => {
-      stdin.once("finish", () => report.seen(inputId));
-      stdin.end(prompt);
+      stdin.write(prompt, (error) => {
+        if (error) return;
+        hasTaken = true;
+        report.seen(inputId);
+      });
+      stdin.end();
     },
     onOutput: async (bytes, stream) => {
       if (stream === "stderr") complaint.add(bytes);
@@ -84,7 +90,11 @@ async function takeTurn(run: AgentRun, handed: StreamInputsResponse, signal: Abo
   await answer.write(mask.end());
   await answer.close();
   for (const block of textBlocks(decoder.end())) report.block({ block, inputId });
-  if (result.exit === 0 || signal.aborted) return;
+  if (signal.aborted) return;
+  // The run would wait for good: nothing more is delivered to an agent that has not got everything.
+  if (!hasTaken)
+    throw complaint.failure(result, assignment.secrets, { when: " before it had taken its prompt" });
+  if (result.exit === 0) return;
   const failure = complaint.failure(result, assignment.secrets);
   if (run.isStep) throw failure;
   report.block({ block: errorBlock(failure.message), inputId });

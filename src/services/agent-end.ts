@@ -26,6 +26,7 @@ import { findEnvironment, updateEnvironment } from "../store/environment.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { stopWork } from "../store/work.ts";
 import { wakeForEnvironment, wakeForSubagent } from "./agent-wake.ts";
+import { removeAgentTokens } from "./environment-token.ts";
 
 /** How a run is stopped. */
 export interface Stop {
@@ -88,6 +89,7 @@ export async function endRun(
   const after = stoppedRun(before, { ...end, session: tx.newId(), now: tx.now });
   await updateAgentExecution(tx, scope, before, after);
   await replaceInterests(tx, id, []);
+  await removeAgentTokens(tx, scope, environmentId, id);
   await wakeForSubagent(tx, scope, after);
   await stopSubagents(tx, scope, id, { atOnce });
   await letEnvironmentGo(tx, scope, environmentId);

@@ -17,6 +17,7 @@ import { Principal } from "#gen/service/v1/identity_pb.js";
 import { hasStopped, isWantedStopped, phaseOfRun } from "../domain/agent-execution.ts";
 import { acceptedMessage } from "../domain/agent-input.ts";
 import type { Caller } from "../domain/caller.ts";
+import { refuseDeceptiveText } from "../domain/deceptive-text.ts";
 import { notFound, permissionDenied, phaseUnsuitable, queueChanged, valueUnusable } from "../domain/error.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../store/agent-execution.ts";
 import { findInput, type InputTurn } from "../store/agent-input.ts";
@@ -151,15 +152,17 @@ async function takeMessage(sending: Sending, sent: UserInputBlock): Promise<void
   await queue(sending, message.id, { case: "userInput", value: message });
 }
 
-/** @throws DomainError VALUE_UNUSABLE for a sender that is no run of the organization */
+/** @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for a sender that does not speak through the calling runner */
 async function takeAgentMessage(sending: Sending, message: AgentMessage): Promise<void> {
   const { tx, caller, run } = sending;
   await refuseFullQueue(tx, run);
+  refuseDeceptiveText(message.payload, "agentMessage.payload");
   const senderExecutionId = message.senderExecutionId.toLowerCase();
-  if (!(await findAgentExecution(tx.db, caller, senderExecutionId))) {
+  const speaker = await findAgentExecution(tx.db, caller, senderExecutionId);
+  if (!speaker || (await runnerOf(tx.db, caller, speaker)) !== caller.subject.id) {
     throw valueUnusable(
       "agentMessage.senderExecutionId",
-      "agentMessage.senderExecutionId names no agent run of the organization: give that of the run that speaks",
+      "agentMessage.senderExecutionId names no agent run on this runner: give that of the run that speaks",
     );
   }
   await queue(sending, tx.newId(), { case: "agentMessage", value: { ...message, senderExecutionId } });

@@ -13,7 +13,7 @@ import { countedUse } from "../domain/agent-goal-use.ts";
 import { newBlocks } from "../domain/agent-output.ts";
 import { progressAfter, tokensBetween } from "../domain/agent-progress.ts";
 import { valueUnusable } from "../domain/error.ts";
-import { findLastSeenId, setInputSeen } from "../store/agent-delivery.ts";
+import { findLastSeenId, hasUnseenInput, setInputSeen } from "../store/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../store/agent-execution.ts";
 import { findInput } from "../store/agent-input.ts";
 import { appendOutput } from "../store/agent-output.ts";
@@ -63,8 +63,12 @@ async function take(
   await keepProgress(tx, lease, run, req);
   const hasComeToWait = await standRun(tx, scope, run, req);
   await reportEnvironment(tx, scope, run.environmentId, req.environment);
-  // Attempts are counted of runs that come to nothing, and this one has come on.
-  if (hasSeen || hasComeToWait || lastSequence > run.lastSequence) await resetAttempts(tx, lease.id);
+  const hasMoved = hasComeToWait || lastSequence > run.lastSequence;
+  // Attempts are counted of runs that come to nothing, and this one has come on. With an input that the agent has not
+  // got it has not: its words may be those of a start that ends with that input, as the one before did.
+  if (hasSeen || (hasMoved && !(await hasUnseenInput(tx.db, run.execution.id)))) {
+    await resetAttempts(tx, lease.id);
+  }
   return lastSequence;
 }
 

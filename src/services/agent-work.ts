@@ -16,7 +16,7 @@ import { failureOfAgent } from "../domain/agent-failure.ts";
 import { leaseLost, valueUnusable } from "../domain/error.ts";
 import { addressesOf } from "../domain/initializer-address.ts";
 import { findAgent, type RegisteredAgent } from "../store/agent.ts";
-import { findLastSeenId } from "../store/agent-delivery.ts";
+import { findLastSeenId, hasUnseenInput } from "../store/agent-delivery.ts";
 import {
   findAgentExecution,
   type StoredAgentExecution,
@@ -99,8 +99,9 @@ export const agentWork: WorkHandler = {
 };
 
 /**
- * Another attempt is due, unless one after the other was lost in the middle of
- * its work. A run that waits for input waits on, however often its runner ends.
+ * Another attempt is due, unless one after the other came to nothing: in the
+ * middle of a turn, or with an input that the agent never got. A run that waits
+ * for input, and was handed none, waits on, however often its runner ends.
  */
 async function lose(
   tx: WriteTransaction,
@@ -109,18 +110,19 @@ async function lose(
   { execution: before, lastSequence }: StoredAgentExecution,
 ): Promise<void> {
   const after = lostRun(before);
-  if (!after) {
+  if (!after && !(await hasUnseenInput(tx.db, before.id))) {
     await resetAttempts(tx, id);
     return releaseWork(tx, id);
   }
-  const inputId = await findLastSeenId(tx.db, before.id, fence);
+  const inputId = after && (await findLastSeenId(tx.db, before.id, fence));
   if (inputId !== undefined) await tellLostTurn(tx, before.id, { inputId, sequence: lastSequence + 1 });
   if (attempt < MOST_ATTEMPTS) {
-    await updateAgentExecution(tx, scope, before, after);
+    if (after) await updateAgentExecution(tx, scope, before, after);
     return releaseWork(tx, id);
   }
   await removeWork(tx, id);
-  const message = `the runner was lost, or gave the run back, in each of ${attempt} attempts`;
+  const purpose = after ? "" : " to hand the agent an input";
+  const message = `the runner was lost, or gave the run back, in each of ${attempt} attempts${purpose}`;
   await endRun(tx, scope, before.id, { event: "stop", failure: { reason: Reason.SERVICE, message } });
 }
 

@@ -7,7 +7,7 @@ import {
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole, AgentMode, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { hasStopped, isWantedStopped, phaseOfRun } from "../domain/agent-execution.ts";
-import { refuseAgent, refuseAnotherSubagent } from "../domain/agent-policy.ts";
+import { refuseAgent, refuseAgentSettings, refuseAnotherSubagent } from "../domain/agent-policy.ts";
 import { refuseDeceptiveText } from "../domain/deceptive-text.ts";
 import { leaseLost, notFound, phaseUnsuitable } from "../domain/error.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../store/agent-execution.ts";
@@ -52,6 +52,8 @@ async function start(
   const agent = await agentNamed(tx.db, scope, agentId || (spec?.agentId ?? ""));
   const policies = await findPolicies(tx.db, scope);
   refuseAgent(policies, agentId);
+  // The policy may have changed since the parent was started.
+  if (spec?.extAgentSettings) refuseAgentSettings(policies, spec.extAgentSettings);
   refuseAnotherSubagent(policies, await countOpenSubagents(tx.db, id));
   const environment = await findEnvironment(tx.db, scope, parent.environmentId);
   if (!environment) throw notFound("environment");

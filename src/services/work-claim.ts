@@ -9,7 +9,7 @@ import { findSecurityPolicy } from "../store/security-policy.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { type Claimant, claimWork, findClaimable } from "../store/work-lease.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
-import { addEnvironmentToken, replaceEnvironmentToken } from "./environment-token.ts";
+import { replaceAgentToken, replaceEnvironmentToken } from "./environment-token.ts";
 import type { GivenWork } from "./work-handler.ts";
 import { handlerOf } from "./work-kinds.ts";
 
@@ -61,7 +61,10 @@ async function lease(
   const leased = await claimWork(tx, work, { runnerId, leaseMs });
   const issueToken = (to: Environment) =>
     sharesEnvironment
-      ? addEnvironmentToken(tx, scope, keys, to, work.account_id)
+      ? replaceAgentToken(tx, scope, keys, to, {
+          agentExecutionId: work.subject_id,
+          accountId: work.account_id,
+        })
       : replaceEnvironmentToken(tx, scope, keys, to);
   const securityPolicy =
     securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);

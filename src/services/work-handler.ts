@@ -21,7 +21,7 @@ export interface GivenWork {
   readonly environment?: Environment;
   /** Id of the security policy that holds in it; empty for none. */
   readonly securityPolicyId: string;
-  /** Whether other work goes on in the environment, whose processes keep the tokens that they have. */
+  /** Whether it is one agent run of several in the environment, whose processes keep the tokens that they have. */
   readonly sharesEnvironment?: boolean;
 }
 

@@ -38,7 +38,7 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
   const bell = createBell({ onCommit: (wake) => store.onChange(ready, wake) }, [draining, ctx.signal]);
   try {
     for (;;) {
-      const rung = bell.next(until - now());
+      const rung = bell.next(Math.max(0, until - now()));
       ctx.signal.throwIfAborted();
       if (draining.aborted) return create(LeaseWorkResponseSchema);
       const claimant = await claimantOf(store.reader, caller, req);

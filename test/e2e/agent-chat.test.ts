@@ -183,7 +183,7 @@ describe("a chat in a terminal", () => {
     const talk = await startTalk(server);
     await talk.say("red", "echo \u{1b}[31mred");
     const input = Object.assign(new PassThrough(), { isTTY: true });
-    const output = new PassThrough();
+    const output = Object.assign(new PassThrough(), { columns: 20 });
     let shown = "";
     output.setEncoding("utf8").on("data", (text: string) => {
       shown += text;
@@ -192,23 +192,36 @@ describe("a chat in a terminal", () => {
     const chatting = chat({ server: url, token, agentExecutionId: talk.id, input, output });
     await until(
       () => shown,
-      (all) => all.includes("\u{fffd}[31mred\n"),
+      (all) => all.includes("\u{1b}[J\u{fffd}[31mred\n"),
     );
+    // Whoever joins later sees what it answers, too.
+    expect(shown).toContain("-- echo \u{fffd}[31mred\n");
     input.write("echo hel");
     await talk.say("other", "echo meanwhile");
     await until(
       () => shown,
-      (all) => all.includes("meanwhile\n"),
+      (all) => all.includes("\u{1b}[Jmeanwhile\n"),
     );
     input.write("lo\r");
     await until(
       () => shown,
-      (all) => all.includes("\u{1b}[Khello\n"),
+      (all) => all.includes("\u{1b}[Jhello\n"),
     );
-    input.write("/leave\r");
+    // Over a pasted line of three rows, of which readline learns when it prints it anew, and goes up from then on.
+    const before = shown.length;
+    input.write("x".repeat(50));
+    await talk.say("third", "echo above");
+    const printed = await until(
+      () => shown.slice(before).split("\u{1b}[2A\r\u{1b}[J").slice(1),
+      (pieces) => pieces.some((piece) => piece.startsWith("above")),
+    );
+    expect(printed[0]).toMatch(/^[^\n]+\n(?!\n)/);
+    expect(printed.find((piece) => piece.startsWith("above"))).toMatch(/^above\n\n\n(?!\n)/);
+    const forgetLine = "\u0015";
+    input.write(`${forgetLine}/leave\r`);
     expect(await chatting).toBe(true);
     // What was typed stands below the line that came.
-    expect(stripVTControlCharacters(shown.slice(shown.indexOf("meanwhile")))).toMatch(
+    expect(stripVTControlCharacters(shown.slice(shown.indexOf("Jmeanwhile") + 1))).toMatch(
       /^meanwhile\s+> echo hel/,
     );
     await talk.stop();

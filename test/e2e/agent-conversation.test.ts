@@ -82,6 +82,35 @@ describe("a conversation with a real agent", () => {
     await talk.stop();
   });
 
+  test("gets a message that two clients move where the first of them put it, until the other looks again", async () => {
+    const talk = await startTalk(server);
+    await talk.say("long", "slow 15");
+    await talk.untilSaid("step 1");
+    const names = ["a", "b", "c"];
+    for (const id of names) await talk.say(id, `echo ${id}`);
+    const { id: agentExecutionId } = talk;
+    const revision = async () =>
+      (await succeeded(post(server, "AgentService/ListAgentInputs", { agentExecutionId }))).queueRevision;
+    const expectedQueueRevision = await revision();
+    const move = (beforeUserInputId: string, expected: string) =>
+      post(server, "AgentService/SendToAgentExecution", {
+        agentExecutionId,
+        controlInput: { moveQueuedMessage: { userInputId: "c", beforeUserInputId } },
+        expectedQueueRevision: expected,
+      });
+    const targets = ["a", "b"];
+    const answers = await Promise.all(targets.map((target) => move(target, expectedQueueRevision)));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+    const refused = answers.findIndex(({ status }) => status === 409);
+    expect(answers[refused]?.body.code).toBe("aborted");
+    await succeeded(move(targets[refused] ?? "", await revision()));
+    await talk.untilIdle();
+    const order = refused === 0 ? ["c", "a", "b"] : ["a", "c", "b"];
+    expect(got(talk).map(({ id }) => id)).toEqual(["long", ...order]);
+    expect(talk.said().slice(-3)).toEqual(order);
+    await talk.stop();
+  });
+
   test("tells usage, activity and the state of a goal", async () => {
     const talk = await startTalk(server);
     await talk.send({ controlInput: { goal: { set: { objective: "win" } } } });

@@ -6,7 +6,7 @@ import {
   LASTING_LEASES,
   startHeldRun,
 } from "../harness/agent-run.ts";
-import { type Answer, reasonOf } from "../harness/call.ts";
+import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { addMember } from "../harness/member.ts";
 import { decisionOf } from "../harness/policies.ts";
@@ -277,16 +277,24 @@ describe("who may send what", () => {
     );
   });
 
-  test("is an agent run that there is", async () => {
+  test("is an agent run that speaks through the runner, and hides nothing", async () => {
     const { token } = home.runner;
     const sibling = await startHeldRun(home);
     const send = (senderExecutionId: string) =>
       run.send({ agentMessage: { payload: "news", type: "TYPE_UPDATE", senderExecutionId } }, {}, token);
     await succeeded(send(sibling.id));
     const foreign = await startHeldRun(await agentHome(server));
-    for (const sender of ["", "nobody", foreign.id]) {
+    const elsewhere = await registerRunner(server, { token: home.token, name: "elsewhere" });
+    const { agentExecutionId: other } = await succeeded(
+      post(server, "AgentService/StartAgent", { runnerId: elsewhere.runnerId }, home.token),
+    );
+    for (const sender of ["", "nobody", foreign.id, other]) {
       expect(refusal(await send(sender))).toEqual([400, "invalid_argument", "VALUE_UNUSABLE"]);
     }
+    const hiding = { payload: "a\u202eb", senderExecutionId: sibling.id };
+    const refused = await run.send({ agentMessage: hiding }, {}, token);
+    expect(refusal(refused)).toEqual([400, "invalid_argument", "TEXT_DECEPTIVE"]);
+    expect(JSON.stringify(refused.body)).toContain('"cleaned":"ab"');
     const inputs = await run.list();
     expect(inputs).toMatchObject([
       {

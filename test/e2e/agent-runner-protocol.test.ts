@@ -383,6 +383,39 @@ describe("a lease that is lost", () => {
     });
   });
 
+  test.each([
+    ["before its turn has begun", []],
+    ["in its turn", [{ state: "STATE_RUNNING" }]],
+  ])("between turns lets a run go on, but not with an input that is never got, %s", async (_, turn) => {
+    const run = await startHeldRun(home);
+    let { work } = run;
+    const release = async () => {
+      await succeeded(home.runner.finish(work, "OUTCOME_RELEASED"));
+      work = (await home.runner.lease({ kinds: ["WORK_KIND_AGENT"] }))[0];
+      return work !== undefined;
+    };
+    await run.wait();
+    for (let loss = 0; loss < 4; loss++) expect(await release()).toBe(true);
+    await run.say("deadly");
+    for (const [said, goesOn] of [true, true, false].entries()) {
+      const held = heldRun(home, run.id, work);
+      // That its program is ready, and what that says before it has the input, is no step forward.
+      await held.wait();
+      const inputs = held.inputs();
+      expect(idsOf(await inputs.until(1))).toEqual(["deadly"]);
+      inputs.leave();
+      for (const progress of turn) await succeeded(held.report(progress));
+      await succeeded(held.report({ blocks: [textBlock(said + 1)] }));
+      expect(await release()).toBe(goesOn);
+    }
+    expect((await run.get()).status).toMatchObject({
+      phase: "PHASE_STOPPED",
+      failureReason: "AGENT_EXECUTION_FAILURE_REASON_SERVICE",
+      failureMessage: expect.stringContaining("in each of 3 attempts"),
+    });
+    expect(await run.receipts()).toEqual({ deadly: "DELIVERED" });
+  });
+
   test("with the account of the creator blocked is told so", async () => {
     const run = await startHeldRun({ ...home, token: home.member.token });
     const inputs = run.inputs();

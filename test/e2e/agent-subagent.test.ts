@@ -110,12 +110,18 @@ describe("a sub-agent", () => {
   });
 
   test("is held against the policies, and the agents that there are", async () => {
-    const { start, set, agentId } = await parent();
+    const { start, set, agentId } = await parent({
+      extAgentSettings: { reasoningEffort: "EXT_AGENT_REASONING_EFFORT_HIGH" },
+    });
     await set({ agentPolicy: { allowedAgentIds: [crypto.randomUUID()] } });
     expect(decisionOf(await start({ agentId })).fieldPath).toBe("agentPolicy.allowedAgentIds");
     await set({ agentPolicy: { allowedAgentIds: [agentId] } });
     await succeeded(start({ agentId }));
     expect(refusal(await start({ agentId: crypto.randomUUID() }))).toEqual([404, "not_found", "NOT_FOUND"]);
+    await set({ agentPolicy: { allowedExtAgentReasoningEfforts: ["EXT_AGENT_REASONING_EFFORT_LOW"] } });
+    const { fieldPath } = decisionOf(await start());
+    expect(fieldPath).toBe("agentPolicy.allowedExtAgentReasoningEfforts");
+    await set({ agentPolicy: { allowedExtAgentReasoningEfforts: [] } });
     expect(refusal(await start({ prompt: "a\u202eb" }))).toEqual([400, "invalid_argument", "TEXT_DECEPTIVE"]);
   });
 

@@ -157,6 +157,22 @@ describe("a run that a runner has", () => {
     watched.leave();
   });
 
+  test("lets its agent act as the environment that it shares until it ends, or has another lease", async () => {
+    const first = await startHeldRun(home);
+    const { environmentId } = first;
+    const sharing = await started({ codeContext: { environmentId } });
+    const other = await leaseRun(home.runner, sharing);
+    const whoIs = async ({ environmentToken }: Body) =>
+      (await post(server, "IdentityService/GetAuthenticatedIdentity", {}, environmentToken)).body.subject?.id;
+    expect(await Promise.all([first.work, other].map(whoIs))).toEqual([environmentId, environmentId]);
+    await succeeded(home.runner.finish(first.work, "OUTCOME_RELEASED"));
+    const again = await leaseRun(home.runner, first.id);
+    expect(await whoIs(first.work)).toBeUndefined();
+    expect(await Promise.all([again, other].map(whoIs))).toEqual([environmentId, environmentId]);
+    await succeeded(home.runner.finish(again));
+    expect(await Promise.all([again, other].map(whoIs))).toEqual([undefined, environmentId]);
+  });
+
   test("of a blocked account is cut off at once: reports are refused, and the record names it", async () => {
     const { accountId, token } = home.member;
     const id = await started({}, token);

@@ -51,12 +51,16 @@ describe("an agent that reads a prompt and prints an answer", () => {
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "RUNNING", "WAITING"]);
   });
 
-  test("is shown to have got nothing of what it did not read", async () => {
-    const agent = await shell("exec 0<&-; sleep 0.3; echo done");
+  test("is shown to have got nothing of what it did not read, and does not wait for more of it", async () => {
+    const agent = await shell("exec 0<&-; echo done; echo deaf >&2; sleep 0.3");
     agent.say("one", "x".repeat(1_000_000));
-    await agent.until(() => turns(agent) === 2);
+    expect(await agent.ended).toMatchObject({
+      reason: "agent_failed",
+      message: "the agent's program ended with exit status 0 before it had taken its prompt: deaf",
+    });
     expect(agent.said()).toEqual(["text: done\n"]);
     expect(agent.seen()).toEqual([]);
+    expect(agent.states()).toEqual(["WAITING", "RUNNING"]);
   });
 
   test("leaves an error of a turn that fails, and goes on", async () => {

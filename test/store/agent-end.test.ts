@@ -177,15 +177,16 @@ describe("a blocked account", () => {
     const mine = await runs.takeOn();
     await administrator.start({ codeContext });
     const theirs = await runs.takeOn();
-    const blocked = async ({ environmentToken }: typeof mine) => {
+    const accountOf = async ({ environmentToken }: typeof mine) => {
       const hash = made.keys.readToken(environmentToken)?.hash ?? new Uint8Array();
       const { account_id, blocked_at } = (await findTokenByHash(made.store.reader, hash)) ?? {};
-      return [account_id, blocked_at !== null];
+      return account_id && { account_id, blocked_at };
     };
-    expect(await blocked(theirs)).toEqual([accountId, false]);
+    expect(await accountOf(theirs)).toEqual({ account_id: accountId, blocked_at: null });
     await made.store.write(SYSTEM, "test", (tx) => blockAccount(tx, accountId, "left"));
-    expect(await blocked(theirs)).toEqual([accountId, true]);
-    expect(await blocked(mine)).toEqual([caller.accountId, false]);
+    // It ended with its run.
+    expect(await accountOf(theirs)).toBeUndefined();
+    expect(await accountOf(mine)).toEqual({ account_id: caller.accountId, blocked_at: null });
   });
 
   test("has runs stopped in every organization, and only its own", async () => {

@@ -7,6 +7,8 @@ import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_servic
 import { AgentControlInputSchema, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
+import { SYSTEM } from "../../src/store/store.ts";
+import { resetAttempts } from "../../src/store/work-lease.ts";
 import { replay } from "../harness/seed.ts";
 import { addAgent, inputsOf, type Runs, runsOn } from "./agents.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
@@ -244,8 +246,9 @@ describe("whatever is done to a queue and its runner", () => {
         stream = inputsOf(made, run.runner, run.given);
         again = [...unseen];
         isIdle = true;
-        // So that three losses in a row do not end the run.
         await report(run, { state: State.WAITING });
+        // So that three losses in a row do not end the run.
+        await made.store.write(SYSTEM, "test", (tx) => resetAttempts(tx, run.given.leaseId));
       }
     }
     await stream.leave();

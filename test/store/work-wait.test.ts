@@ -65,6 +65,7 @@ describe("a runner that waits for work", () => {
     await settle();
     expect(both.map(({ isOver }) => isOver())).toEqual([false, false]);
     await queue();
+    await Promise.race(both.map(({ answer }) => answer));
     await settle();
     expect(both.filter(({ isOver }) => isOver())).toHaveLength(1);
     await queue();

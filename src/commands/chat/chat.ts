@@ -16,8 +16,8 @@ export interface ChatOptions {
 
 /** What has been quiet so long is over for now: a line that an agent began, and the answer to the last one of a pipe. */
 const QUIET_MS = 500;
-/** Of the terminal: what is typed just now comes back below what is printed. */
-const CLEAR_LINE = "\r\u{1b}[K";
+/** Of the terminal: from the beginning of the row on. What is typed just now comes back below what is printed. */
+const CLEAR = "\r\u{1b}[J";
 
 /**
  * Shows a run as it goes on and sends it what is typed, until the run stops or
@@ -33,9 +33,12 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
   const leaving = new AbortController();
   const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
   const view = new ChatView((text) => {
-    if (isTyped) output.write(CLEAR_LINE);
-    output.write(text);
-    if (isTyped) lines.prompt(true);
+    if (!isTyped) return output.write(text);
+    // A long line takes several rows. To print it anew readline goes up those that it knows of: not those of a paste.
+    const { rows } = lines.getCursorPos();
+    const { prevRows = rows } = lines as { readonly prevRows?: number };
+    output.write(`${rows > 0 ? `\u{1b}[${rows}A` : ""}${CLEAR}${text}${"\n".repeat(prevRows)}`);
+    return lines.prompt(true);
   });
   const screen = new Screen(talk, view);
   lines.on("SIGINT", () => lines.close());
@@ -62,7 +65,7 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
 class Screen {
   readonly #talk: Talk;
   readonly #view: ChatView;
-  /** Words of what was sent from here, by id. */
+  /** Words of what was sent, by id. */
   readonly #said = new Map<string, string>();
   #run: AgentExecution | undefined;
   #newsAt = performance.now();
@@ -82,7 +85,10 @@ class Screen {
       this.#newsAt = performance.now();
       clearTimeout(this.#lineEnd);
       this.#lineEnd = setTimeout(() => this.#view.endLine(), QUIET_MS).unref();
-      if (news.case === "block") this.#view.block(news.value, (id) => this.#said.get(id));
+      if (news.case === "block") {
+        await this.#learn(news.value.inputId);
+        this.#view.block(news.value, (id) => this.#said.get(id));
+      }
       if (news.case === "agentExecution") {
         this.#run = news.value;
         this.#view.run(news.value);
@@ -101,6 +107,15 @@ class Screen {
       this.#view.note(messageOf(error));
     }
     return true;
+  }
+
+  /** Learns the words of an input that was sent before, or from elsewhere. */
+  async #learn(inputId: string): Promise<void> {
+    if (inputId === "" || this.#said.has(inputId)) return;
+    // Where the server is away just now, the id has to do.
+    const inputs = await this.#talk.inputs(true).catch(() => []);
+    this.#said.set(inputId, inputId);
+    for (const input of inputs) this.#said.set(input.id, wordsOf(input));
   }
 
   async untilAnswered(signal: AbortSignal): Promise<void> {
@@ -125,7 +140,6 @@ class Screen {
         return this.#view.inputs(await this.#talk.inputs(false), "nothing waits");
       case "inputs": {
         const inputs = await this.#talk.inputs(true);
-        for (const input of inputs) this.#said.set(input.id, wordsOf(input));
         return this.#view.inputs(inputs, "nothing was sent");
       }
       case "steer":
