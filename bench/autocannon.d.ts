@@ -1,0 +1,35 @@
+/** What the bench uses of autocannon, which has no types of its own. */
+declare module "autocannon" {
+  import type { EventEmitter } from "node:events";
+
+  export interface Client {
+    setRequests(requests: readonly object[]): void;
+  }
+
+  export interface Options {
+    readonly url: string;
+    readonly connections: number;
+    readonly amount?: number;
+    /** In seconds. */
+    readonly duration?: number;
+    /** How often it looks whether it is over, in milliseconds. */
+    readonly sampleInt?: number;
+    /** How long it waits for an answer, in seconds. */
+    readonly timeout?: number;
+    readonly method: "POST";
+    readonly headers: Readonly<Record<string, string>>;
+    readonly setupClient?: (client: Client) => void;
+  }
+
+  export interface Result {
+    readonly errors: number;
+    readonly timeouts: number;
+    readonly non2xx: number;
+    readonly "2xx": number;
+  }
+
+  export default function autocannon(
+    options: Options,
+    done: (error: Error | null, result: Result) => void,
+  ): EventEmitter & { stop(): void };
+}

@@ -1,0 +1,85 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { v7 } from "uuid";
+import { type Keys, loadKeys } from "../../src/keys.ts";
+import { foundOrganization } from "../../src/services/found-organization.ts";
+import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
+import { fillProjects } from "./fill-projects.ts";
+import type { Owner } from "./project-rows.ts";
+
+/** Sizes of a data folder: one organization that the load asks as, and others beside it. */
+export interface Sizes {
+  readonly projects: number;
+  readonly others: { readonly organizations: number; readonly projects: number };
+}
+
+/** What the load needs to know of a data folder. */
+export interface Seeded {
+  readonly dataDir: string;
+  /** Of the administrator of the organization that is asked as. */
+  readonly token: string;
+  readonly projectIds: readonly string[];
+  readonly organizationId: string;
+}
+
+/** How many ids the load chooses among. */
+const KNOWN_IDS = 1_000;
+
+/** Makes a data folder: organizations by the services, their projects by SQL, in the form the server writes. */
+export async function seed(dataDir: string, sizes: Sizes): Promise<Seeded> {
+  mkdirSync(dataDir, { recursive: true });
+  const keys = loadKeys(join(dataDir, "key.json"));
+  const store = openStore({ dataDir, now: Date.now, newId: v7, audit: keys.audit });
+  const main = await found(store, keys, "Main");
+  const others: Owner[] = [];
+  for (let number = 1; number <= sizes.others.organizations; number++) {
+    others.push((await found(store, keys, `Other ${number}`)).owner);
+  }
+  await store.close();
+  const db = openForFilling(dataDir);
+  let ids: readonly string[] = [];
+  withoutIndexes(db, () => {
+    ids = fillProjects(db, { owner: main.owner, number: 1, isLarge: true }, sizes.projects);
+    for (const [index, owner] of others.entries()) {
+      fillProjects(db, { owner, number: index + 2, isLarge: false }, sizes.others.projects);
+    }
+  });
+  db.pragma("wal_checkpoint(TRUNCATE)");
+  db.close();
+  const step = Math.max(1, Math.floor(ids.length / KNOWN_IDS));
+  const projectIds = ids.filter((_, index) => index % step === 0).slice(0, KNOWN_IDS);
+  return { dataDir, token: main.token, projectIds, organizationId: main.owner.organizationId };
+}
+
+async function found(store: ReturnType<typeof openStore>, keys: Keys, organizationName: string) {
+  const { organizationId, userId, token } = await foundOrganization(store, keys, {
+    operation: "npm run bench",
+    organizationName,
+    accountName: "Administrator",
+    email: `${organizationName.toLowerCase().replaceAll(" ", "-")}@example.org`,
+  });
+  return { owner: { organizationId, creatorId: userId }, token };
+}
+
+/** Nothing is lost that cannot be made again, so nothing is forced to disk or held against other tables. */
+function openForFilling(dataDir: string): Database.Database {
+  const db = new Database(join(dataDir, DATABASE_FILE));
+  db.pragma("synchronous = OFF");
+  db.pragma("foreign_keys = OFF");
+  db.pragma("cache_size = -500000");
+  return db;
+}
+
+/** Runs `fill` without the indexes of its tables, which take less time when they are made at the end. */
+function withoutIndexes(db: Database.Database, fill: () => void): void {
+  const indexes = db
+    .prepare<[], { name: string; sql: string }>(
+      `select name, sql from sqlite_schema
+       where type = 'index' and sql is not null and tbl_name in ('project', 'project_remote', 'project_annotation')`,
+    )
+    .all();
+  for (const { name } of indexes) db.exec(`drop index ${name}`);
+  fill();
+  for (const { sql } of indexes) db.exec(sql);
+}

@@ -1,0 +1,122 @@
+import { shown } from "../figures.ts";
+import { median } from "../ratios.ts";
+import type { Growth } from "./growth.ts";
+import { pageRatios } from "./page-times.ts";
+
+/** A promise about data as it grows: a value that must stay below a bar. */
+export interface GrowthBar {
+  /** Empty for what has no name in the table of ratios. */
+  readonly name: string;
+  readonly what: string;
+  readonly rounds: readonly number[];
+  readonly atMost: number;
+  readonly aim: number;
+}
+
+/** The promises, in the order of the issue's table. */
+export function growthBars({ pages, searches, searching, writing, heldMb }: Growth): GrowthBar[] {
+  const most = searches.at(-1)?.projects;
+  const p99 = (isFew: boolean) =>
+    searches
+      .filter(({ projects, mostMs }) => projects === most && mostMs < 50 === isFew)
+      .map(({ results }) => results.map((result) => result.p99Ms))
+      .reduce((worst, each) => (median(each) > median(worst) ? each : worst));
+  const byRound = pageRatios(pages);
+  const worse = byRound[0]?.map((_, round) => Math.max(...byRound.map((each) => each[round] ?? Number.NaN)));
+  return [
+    {
+      name: "page-1m/page-1k",
+      what: "a page in the middle: time in the most projects by that in the fewest, the worse order",
+      rounds: worse ?? [],
+      atMost: 2,
+      aim: 1.2,
+    },
+    { name: "", what: "search, p99 ms, the worst kind", rounds: p99(false), atMost: 50, aim: 10 },
+    {
+      name: "",
+      what: "search under 1,000 matches, p99 ms, the worst kind",
+      rounds: p99(true),
+      atMost: 15,
+      aim: 10,
+    },
+    {
+      name: "",
+      what: "the longest stall of another request behind searches, ms",
+      rounds: searching.beside.map(({ longestMs }) => longestMs),
+      atMost: 20,
+      aim: 5,
+    },
+    {
+      name: "",
+      what: "reads under a load of writes: p99 by that of reads alone",
+      rounds: writing.beside.map(({ p99Ms }, round) => p99Ms / (writing.alone[round]?.p99Ms ?? Number.NaN)),
+      atMost: 3,
+      aim: 1.5,
+    },
+    { name: "", what: "RssAnon after all of it, MB", rounds: [heldMb], atMost: 300, aim: 150 },
+  ];
+}
+
+/** Tables of what was measured as data grew. */
+export function growthTables({ sizes, pages, searches, searching, writing }: Growth): string[] {
+  const pageLines = pages.map(({ projects, order, p50Ms, processorUs }) =>
+    line(count(projects), `by ${order}`, shown(median(p50Ms)), shown(median(processorUs))),
+  );
+  const searchLines = searches.map(({ projects, title, results }) =>
+    line(
+      count(projects),
+      title,
+      shown(median(results.map(({ p50Ms }) => p50Ms))),
+      shown(median(results.map(({ p99Ms }) => p99Ms))),
+      shown(Math.max(...results.map(({ longestMs }) => longestMs))),
+    ),
+  );
+  const beside = [
+    ["alone, before the searches", searching.alone, undefined],
+    ["beside searches", searching.beside, searching.otherPerSecond],
+    ["alone, before the writes", writing.alone, undefined],
+    ["beside writes", writing.beside, writing.otherPerSecond],
+  ] as const;
+  const besideLines = beside.map(([title, results, others]) =>
+    line(
+      title,
+      shown(median(results.map(({ p50Ms }) => p50Ms))),
+      shown(median(results.map(({ p99Ms }) => p99Ms))),
+      shown(median(results.map(({ longestMs }) => longestMs))),
+      shown(Math.max(...results.map(({ longestMs }) => longestMs))),
+      others ? shown(median(others)) : "",
+    ),
+  );
+  return [
+    `Data of ${sizes.projects.map(count).join(", ")} projects: 95 of 100 in one organization, which is the one that asks, the others in many small ones.`,
+    "",
+    "### A page of 25 in the middle, one connection",
+    "",
+    "| projects | order | p50, ms | processor a request, µs |",
+    "|---:|---|---:|---:|",
+    ...pageLines,
+    "",
+    "### Searches, one connection",
+    "",
+    "| projects | kind | p50, ms | p99, ms | longest of all, ms |",
+    "|---:|---|---:|---:|---:|",
+    ...searchLines,
+    "",
+    `### GetProject at a fixed pace, with ${count(sizes.projects.at(-1) ?? 0)} projects`,
+    "",
+    "250 a second, each counted from the moment at which it was due. The searches are all of the kinds above, one after the other without a pause; the writes are 100 durable creates a second.",
+    "",
+    "| | p50, ms | p99, ms | longest, median of rounds, ms | longest of all, ms | others a second |",
+    "|---|---:|---:|---:|---:|---:|",
+    ...besideLines,
+    "",
+  ];
+}
+
+function line(...cells: readonly string[]): string {
+  return `| ${cells.join(" | ")} |`;
+}
+
+function count(value: number): string {
+  return value.toLocaleString("en");
+}

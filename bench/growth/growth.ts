@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Load, startLoad } from "../load/load.ts";
+import { type Peer, startPeer } from "../peers/start-peer.ts";
+import type { GrownServer, GrowthSizes } from "./grown-server.ts";
+import { growthData } from "./growth-data.ts";
+import { type PageRow, pageRows } from "./page-times.ts";
+import { type SearchRow, searchRows } from "./search-times.ts";
+import { besideSearches, besideWrites, type SideBySide } from "./side-by-side.ts";
+
+const FULL: GrowthSizes = {
+  projects: [1_000, 100_000, 1_000_000],
+  rounds: 5,
+  searchSeconds: 0.8,
+  sideSeconds: 4,
+};
+
+/** A million projects take too long to make for a quick run. */
+const QUICK: GrowthSizes = { projects: [1_000, 100_000], rounds: 1, searchSeconds: 0.3, sideSeconds: 0.6 };
+
+/** What our server comes to as its data grows. */
+export interface Growth {
+  readonly sizes: GrowthSizes;
+  readonly pages: readonly PageRow[];
+  readonly searches: readonly SearchRow[];
+  readonly searching: SideBySide;
+  readonly writing: SideBySide;
+  /** Of the server with the most projects, after all of it, in MB. */
+  readonly heldMb: number;
+}
+
+export async function measureGrowth(folder: string, load: Load, isQuick: boolean): Promise<Growth> {
+  const sizes = isQuick ? QUICK : FULL;
+  const servers: GrownServer[] = [];
+  const other = startLoad();
+  try {
+    for (const projects of sizes.projects) {
+      process.stderr.write(`growth  making ${projects.toLocaleString("en")} projects\n`);
+      const data = await growthData(projects, join(folder, `growth-${projects}`));
+      servers.push({ projects, data, peer: await startPeer("ours", data.dataDir) });
+    }
+    const largest = servers.at(-1) as GrownServer;
+    const pages = await pageRows(servers, load, sizes.rounds);
+    const searches = await searchRows(servers, load, sizes);
+    const searching = await besideSearches(largest, load, other, sizes);
+    const writing = await besideWrites(largest, load, other, sizes);
+    return { sizes, pages, searches, searching, writing, heldMb: heldMb(largest.peer) };
+  } finally {
+    other.stop();
+    for (const { peer } of servers) await peer.stop();
+  }
+}
+
+/** Memory that no file backs: what the process holds of its own. */
+function heldMb({ process: { pid } }: Peer): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) / 1000;
+}

@@ -1,0 +1,41 @@
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { type PagePosition, pageTokens, queryText } from "../../src/domain/page.ts";
+import { loadKeys } from "../../src/keys.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import type { Seeded } from "../data/seed.ts";
+import type { LoadRequest } from "../load/task.ts";
+
+export type PageOrder = "id" | "popularity";
+
+/** Requests for pages of 25 about the middle of all projects of the large organization. */
+export function middlePages(data: Seeded, order: PageOrder): LoadRequest[] {
+  const { pageMac } = loadKeys(join(data.dataDir, "key.json"));
+  const direction = order === "id" ? "asc" : "desc";
+  const query = queryText("ListProjects", data.organizationId, undefined, [order, direction]);
+  const tokens = pageTokens(pageMac);
+  return middlePositions(data, order).map((position) => ({
+    operation: "ProjectService/ListProjects",
+    body: JSON.stringify({
+      pagination: { pageSize: 25, token: tokens.issue(query, position) },
+      sort: { field: order },
+    }),
+  }));
+}
+
+/** Fifty places from two fifths of the way to three fifths. */
+function middlePositions({ dataDir, organizationId }: Seeded, order: PageOrder): PagePosition[] {
+  const db = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
+  const by = order === "id" ? "id" : "popularity desc, id";
+  const all = db
+    .prepare<[string], { id: string; popularity: number }>(
+      `select id, popularity from project where organization_id = ? order by ${by}`,
+    )
+    .all(organizationId);
+  db.close();
+  const first = Math.floor(all.length * 0.4);
+  const step = Math.floor((all.length * 0.2) / 50);
+  return Array.from({ length: 50 }, (_, index) => all[first + index * step]).flatMap((row) =>
+    row ? [{ key: order === "id" ? 0 : row.popularity, id: row.id }] : [],
+  );
+}

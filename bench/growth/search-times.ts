@@ -1,0 +1,77 @@
+import type { Load } from "../load/load.ts";
+import type { LoadRequest, LoadResult } from "../load/task.ts";
+import { type GrownServer, type GrowthSizes, tellGrowth } from "./grown-server.ts";
+import { SEARCH_KINDS, type SearchKind, searchRequests } from "./searches.ts";
+
+/** How long searches of one kind took on data of one size, in each round. */
+export interface SearchRow {
+  readonly projects: number;
+  readonly title: string;
+  readonly mostMs: number;
+  readonly results: LoadResult[];
+}
+
+/** Searches of every kind at one connection, on data of every size. */
+export async function searchRows(
+  servers: readonly GrownServer[],
+  load: Load,
+  { rounds, searchSeconds: seconds }: GrowthSizes,
+): Promise<SearchRow[]> {
+  const asked = (await Promise.all(servers.map(kindsOf))).flat();
+  for (let round = 0; round <= rounds; round++) {
+    for (const { server, requests, row } of asked) {
+      const { peer, data } = server;
+      const task = { form: "json", url: peer.url, token: data.token, connections: 1, requests } as const;
+      // The first round warms up.
+      if (round === 0) {
+        await load.run({ ...task, seconds, amount: requests.length });
+        continue;
+      }
+      const result = await load.run({ ...task, seconds });
+      if (result.failed > 0) throw new Error(`${row.title}: ${result.failed} searches failed`);
+      row.results.push(result);
+      tellGrowth(`search in ${row.projects}: ${row.title}`, {
+        "p50 ms": result.p50Ms,
+        "p99 ms": result.p99Ms,
+      });
+    }
+  }
+  return asked.map(({ row }) => row);
+}
+
+interface Asked {
+  readonly server: GrownServer;
+  readonly requests: readonly LoadRequest[];
+  readonly row: SearchRow;
+}
+
+async function kindsOf(server: GrownServer): Promise<Asked[]> {
+  const kinds = SEARCH_KINDS.map(async (kind) => {
+    const asked = (title: string, requests: readonly LoadRequest[]): Asked => {
+      const { mostMs } = kind;
+      return { server, requests, row: { projects: server.projects, title, mostMs, results: [] } };
+    };
+    const first = asked(kind.title, searchRequests(kind));
+    return kind.isDeep
+      ? [first, asked(`${kind.title}, the next page`, await pageBehind(server, kind))]
+      : [first];
+  });
+  return (await Promise.all(kinds)).flat();
+}
+
+/** The page behind the first one of each search that has one. */
+async function pageBehind({ peer, data }: GrownServer, kind: SearchKind): Promise<LoadRequest[]> {
+  const pages = searchRequests(kind).map(async ({ operation, body }, index) => {
+    const res = await fetch(`${peer.url}/api/service.v1.${operation}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${data.token}`, "content-type": "application/json" },
+      body,
+    });
+    if (res.status !== 200) throw new Error(`a search failed: ${await res.text()}`);
+    const { pagination } = (await res.json()) as { pagination: { nextToken: string } };
+    return pagination.nextToken === ""
+      ? []
+      : searchRequests(kind, pagination.nextToken).slice(index, index + 1);
+  });
+  return (await Promise.all(pages)).flat();
+}

@@ -1,0 +1,76 @@
+import { fromJsonString, toBinary } from "@bufbuild/protobuf";
+import autocannon from "autocannon";
+import { GetProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
+import { percentile } from "../figures.ts";
+import type { LoadResult, LoadTask } from "./task.ts";
+
+/** How often autocannon looks whether it is over. */
+const LOOK_MS = 20;
+
+/** A slow answer is a figure, not a failure. */
+const TIMEOUT_SECONDS = 60;
+
+/** Different requests that a connection sends in turn; more take longer to make than to send. */
+const REQUESTS_A_CONNECTION = 50;
+
+/** Runs a load by HTTP/1.1 with autocannon; each connection begins at another place of the requests. */
+export function httpLoad(task: LoadTask): Promise<LoadResult> {
+  const isBinary = task.form === "binary";
+  const requests = task.requests.map(({ operation, body }) => ({
+    path: `/api/service.v1.${operation}`,
+    body: isBinary
+      ? Buffer.from(toBinary(GetProjectRequestSchema, fromJsonString(GetProjectRequestSchema, body)))
+      : body,
+  }));
+  const timesMs: number[] = [];
+  // Each request of each connection is made ready before the load begins; all are somewhere among them.
+  const most = Math.max(REQUESTS_A_CONNECTION, Math.ceil(requests.length / task.connections));
+  let connection = 0;
+  let began = 0;
+  let lastAt = 0;
+  return new Promise((resolve, reject) => {
+    const running = autocannon(
+      {
+        url: task.url,
+        connections: task.connections,
+        ...(task.amount === undefined
+          ? { duration: task.seconds }
+          : { amount: Math.max(task.amount, task.connections) }),
+        sampleInt: LOOK_MS,
+        timeout: TIMEOUT_SECONDS,
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${task.token}`,
+          "content-type": isBinary ? "application/proto" : "application/json",
+        },
+        setupClient(client) {
+          const first = Math.floor((connection++ * requests.length) / task.connections);
+          // Copies, since autocannon keeps what it makes of a request in it.
+          const own = [...requests.slice(first), ...requests.slice(0, first)].slice(0, most);
+          client.setRequests(own.map((each) => ({ ...each })));
+        },
+      },
+      (error, result) => {
+        if (error) return reject(error);
+        const answered = result["2xx"];
+        // A server that ends a connection leaves a request unanswered, without an error.
+        const lost = task.amount === undefined ? 0 : Math.max(task.amount, task.connections) - answered;
+        resolve({
+          answered,
+          failed: result.errors + Math.max(result.non2xx, lost),
+          tookMs: lastAt - began,
+          p50Ms: percentile(timesMs, 50),
+          p99Ms: percentile(timesMs, 99),
+          longestMs: percentile(timesMs, 100),
+        });
+      },
+    );
+    running.on("start", () => {
+      began = performance.now();
+    });
+    running.on("response", (_client, _status, _bytes, tookMs: number) => {
+      timesMs.push(tookMs);
+      lastAt = performance.now();
+    });
+  });
+}

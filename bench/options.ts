@@ -1,0 +1,59 @@
+import { parseArgs } from "node:util";
+
+/** What a run of the bench is told. */
+export interface Options {
+  readonly isQuick: boolean;
+  /** Where the ratios go as JSON. */
+  readonly json: string | undefined;
+  /** Names of cases; all when empty. */
+  readonly cases: readonly string[];
+  /** Names of peers; all when empty. */
+  readonly only: readonly string[];
+  readonly rounds: number;
+  /** How long a case is measured on a peer in a round. */
+  readonly seconds: number;
+  /** How long a peer is asked before that: in its first round, and in later ones. */
+  readonly warmUpSeconds: { readonly first: number; readonly later: number };
+  /** A folder for processor profiles of every server. */
+  readonly profiles: string | undefined;
+}
+
+const FULL = { rounds: 5, seconds: 2.5, warmUpSeconds: { first: 1.5, later: 0.3 } };
+const QUICK = { rounds: 3, seconds: 0.25, warmUpSeconds: { first: 0.6, later: 0.1 } };
+
+/** @throws for an option that is unknown */
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: "boolean", default: false },
+      json: { type: "string" },
+      case: { type: "string", default: "" },
+      only: { type: "string", default: "" },
+      rounds: { type: "string" },
+      seconds: { type: "string" },
+      profiles: { type: "string" },
+    },
+  });
+  const usual = values.quick ? QUICK : FULL;
+  return {
+    isQuick: values.quick,
+    json: values.json,
+    cases: names(values.case),
+    only: names(values.only),
+    rounds: Number(values.rounds ?? usual.rounds),
+    seconds: Number(values.seconds ?? usual.seconds),
+    warmUpSeconds: usual.warmUpSeconds,
+    profiles: values.profiles,
+  };
+}
+
+/** Whether a run does less than all, so that its page is not the one to keep. */
+export function isSelection({ cases, only, rounds, seconds, profiles }: Options): boolean {
+  const isUsual = rounds === FULL.rounds && seconds === FULL.seconds && profiles === undefined;
+  return cases.length > 0 || only.length > 0 || !isUsual;
+}
+
+function names(text: string): string[] {
+  return text.split(",").filter((name) => name !== "");
+}

@@ -1,0 +1,75 @@
+import type { Case } from "./cases.ts";
+import { shown } from "./figures.ts";
+import type { GrowthBar } from "./growth/growth-page.ts";
+import { median, RATIOS, ratioRounds } from "./ratios.ts";
+import { type Measured, type Measures, measuresKey } from "./rounds.ts";
+
+/** The table of ratios: medians of the rounds, their spread, and whether the promise is kept. */
+export function ratioTable(measures: Measures, bars: readonly GrowthBar[]): string[] {
+  const rows = RATIOS.flatMap((each) => {
+    const rounds = ratioRounds(each, measures);
+    if (rounds.length === 0) return [];
+    const measure = each.measure === "processor" ? "processor a request" : "requests a second";
+    const value = median(rounds);
+    const cells = [`${each.name}`, `${each.what}; ${measure}`, ...spread(rounds), each.atLeast, each.aim];
+    return [`| ${cells.join(" | ")} | ${verdict(value >= each.atLeast, value >= each.aim)} |`];
+  });
+  const grown = bars.map(({ name, what, rounds, atMost, aim }) => {
+    const value = median(rounds);
+    const cells = [name, what, ...spread(rounds), `within ${atMost}`, aim];
+    return `| ${cells.join(" | ")} | ${verdict(value <= atMost, value <= aim)} |`;
+  });
+  return [
+    "| name | what, and by which measure | median | least | most | at least | aim | |",
+    "|---|---|---:|---:|---:|---:|---:|---|",
+    ...rows,
+    ...grown,
+  ];
+}
+
+/** Whether a promise is kept, in a word for a table. */
+export function verdict(isMet: boolean, isAim: boolean): string {
+  if (isAim) return "aim met";
+  return isMet ? "met" : "**missed**";
+}
+
+/** One table for each case, its peers in the order of the case. */
+export function caseTables(
+  cases: readonly Pick<Case, "name" | "title" | "peers" | "connections">[],
+  measures: Measures,
+): string[] {
+  return cases.flatMap(({ name, title, peers, connections }) => {
+    const rows = peers.flatMap((peer) => {
+      const rounds = measures.get(measuresKey(name, peer)) ?? [];
+      if (rounds.length === 0) return [];
+      const of = (field: keyof Measured) => rounds.map((each) => each[field]);
+      const cells = [
+        ranged(of("processorUs")),
+        ranged(of("perSecond")),
+        shown(median(of("p50Ms"))),
+        shown(median(of("p99Ms"))),
+      ];
+      return [`| ${peer} | ${cells.join(" | ")} |`];
+    });
+    if (rows.length === 0) return [];
+    return [
+      `### ${name}: ${title}`,
+      "",
+      `${connections === 1 ? "1 connection" : `${connections} connections`}. Medians, with the least and the most of the rounds.`,
+      "",
+      "| | processor a request, µs | requests a second | p50, ms | p99, ms |",
+      "|---|---:|---:|---:|---:|",
+      ...rows,
+      "",
+    ];
+  });
+}
+
+function spread(values: readonly number[]): string[] {
+  return [median(values), Math.min(...values), Math.max(...values)].map(shown);
+}
+
+function ranged(values: readonly number[]): string {
+  const [middle, least, most] = spread(values);
+  return values.length > 1 ? `${middle} (${least} to ${most})` : `${middle}`;
+}

@@ -1,0 +1,26 @@
+/**
+ * Our server with grouping off: built as `chartroom serve` builds it but for the
+ * one option of the store, each write in a commit of its own. That is no
+ * setting, since nobody would want it; the bench alone compares the two.
+ */
+import { join } from "node:path";
+import { v7 } from "uuid";
+import { readConfig } from "../../src/config.ts";
+import { loadKeys } from "../../src/keys.ts";
+import { createLog } from "../../src/log.ts";
+import { build } from "../../src/server.ts";
+import { openStore } from "../../src/store/sqlite/open.ts";
+import { dataFolder } from "./serve-peer.ts";
+
+const dataDir = dataFolder();
+const config = readConfig({ dataDir, port: "0" }, {});
+const keys = loadKeys(join(dataDir, "key.json"));
+const store = openStore({ dataDir, now: Date.now, newId: v7, audit: keys.audit, grouping: false });
+const server = build(config, { store, keys, log: createLog("info"), now: Date.now });
+const url = await server.listen();
+process.stdout.write(`Chartroom is ready at ${url}\n`);
+process.on("SIGTERM", async () => {
+  await server.close();
+  await store.close();
+  process.exit(0);
+});

@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, ftruncateSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const root = join(import.meta.dirname, "../..");
+
+/** What is compared: our server as it ships, by gRPC, and with grouping off; and the peers of bench/peers. */
+export type PeerName =
+  | "ours"
+  | "ours-grpc"
+  | "one-commit-each"
+  | "ceiling"
+  | "fastify"
+  | "connect-node"
+  | "grpc-js";
+
+export interface Peer {
+  readonly name: PeerName;
+  readonly url: string;
+  readonly process: ChildProcess;
+  /** Empties its access log, which is a file for all alike. */
+  clearLog(): void;
+  stop(): Promise<void>;
+}
+
+const LOG_FILE = "access.log";
+
+/** Starts a peer on a data folder of its own. `nodeFlags` are for profiling. */
+export async function startPeer(
+  name: PeerName,
+  dataDir: string,
+  nodeFlags: readonly string[] = [],
+): Promise<Peer> {
+  const program =
+    name === "ours" || name === "ours-grpc"
+      ? ["bin/chartroom.js", "serve", "--port", "0", "--log-level", "info", "--data-dir", dataDir]
+      : [`bench/peers/${name}.ts`, dataDir];
+  const logFile = openSync(join(dataDir, LOG_FILE), "a");
+  const child = spawn(process.execPath, [...nodeFlags, ...program], {
+    cwd: root,
+    env: { PATH: process.env.PATH, NODE_ENV: "production" },
+    stdio: ["ignore", "pipe", logFile],
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`${name} ended with ${code}:\n${tail(dataDir)}`)));
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on("line", (line) => {
+      const ready = /^Chartroom is ready at (\S+)$/.exec(line)?.[1];
+      if (ready) resolve(ready);
+    });
+  });
+  return {
+    name,
+    url,
+    process: child,
+    clearLog: () => ftruncateSync(logFile),
+    async stop() {
+      if (child.exitCode === null) {
+        child.kill("SIGTERM");
+        await once(child, "exit");
+      }
+      closeSync(logFile);
+    },
+  };
+}
+
+/** The end of what a peer wrote to standard error. */
+function tail(dataDir: string): string {
+  return readFileSync(join(dataDir, LOG_FILE), "utf8").split("\n").slice(-20).join("\n");
+}

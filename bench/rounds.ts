@@ -1,0 +1,126 @@
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import type { Case } from "./cases.ts";
+import type { Seeded } from "./data/seed.ts";
+import type { Load } from "./load/load.ts";
+import { threadsMs } from "./machine.ts";
+import type { Options } from "./options.ts";
+import { expectSameAnswers } from "./peers/same-answers.ts";
+import { type Peer, type PeerName, startPeer } from "./peers/start-peer.ts";
+
+/** What one case came to on one peer in one round. */
+export interface Measured {
+  readonly perSecond: number;
+  /** Of the whole server process, in microseconds. */
+  readonly processorUs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Rounds by `case peer`, each with its measures in the order of the rounds. */
+export type Measures = Map<string, Measured[]>;
+
+export const measuresKey = (caseName: string, peer: string) => `${caseName} ${peer}`;
+
+/** Requests of a measure at least: fewer say more of the disk's moment than of the server. */
+const FEWEST = 30;
+
+/** Measures the cases of one group: every peer in its own process on its own copy of the data, in turn. */
+export async function measureGroup(
+  cases: readonly Case[],
+  data: Seeded,
+  load: Load,
+  options: Options,
+  measures: Measures,
+): Promise<void> {
+  const peers = await startPeers(cases, data, options);
+  try {
+    await expectAlike(cases, data, peers);
+    for (let round = 0; round < options.rounds; round++) {
+      for (const each of cases) {
+        for (const name of rotated(each.peers, round)) {
+          const peer = peers.get(name);
+          if (!peer) continue;
+          const warmUpSeconds = options.warmUpSeconds[round === 0 ? "first" : "later"];
+          const measured = await measure(each, peer, data, load, warmUpSeconds, options.seconds);
+          const key = measuresKey(each.name, name);
+          measures.set(key, [...(measures.get(key) ?? []), measured]);
+          tell(round, key, measured);
+        }
+      }
+    }
+  } finally {
+    for (const peer of peers.values()) await peer.stop();
+  }
+}
+
+async function startPeers(
+  cases: readonly Case[],
+  data: Seeded,
+  options: Options,
+): Promise<Map<PeerName, Peer>> {
+  const named = new Set(cases.flatMap(({ peers }) => peers));
+  const peers = new Map<PeerName, Peer>();
+  for (const name of named) {
+    if (options.only.length > 0 && !options.only.includes(name)) continue;
+    const folder = `${data.dataDir}-${cases[0]?.group}-${name}`;
+    cpSync(data.dataDir, folder, { recursive: true });
+    const flags = options.profiles ? ["--cpu-prof", `--cpu-prof-dir=${join(options.profiles, name)}`] : [];
+    peers.set(name, await startPeer(name, folder, flags));
+  }
+  return peers;
+}
+
+/** Reads must have one answer whoever is asked. */
+async function expectAlike(cases: readonly Case[], data: Seeded, peers: Map<PeerName, Peer>): Promise<void> {
+  for (const { group, peers: names, requests, forms } of cases) {
+    const asked = names.flatMap((name) => peers.get(name) ?? []);
+    const [first] = requests(data);
+    if (group === "reads" && !forms && first) await expectSameAnswers(asked, data.token, first);
+  }
+}
+
+/** Other peers come first in other rounds, so that none gains by its place. */
+function rotated<T>(list: readonly T[], by: number): T[] {
+  const first = by % list.length;
+  return [...list.slice(first), ...list.slice(0, first)];
+}
+
+async function measure(
+  { connections, requests, forms }: Case,
+  peer: Peer,
+  data: Seeded,
+  load: Load,
+  warmUpSeconds: number,
+  seconds: number,
+): Promise<Measured> {
+  const { name, url } = peer;
+  const form = forms?.[name] ?? "json";
+  const task = { form, url, token: data.token, connections, requests: requests(data), seconds };
+  const warmUp = await load.run({ ...task, seconds: warmUpSeconds });
+  // A number of requests instead of a time, so that all of them are answered and none is broken off.
+  const perSecond = warmUp.answered > 0 ? (warmUp.answered / warmUp.tookMs) * 1000 : 0;
+  const amount = Math.max(Math.ceil(perSecond * seconds), 2 * connections, FEWEST);
+  const before = threadsMs(peer.process.pid);
+  const result = await load.run({ ...task, amount });
+  const spentMs = threadsMs(peer.process.pid) - before;
+  peer.clearLog();
+  if (result.failed > 0) {
+    throw new Error(
+      `${peer.name} refused ${result.failed} of ${amount} requests, or ended their connection: ${requests(data)[0]?.operation}`,
+    );
+  }
+  return {
+    perSecond: (result.answered / result.tookMs) * 1000,
+    processorUs: (spentMs * 1000) / result.answered,
+    p50Ms: result.p50Ms,
+    p99Ms: result.p99Ms,
+  };
+}
+
+export function tell(round: number, key: string, { perSecond, processorUs, p50Ms, p99Ms }: Measured): void {
+  const figures = [`${Math.round(perSecond)}/s`, `${processorUs.toFixed(1)} µs of processor`];
+  process.stderr.write(
+    `round ${round + 1}  ${key.padEnd(32)} ${figures.join("  ")}  p50 ${p50Ms.toFixed(2)} ms  p99 ${p99Ms.toFixed(2)} ms\n`,
+  );
+}
