@@ -10,7 +10,7 @@ const ROOMS: Readonly<Record<string, { rooms: readonly string[]; packages: reado
   store: { rooms: ["domain"], packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/] },
   "store/sqlite": {
     rooms: ["domain", "store"],
-    packages: [/^kysely/, /^better-sqlite3$/, /^node:(fs|path|perf_hooks|timers.promises)$/],
+    packages: [/^kysely/, /^better-sqlite3$/, /^node:(fs|path|perf_hooks|timers.promises|worker_threads)$/],
   },
   scm: {
     rooms: ["domain"],
@@ -26,7 +26,11 @@ const ROOMS: Readonly<Record<string, { rooms: readonly string[]; packages: reado
     rooms: ["domain", "store", "services"],
     packages: [/^#gen\//, /^@bufbuild\//, /^@connectrpc\//],
   },
-  http: { rooms: ["rpc", "services"], packages: [/^#gen\//, /^@connectrpc\//, /^node:/] },
+  unary: {
+    rooms: ["rpc", "services"],
+    packages: [/^@bufbuild\/protobuf$/, /^@connectrpc\//, /^node:/],
+  },
+  http: { rooms: ["unary", "rpc", "services"], packages: [/^#gen\//, /^@connectrpc\//, /^node:/] },
   runner: {
     rooms: ["domain", "scm"],
     packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@connectrpc\//, /^node:/],

@@ -68,6 +68,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["1", 1],
     ["86400", 86_400],
   ],
+  fastPath: [
+    ["off", "off"],
+    ["on", "on"],
+  ],
   popularityInterval: [
     ["1", 1],
     ["86400", 86_400],
@@ -139,6 +143,7 @@ describe("without flags and variables", () => {
       allowUnknownFields: false,
       countLimit: 1_000,
       maxTimeout: 300,
+      fastPath: "on",
       popularityInterval: 300,
       removalInterval: 10,
       allowOrganizationCreation: false,

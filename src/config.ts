@@ -126,6 +126,14 @@ export const SETTINGS = {
     help: "longest deadline of a call; one that asks for more gets this",
     read: integer(1, 86_400),
   }),
+  fastPath: setting({
+    flag: "--fast-path",
+    argument: "on|off",
+    env: "CHARTROOM_FAST_PATH",
+    default: "on",
+    help: "answer unary calls over a path of the server's own; off leaves all calls to the protocol library, slower",
+    read: oneOf(["on", "off"]),
+  }),
   popularityInterval: setting({
     flag: "--popularity-interval",
     argument: "seconds",

@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync, randomBytes, randomInt } from "node:crypto";
+import { createHmac, createSecretKey, hkdfSync, type KeyObject, randomBytes, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { readKeyFile } from "./key-file.ts";
 import { openWith, type Place, sealWith } from "./sealing.ts";
@@ -19,7 +19,12 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const RANDOM_CHARACTERS = 30;
 const CHECKSUM_CHARACTERS = 6;
 const SECRET_BYTES = 32;
-const TOKEN_BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
+const KINDS = new Map(
+  Object.entries(TOKEN_PREFIXES).map(([kind, prefix]) => [prefix as string, kind as TokenKind]),
+);
+const TOKEN = new RegExp(
+  `^(${[...KINDS.keys()].join("|")})[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`,
+);
 
 export interface TokenValue {
   /** The secret itself, shown once. */
@@ -72,10 +77,10 @@ export function loadKeys(file: string): Keys {
 /** A key of its own for each purpose, so that none can stand in for another. */
 interface Ring {
   readonly id: string;
-  readonly token: Buffer;
-  readonly page: Buffer;
-  readonly request: Buffer;
-  readonly audit: Buffer;
+  readonly token: KeyObject;
+  readonly page: KeyObject;
+  readonly request: KeyObject;
+  readonly audit: KeyObject;
   readonly seal: Buffer;
 }
 
@@ -89,9 +94,6 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
     if (!ring) throw new Error(`the key file does not hold the key ${keyId}`);
     return ring;
   };
-  const tokenHash = (ring: Ring, value: string) => createHmac("sha256", ring.token).update(value).digest();
-  const auditHash = (ring: Ring, bytes: Uint8Array) =>
-    createHmac("sha256", ring.audit).update(bytes).digest();
   return {
     id: newest.id,
     ids: rings.map(({ id }) => id),
@@ -102,23 +104,20 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
       ).join("");
       const unchecked = TOKEN_PREFIXES[kind] + random;
       const value = unchecked + checksum(unchecked);
-      return { value, hash: tokenHash(newest, value), keyId: newest.id };
+      return { value, hash: hmac(newest.token, value), keyId: newest.id };
     },
     readToken(value) {
-      for (const [kind, prefix] of Object.entries(TOKEN_PREFIXES) as [TokenKind, string][]) {
-        if (!value.startsWith(prefix) || !TOKEN_BODY.test(value.slice(prefix.length))) continue;
-        const unchecked = value.slice(0, -CHECKSUM_CHARACTERS);
-        if (value !== unchecked + checksum(unchecked)) return undefined;
-        const hash = tokenHash(newest, value);
-        return { kind, hash, hashes: [hash, ...rings.slice(1).map((ring) => tokenHash(ring, value))] };
-      }
-      return undefined;
+      const kind = KINDS.get(TOKEN.exec(value)?.[1] ?? "");
+      if (kind === undefined) return undefined;
+      if (!value.endsWith(checksum(value.slice(0, -CHECKSUM_CHARACTERS)))) return undefined;
+      const hashes = rings.map(({ token }) => hmac(token, value));
+      return { kind, hash: hashes[0] as Uint8Array, hashes };
     },
     randomSecret: () => randomBytes(SECRET_BYTES),
-    pageMac: (bytes) => createHmac("sha256", newest.page).update(bytes).digest(),
-    requestMacs: (bytes) => rings.map(({ request }) => createHmac("sha256", request).update(bytes).digest()),
-    audit: { keyId: newest.id, mac: (bytes) => auditHash(newest, bytes) },
-    auditMac: (keyId, bytes) => auditHash(ringOf(keyId), bytes),
+    pageMac: (bytes) => hmac(newest.page, bytes),
+    requestMacs: (bytes) => rings.map(({ request }) => hmac(request, bytes)),
+    audit: { keyId: newest.id, mac: (bytes) => hmac(newest.audit, bytes) },
+    auditMac: (keyId, bytes) => hmac(ringOf(keyId).audit, bytes),
     seal: (value, place) => ({ keyId: newest.id, sealed: sealWith(newest.seal, value, place) }),
     open: (keyId, sealed, place) => openWith(ringOf(keyId).seal, sealed, place),
   };
@@ -126,14 +125,20 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
 
 function deriveRing(secret: Uint8Array): Ring {
   const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
+  // With the bytes themselves, each hash would make such an object anew; that costs more than the hash.
+  const deriveKey = (purpose: string) => createSecretKey(derive(purpose));
   return {
     id: derive("key id").toString("hex").slice(0, 16),
-    token: derive("token hash"),
-    page: derive("page token"),
-    request: derive("repeatable request"),
-    audit: derive("audit chain"),
+    token: deriveKey("token hash"),
+    page: deriveKey("page token"),
+    request: deriveKey("repeatable request"),
+    audit: deriveKey("audit chain"),
     seal: derive("sealed value"),
   };
+}
+
+function hmac(key: KeyObject, value: string | Uint8Array): Buffer {
+  return createHmac("sha256", key).update(value).digest();
 }
 
 /** CRC-32 in six characters: tells a mistyped token from an unknown one, and hides nothing. */

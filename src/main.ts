@@ -16,6 +16,10 @@ import { declareToken } from "./commands/declare-token.ts";
 import { StartError } from "./commands/open-data.ts";
 import { serve } from "./commands/serve.ts";
 import { ConfigError, readConfig, SETTINGS } from "./config.ts";
+import { flushLog } from "./log.ts";
+
+// However it ends, by an uncaught exception too.
+process.on("exit", flushLog);
 
 const runUntilTold: RunUntilTold = async (start) => {
   const starting = start();

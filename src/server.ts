@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import type { Transport } from "@connectrpc/connect";
-import { v7 } from "uuid";
 import type { Config } from "./config.ts";
 import { pageTokens } from "./domain/page.ts";
 import { createEntry } from "./http/entry.ts";
@@ -28,6 +27,7 @@ import { pruneTriggers } from "./jobs/trigger-pruning.ts";
 import { removeDeletedWorkflows } from "./jobs/workflow-removal.ts";
 import type { Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
+import { idMaker } from "./new-id.ts";
 import { checkRequests, createCheck } from "./rpc/check.ts";
 import { cutOffStreams } from "./rpc/cut-off-streams.ts";
 import type { ReportFault } from "./rpc/error.ts";
@@ -40,6 +40,7 @@ import { createRoutes } from "./rpc/routes.ts";
 import { sourceControl } from "./scm/source-control.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
 import type { Store } from "./store/store.ts";
+import { createUnaryPath } from "./unary/unary-path.ts";
 
 /** Accepted requests get this long to finish when the server is told to stop. */
 const DRAIN_MS = 10_000;
@@ -101,6 +102,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
   const { store, keys, log } = deps;
   const draining = new AbortController();
   const readiness = { isReady: () => !draining.signal.aborted, draining: draining.signal };
+  const newId = idMaker(deps.now);
   const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
   const check = createCheck();
   let { baseUrl } = config;
@@ -137,7 +139,14 @@ export function build(config: Config, deps: ServerDependencies): Server {
     now: deps.now,
     onNoteFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
   });
-  const entry = createEntry({ routes, gate, readiness, maxTimeoutMs: config.maxTimeout * 1000, report });
+  const entry = createEntry({
+    routes,
+    gate,
+    readiness,
+    unaryPath: config.fastPath === "on" ? createUnaryPath(report) : undefined,
+    maxTimeoutMs: config.maxTimeout * 1000,
+    report,
+  });
   const webhook = createWebhookEntry({
     store,
     keys,
@@ -156,13 +165,13 @@ export function build(config: Config, deps: ServerDependencies): Server {
       webhook,
       isReady: readiness.isReady,
       corsOrigins: config.corsOrigins,
-      newId: v7,
+      newId,
       log: (line) => log.info(line, "call"),
     }),
   });
   let jobs: ReturnType<typeof startJobs> | undefined;
   return {
-    transport: createInMemoryTransport({ routes, gate, readiness, newId: v7 }),
+    transport: createInMemoryTransport({ routes, gate, readiness, newId }),
     async listen() {
       const { host, port } = await listener.listen();
       baseUrl ||= `${config.tlsCert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { v7 } from "uuid";
 import { type Config, keyFileOf } from "../config.ts";
 import { DomainError } from "../domain/error.ts";
 import { type Keys, loadKeys } from "../keys.ts";
+import { idMaker } from "../new-id.ts";
 import { findNamedKeyIds } from "../store/key-id.ts";
 import { DATABASE_FILE, openStore } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
@@ -26,13 +26,20 @@ export interface OpenData {
 /**
  * Opens the data folder with its keys, making both when they are absent.
  *
+ * @param onMigration told of each migration that begins on data of an earlier release
  * @throws StartError when the key file lacks a key that the data was written with
  */
-export async function openData(config: Pick<Config, "dataDir" | "keyFile">): Promise<OpenData> {
+export async function openData(
+  config: Pick<Config, "dataDir" | "keyFile">,
+  onMigration: (name: string) => void = () => {},
+): Promise<OpenData> {
   const { dataDir } = config;
   usable(config, () => mkdirSync(dataDir, { recursive: true, mode: 0o700 }));
   const keys = readKeys(config);
-  const store = usable(config, () => openStore({ dataDir, now: Date.now, newId: v7, audit: keys.audit }));
+  const newId = idMaker(Date.now);
+  const store = usable(config, () =>
+    openStore({ dataDir, now: Date.now, newId, audit: keys.audit, onMigration }),
+  );
   try {
     await matchKeys(config, store, keys);
     return { store, keys };

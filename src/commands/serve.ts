@@ -23,7 +23,9 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   const lock = usable(config, () => lockFolder(config.dataDir));
   if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);
-  const { store, keys } = await openData(config).catch((error) => {
+  const { store, keys } = await openData(config, (migration) => {
+    log.info({ migration }, "bringing the data to this release; with a million projects it takes a minute");
+  }).catch((error) => {
     lock.release();
     throw error;
   });

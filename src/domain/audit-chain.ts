@@ -44,5 +44,5 @@ export function auditBytes(row: AuditFacts, previousHash: Uint8Array | null): Ui
 }
 
 function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex");
 }

@@ -1,27 +1,43 @@
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
+/** An object of JSON, as text or as it is parsed. */
+export type JsonSource = string | { readonly [key: string]: Json };
+
 /**
- * What changed between two JSON texts: dotted path to [before, after], with
+ * What changed between two objects of JSON: dotted path to [before, after], with
  * null for what is absent. Lists are compared as wholes: an element's place
  * says little to a reader of the audit log.
  */
 export function diffJson(
-  before: string | undefined,
-  after: string | undefined,
+  before: JsonSource | undefined,
+  after: JsonSource | undefined,
 ): Record<string, [Json, Json]> {
   const changes = new Map<string, [Json, Json]>();
-  collect("", before ? JSON.parse(before) : {}, after ? JSON.parse(after) : {}, changes);
+  collect("", parsed(before), parsed(after), changes);
   return Object.fromEntries(changes);
+}
+
+function parsed(source: JsonSource | undefined): Json {
+  if (typeof source === "string") return source ? JSON.parse(source) : {};
+  return source ?? {};
 }
 
 function collect(path: string, before: Json, after: Json, changes: Map<string, [Json, Json]>): void {
   if (isObject(before) && isObject(after)) {
-    for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      collect(path ? `${path}.${key}` : key, own(before, key), own(after, key), changes);
+    const at = (key: string) => (path ? `${path}.${key}` : key);
+    for (const key of Object.keys(before)) collect(at(key), own(before, key), own(after, key), changes);
+    for (const key of Object.keys(after)) {
+      if (!Object.hasOwn(before, key)) collect(at(key), null, own(after, key), changes);
     }
-  } else if (JSON.stringify(before) !== JSON.stringify(after)) {
+  } else if (differ(before, after)) {
     changes.set(path, [before, after]);
   }
+}
+
+function differ(before: Json, after: Json): boolean {
+  const isPlain = (value: Json) => typeof value !== "object" || value === null;
+  if (isPlain(before) || isPlain(after)) return before !== after;
+  return JSON.stringify(before) !== JSON.stringify(after);
 }
 
 /** Keys of maps are the caller's words, and may be names that every object inherits. */

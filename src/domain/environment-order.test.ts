@@ -1,12 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "@jest/globals";
 import {
   ListEnvironmentsRequest_SortSchema,
   ListEnvironmentsRequest_SortField as SortField,
 } from "#gen/service/v1/environment_service_pb.js";
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
-import { createdBeforeMs, environmentOrder } from "./environment-order.ts";
+import { environmentOrder } from "./environment-order.ts";
 
 describe("the order of an environment list", () => {
   test.each([
@@ -22,20 +21,5 @@ describe("the order of an environment list", () => {
 
   test("is by id ascending when nothing is asked", () => {
     expect(environmentOrder(undefined)).toEqual({ field: "id", direction: "asc" });
-  });
-});
-
-describe("a bound on creation times", () => {
-  test.each([
-    [0, 5_000],
-    [1, 5_001],
-    [1_000_000, 5_001],
-    [1_000_001, 5_002],
-  ])("of 5 s and %d ns is before %d ms", (nanos, expected) => {
-    expect(createdBeforeMs(create(TimestampSchema, { seconds: 5n, nanos }))).toBe(expected);
-  });
-
-  test("is none when it is unset", () => {
-    expect(createdBeforeMs(undefined)).toBeUndefined();
   });
 });

@@ -1,4 +1,3 @@
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import {
   type ListEnvironmentsRequest_Sort,
   ListEnvironmentsRequest_SortField,
@@ -14,12 +13,4 @@ export function environmentOrder(sort: ListEnvironmentsRequest_Sort | undefined)
     field: sort?.field === ListEnvironmentsRequest_SortField.ARCHIVED_AT ? "archivedAt" : "id",
     direction: sort?.order === SortOrder.DESC ? "desc" : "asc",
   };
-}
-
-/**
- * The bound on creation times, which are whole milliseconds: rounded up, so that
- * an environment made earlier within the bound's own millisecond is before it.
- */
-export function createdBeforeMs(bound: Timestamp | undefined): number | undefined {
-  return bound && Number(bound.seconds) * 1000 + Math.ceil(bound.nanos / 1e6);
 }

@@ -18,7 +18,10 @@ export function refuseNoMoment(field: string, moment: Timestamp | undefined): vo
   throw valueUnusable(field, `${field} is no time of the years 1 to 9999`);
 }
 
-/** The first whole millisecond since 1970 UTC that is not before the moment; 0 for none. */
+/**
+ * The first whole millisecond since 1970 UTC that is not before the moment, as
+ * bounds on times need it that are kept in milliseconds; 0 for none.
+ */
 export function momentMs(moment: Timestamp | undefined): number {
   return moment ? Number(moment.seconds) * 1000 + Math.ceil(moment.nanos / 1e6) : 0;
 }

@@ -250,9 +250,15 @@ export const READERS: Readonly<Record<Role, string>> = {
  * @throws for an operation of the contract that the table forgot, so that it opens to nobody
  */
 export function permissionOf(operation: string): Permission | undefined {
+  const known = byOperation.get(operation);
+  if (known) return known;
   const name = /^(?:service|runner)\.v1\.(.+)$/.exec(operation)?.[1];
   if (name === undefined) return undefined;
   const found = PERMISSIONS[name];
   if (!found) throw new Error(`domain/permissions.ts has no row for ${operation}`);
+  byOperation.set(operation, found);
   return found;
 }
+
+/** Rows that were looked up: every request asks several times. */
+const byOperation = new Map<string, Permission>();

@@ -9,15 +9,19 @@ export interface BodyGuard {
    * Guards the body of a request from now until it is over; what happens to
    * the body is to be told to the observer.
    *
-   * @param cut called at most once, when the body came too slowly
+   * @param owner cut at most once, when the body came too slowly
    */
-  watch(req: HttpRequest, cut: () => void): BodyObserver;
+  watch(req: HttpRequest, owner: BodyOwner): BodyObserver;
   /** Cuts what is too slow; to be called at short intervals. */
   check(): void;
 }
 
-/** Ends the guard of a request; of all listeners of the process. */
-const releases = new WeakMap<HttpRequest, () => void>();
+export interface BodyOwner {
+  cut(): void;
+}
+
+/** Where a request keeps its guard. A WeakMap of all requests would cost each of them more than this. */
+const GUARD = Symbol("body guard");
 
 /**
  * Lets the client of this request take any time for its body: for calls in
@@ -25,27 +29,56 @@ const releases = new WeakMap<HttpRequest, () => void>();
  * over.
  */
 export function exemptFromBodyGuard(req: HttpRequest): void {
-  releases.get(req)?.();
+  (req as Guardable)[GUARD]?.over();
 }
 
 export function createBodyGuard(limits: ListenerLimits): BodyGuard {
-  const guarded = new Map<BodyPace, () => void>();
+  const guarded = new Set<Guarded>();
   return {
-    watch(req, cut) {
-      const pace = measurePace(limits);
-      const release = (): void => {
-        guarded.delete(pace);
-        releases.delete(req);
-      };
-      guarded.set(pace, () => {
-        release();
-        cut();
-      });
-      releases.set(req, release);
-      return { ...pace, over: release };
+    watch(req, owner) {
+      const guard = new Guarded(guarded, measurePace(limits), owner);
+      guarded.add(guard);
+      (req as Guardable)[GUARD] = guard;
+      return guard;
     },
     check() {
-      for (const [pace, cut] of guarded) if (pace.isTooSlow()) cut();
+      for (const guard of guarded) guard.check();
     },
   };
+}
+
+type Guardable = HttpRequest & { [GUARD]?: Guarded };
+
+class Guarded implements BodyObserver {
+  readonly #all: Set<Guarded>;
+  readonly #pace: BodyPace;
+  readonly #owner: BodyOwner;
+
+  constructor(all: Set<Guarded>, pace: BodyPace, owner: BodyOwner) {
+    this.#all = all;
+    this.#pace = pace;
+    this.#owner = owner;
+  }
+
+  arrived(bytes: number): void {
+    this.#pace.arrived(bytes);
+  }
+
+  full(): void {
+    this.#pace.full();
+  }
+
+  wanted(): void {
+    this.#pace.wanted();
+  }
+
+  over(): void {
+    this.#all.delete(this);
+  }
+
+  check(): void {
+    if (!this.#pace.isTooSlow()) return;
+    this.over();
+    this.#owner.cut();
+  }
 }

@@ -3,6 +3,8 @@ import type { ListenerLimits } from "./listener-limits.ts";
 /** The part of the idle limit for which a rate is measured before it counts, so that one late packet does not. */
 const MEASURED_PART = 1 / 8;
 
+type PaceLimits = Pick<ListenerLimits, "bodyIdleMs" | "bodyMinBytesPerSecond" | "now">;
+
 /** How fast one request body comes. */
 export interface BodyPace {
   arrived(bytes: number): void;
@@ -15,45 +17,55 @@ export interface BodyPace {
  * Keeps the account of a body that begins now. Only time in which our side
  * took bytes counts: a client cannot help a server that does not read.
  */
-export function measurePace(
-  limits: Pick<ListenerLimits, "bodyIdleMs" | "bodyMinBytesPerSecond" | "now">,
-): BodyPace {
-  const graceMs = limits.bodyIdleMs;
-  let accountedAt = limits.now();
-  let isTaking = true;
-  let elapsedMs = 0;
-  let idleMs = 0;
-  let bytesAfterGrace = 0;
+export function measurePace(limits: PaceLimits): BodyPace {
+  return new Account(limits);
+}
 
-  const account = (): void => {
-    const now = limits.now();
-    if (isTaking) {
-      elapsedMs += now - accountedAt;
-      idleMs += now - accountedAt;
+/** One for each request with a body, so it has fields and no closures. */
+class Account implements BodyPace {
+  readonly #limits: PaceLimits;
+  #accountedAt: number;
+  #isTaking = true;
+  #elapsedMs = 0;
+  #idleMs = 0;
+  #bytesAfterGrace = 0;
+
+  constructor(limits: PaceLimits) {
+    this.#limits = limits;
+    this.#accountedAt = limits.now();
+  }
+
+  arrived(bytes: number): void {
+    this.#account();
+    this.#idleMs = 0;
+    if (this.#elapsedMs > this.#limits.bodyIdleMs) this.#bytesAfterGrace += bytes;
+  }
+
+  full(): void {
+    this.#account();
+    this.#isTaking = false;
+  }
+
+  wanted(): void {
+    this.#account();
+    this.#isTaking = true;
+  }
+
+  isTooSlow(): boolean {
+    this.#account();
+    const { bodyIdleMs: graceMs, bodyMinBytesPerSecond } = this.#limits;
+    if (this.#idleMs >= graceMs) return true;
+    const measuredMs = this.#elapsedMs - graceMs;
+    if (measuredMs < graceMs * MEASURED_PART) return false;
+    return this.#bytesAfterGrace < (measuredMs / 1_000) * bodyMinBytesPerSecond;
+  }
+
+  #account(): void {
+    const now = this.#limits.now();
+    if (this.#isTaking) {
+      this.#elapsedMs += now - this.#accountedAt;
+      this.#idleMs += now - this.#accountedAt;
     }
-    accountedAt = now;
-  };
-
-  return {
-    arrived(bytes) {
-      account();
-      idleMs = 0;
-      if (elapsedMs > graceMs) bytesAfterGrace += bytes;
-    },
-    full() {
-      account();
-      isTaking = false;
-    },
-    wanted() {
-      account();
-      isTaking = true;
-    },
-    isTooSlow() {
-      account();
-      if (idleMs >= graceMs) return true;
-      const measuredMs = elapsedMs - graceMs;
-      if (measuredMs < graceMs * MEASURED_PART) return false;
-      return bytesAfterGrace < (measuredMs / 1_000) * limits.bodyMinBytesPerSecond;
-    },
-  };
+    this.#accountedAt = now;
+  }
 }

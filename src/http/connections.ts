@@ -13,10 +13,20 @@ export interface Connection {
   isReadable: boolean;
   /** False until the headers of a first request are complete. */
   isServed: boolean;
-  /** Requests whose answer has not been fully written; calling one ends its account. */
-  readonly open: Set<() => void>;
+  /** Requests whose answer has not been fully written. */
+  readonly open: Set<OpenRequest>;
   /** When the last of them ended. */
   idleSince: number;
+}
+
+/** A request whose answer has not been fully written. */
+export interface OpenRequest {
+  /** Told once that it is open no longer. */
+  ended(): void;
+  /** Of HTTP/1: told that its connection may not live on, as the server drains. */
+  settle?(): void;
+  /** Of HTTP/1: whether a part of its answer is on the connection already. */
+  readonly isAnswering?: boolean;
 }
 
 /** All open connections and the requests on them. */
@@ -25,11 +35,10 @@ export interface Connections extends Iterable<Connection> {
   readonly active: number;
   /** Starts to keep account of a socket that was just accepted. */
   accept(socket: Socket, isReadable: boolean): Connection;
-  /**
-   * Counts a request until the returned function is called or its connection
-   * closes, and then calls `ended`.
-   */
-  begin(connection: Connection, ended: () => void): () => void;
+  /** Counts a request until it is ended or its connection closes. */
+  begin(connection: Connection, request: OpenRequest): void;
+  /** Without effect on a request that is open no longer. */
+  end(connection: Connection, request: OpenRequest): void;
   /** Calls back once, when no connection is left. */
   whenEmpty(callback: () => void): void;
   /** Connections that waited for longer than the limits allow, by what they waited for. */
@@ -61,6 +70,14 @@ export function trackConnections(
     return now - connection.idleSince >= mostMs;
   };
 
+  const end = (connection: Connection, request: OpenRequest): void => {
+    if (!connection.open.delete(request)) return;
+    active--;
+    request.ended();
+    if (connection.open.size === 0) connection.idleSince = limits.now();
+    requestEnded(connection);
+  };
+
   return {
     get active() {
       return active;
@@ -68,30 +85,23 @@ export function trackConnections(
     [Symbol.iterator]: () => all.values(),
     accept(socket, isReadable) {
       const now = limits.now();
-      const open = new Set<() => void>();
+      const open = new Set<OpenRequest>();
       const connection = { socket, isReadable, acceptedAt: now, isServed: false, open, idleSince: now };
       all.add(connection);
       socket.once("close", () => {
         all.delete(connection);
         // Node tells only the first of several pipelined answers that the connection is gone.
-        for (const end of open) end();
+        for (const request of open) end(connection, request);
         if (all.size === 0) tellWaiting();
       });
       return connection;
     },
-    begin(connection, ended) {
+    begin(connection, request) {
       connection.isServed = true;
       active++;
-      const end = (): void => {
-        if (!connection.open.delete(end)) return;
-        active--;
-        ended();
-        if (connection.open.size === 0) connection.idleSince = limits.now();
-        requestEnded(connection);
-      };
-      connection.open.add(end);
-      return end;
+      connection.open.add(request);
     },
+    end,
     whenEmpty(callback) {
       waiting.add(callback);
       if (all.size === 0) tellWaiting();

@@ -1,4 +1,4 @@
-import { type ConnectError, createContextValues } from "@connectrpc/connect";
+import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import { readAllBytes } from "@connectrpc/connect/protocol";
 import {
   codeToHttpStatus,
@@ -16,6 +16,8 @@ import type { Readiness } from "../rpc/health.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
 import type { Route } from "../rpc/routes.ts";
 import { callerKey, streamBegunKey } from "../services/call.ts";
+import { taken } from "../unary/taken.ts";
+import type { UnaryPath } from "../unary/unary-path.ts";
 import { exemptFromBodyGuard } from "./body-guard.ts";
 import { incomingBody } from "./incoming-body.ts";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
@@ -38,6 +40,8 @@ export interface EntryOptions {
   readonly routes: ReadonlyMap<string, Route>;
   readonly gate: Gate;
   readonly readiness: Readiness;
+  /** Answers what it takes; everything goes through the protocol layer without it. */
+  readonly unaryPath?: UnaryPath | undefined;
   /** Deadlines that ask for more are cut to this. */
   readonly maxTimeoutMs: number;
   readonly report: ReportFault;
@@ -48,7 +52,7 @@ export type Entry = (req: HttpRequest, res: HttpResponse, record: CallRecord) =>
 
 /**
  * The way into the operations: path, then gate, then method and content type,
- * and only then the protocol layer, which reads the body.
+ * and only then the unary path or the protocol layer, which read the body.
  */
 export function createEntry(options: EntryOptions): Entry {
   return answeringErrors((req, res, record) => enter(options, req, res, record), options.report);
@@ -75,14 +79,17 @@ async function enter(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const path = (req.url ?? "").split("?", 1)[0] ?? "";
-  const route = options.routes.get(path.startsWith(`${PREFIX}/`) ? path.slice(PREFIX.length) : path);
-  if (route) record.operation = `${route.handle.service.typeName}/${route.handle.method.name}`;
+  const route = options.routes.get(pathOf(req.url ?? ""));
+  if (route) record.operation = route.operation;
   const admission = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
-  const caller = admission?.kind === "known" ? admission.caller : undefined;
-  if (caller) record.caller = caller;
-
+  if (admission?.kind === "known") record.caller = admission.caller;
   const rejected = admission && rejection(admission);
+  capDeadline(req.headers, options.maxTimeoutMs);
+  if (options.unaryPath && route?.unary) {
+    const short = taken(req, route.unary);
+    const values = short && valuesOf(options, route, record, rejected);
+    if (values) return options.unaryPath(route.unary, short, req, res, record, values);
+  }
   const contentType = req.headers["content-type"] ?? "";
   const misdirected = misdirection(route, req.method ?? "", contentType);
   if (misdirected || !route) {
@@ -93,16 +100,13 @@ async function enter(
     return;
   }
 
-  capDeadline(req.headers, options.maxTimeoutMs);
   if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
-  const values = createContextValues().set(callRecordKey, record).set(callerKey, caller);
+  const values = valuesOf(options, route, record, rejected);
   if (route.handle.method.methodKind === "server_streaming") {
     // A head that is sent early can promise no compression.
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
     values.set(streamBegunKey, () => writeStreamHead(res, contentType));
   }
-  if (rejected) values.set(refusalKey, rejected);
-  else if (route.gated && options.readiness.draining.aborted) values.set(refusalKey, shuttingDown());
   const reply = await route.handle({
     ...universalRequestFromNodeRequest(req, res, undefined, values),
     body: incomingBody(req, deadlineMs(req.headers)),
@@ -117,6 +121,26 @@ async function enter(
   } else {
     await writeStream(res, completeError(reply, record, options.report));
   }
+}
+
+/** The path of an operation in the route table: without what leads to it, and without a query. */
+function pathOf(url: string): string {
+  const begin = url.startsWith(`${PREFIX}/`) ? PREFIX.length : 0;
+  const query = url.indexOf("?");
+  return url.slice(begin, query === -1 ? undefined : query);
+}
+
+/** What the interceptors and the operation find beside a request. */
+function valuesOf(
+  { readiness }: EntryOptions,
+  route: Route,
+  record: CallRecord,
+  rejected: ConnectError | undefined,
+): ContextValues {
+  const values = createContextValues().set(callRecordKey, record).set(callerKey, record.caller);
+  if (rejected) values.set(refusalKey, rejected);
+  else if (route.gated && readiness.draining.aborted) values.set(refusalKey, shuttingDown());
+  return values;
 }
 
 /** Answers with an error in the form of Connect's JSON errors, and notes it for the access log. */

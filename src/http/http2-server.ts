@@ -45,18 +45,25 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
     if (!connection || stream.destroyed) return;
     req.on("error", ignore);
 
-    const pace = guard.watch(req, () => cut(res));
+    const pace = guard.watch(req, { cut: () => cut(res) });
     const wanted = (): void => {
       if (isWaiting && !res.headersSent) res.writeContinue();
       isWaiting = false;
       pace.wanted();
     };
-    const body = observeHttp2Body(req, { ...pace, wanted });
+    const body = observeHttp2Body(req, {
+      arrived: (bytes) => pace.arrived(bytes),
+      full: () => pace.full(),
+      wanted,
+      over: () => pace.over(),
+    });
     if (body.isOver) pace.over();
     // The client sends no body before it is asked to.
     if (isWaiting) pace.full();
 
-    stream.once("close", connections.begin(connection, pace.over));
+    const request = { ended: () => pace.over() };
+    connections.begin(connection, request);
+    stream.once("close", () => connections.end(connection, request));
     if (!body.isOver) {
       const reset = (): void => {
         if (stream.destroyed) return;

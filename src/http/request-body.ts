@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import type { Readable } from "node:stream";
 
@@ -28,25 +28,42 @@ const EMPTY_BODY: RequestBody = { isOver: true, discard() {} };
 /** A default frame of HTTP/2. A client that may send less than this might as well not send at all. */
 const FRAME_BYTES = 16_384;
 
-/** Observes a body of HTTP/1: Node's parser pushes it into the request, and stops reading when that says so. */
-export function observeHttp1Body(req: IncomingMessage, observer: BodyObserver): RequestBody {
-  const length = req.headers["content-length"];
-  if (req.headers["transfer-encoding"] === undefined && (length === undefined || Number(length) === 0)) {
-    return EMPTY_BODY;
+/**
+ * A request whose body can be observed: Node's parser pushes it into the
+ * request. With methods replaced on each request instead, every request would
+ * have a shape of its own, which slows down all that handles it.
+ */
+export class Http1Request extends IncomingMessage {
+  observed: ObservedBody | undefined = undefined;
+
+  override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+    if (!this.observed) return super.push(chunk, encoding);
+    return this.observed.pass(this, super.push, chunk, encoding);
   }
-  const { socket } = req;
-  const onClose = (): void => {
-    // Node fails the reader when the connection breaks, but no longer once the answer has left.
+
+  override _read(size: number): void {
+    this.observed?.observer.wanted();
+    super._read(size);
+  }
+}
+
+/** Observes a body of HTTP/1: the parser stops reading when the request says so. */
+export function observeHttp1Body(req: Http1Request, observer: BodyObserver): RequestBody {
+  const isChunked = req.headers["transfer-encoding"] !== undefined;
+  const lengthBytes = isChunked ? undefined : Number(req.headers["content-length"] ?? 0);
+  if (lengthBytes === 0) return EMPTY_BODY;
+  req.observed = new ObservedBody(observer, always, lengthBytes);
+  return req.observed;
+}
+
+/**
+ * Fails the reader of a body of HTTP/1 when its connection breaks. Node does
+ * so itself, but no longer once the answer has left.
+ */
+export function failWithConnection(req: Http1Request): void {
+  req.socket.once("close", () => {
     if (!req.complete) req.destroy(clientGone());
-    body.end();
-  };
-  const over = (): void => {
-    socket.off("close", onClose);
-    observer.over();
-  };
-  const body = observe(req, { ...observer, over }, () => true);
-  socket.once("close", onClose);
-  return body;
+  });
 }
 
 /**
@@ -60,8 +77,10 @@ export function observeHttp1Body(req: IncomingMessage, observer: BodyObserver): 
 export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver): RequestBody {
   const { stream } = req;
   if (stream.endAfterHeaders) return EMPTY_BODY;
-  const body = observe(stream, observer, () => (stream.state.localWindowSize ?? FRAME_BYTES) >= FRAME_BYTES);
-  const push = stream.push;
+  const mayClientSend = () => (stream.state.localWindowSize ?? FRAME_BYTES) >= FRAME_BYTES;
+  const body = new ObservedBody(observer, mayClientSend);
+  const { push, _read: read } = stream;
+  const pass = (chunk: Buffer | null, encoding?: BufferEncoding) => body.pass(stream, push, chunk, encoding);
   let isEnding = false;
 
   const fail = (): void => {
@@ -69,12 +88,12 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
   };
   const end = (): void => {
     if (stream.closed) fail();
-    push.call(stream, null);
+    pass(null);
   };
   // Before Node's own listener, which would have the reader fail for a reason that names no cause.
   stream.prependListener("aborted", fail);
   stream.push = (chunk, encoding) => {
-    if (chunk !== null || body.isOver) return push.call(stream, chunk, encoding);
+    if (chunk !== null || body.isOver) return pass(chunk, encoding);
     if (stream.closed) {
       end();
     } else if (!isEnding) {
@@ -84,51 +103,71 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
     }
     return false;
   };
+  stream._read = (size) => {
+    observer.wanted();
+    read.call(stream, size);
+  };
   return body;
 }
 
-function observe(source: Readable, observer: BodyObserver, mayClientSend: () => boolean) {
-  const push = source.push;
-  const read = source._read;
-  let isOver = false;
-  let discard: ((bytes: number) => void) | undefined;
+/** Stands before a body's stream: tells the observer, and passes on what a reader is to have. */
+class ObservedBody implements RequestBody {
+  isOver = false;
+  readonly observer: BodyObserver;
+  readonly #mayClientSend: () => boolean;
+  /** How much is missing of a body whose length is known. */
+  #missingBytes: number | undefined;
+  #discard: ((bytes: number) => void) | undefined;
 
-  const end = (): void => {
-    if (isOver) return;
-    isOver = true;
-    observer.over();
-  };
-  source.push = (chunk: Buffer | null, encoding) => {
+  constructor(observer: BodyObserver, mayClientSend: () => boolean, lengthBytes?: number) {
+    this.observer = observer;
+    this.#mayClientSend = mayClientSend;
+    this.#missingBytes = lengthBytes;
+  }
+
+  /** In the place of the stream's own `push`. */
+  pass(
+    stream: Readable,
+    push: Readable["push"],
+    chunk: Buffer | null,
+    encoding: BufferEncoding | undefined,
+  ): boolean {
     if (chunk === null) {
-      end();
-      return push.call(source, null);
+      this.#end();
+      return push.call(stream, null);
     }
-    if (discard) {
-      discard(chunk.length);
+    if (this.#missingBytes !== undefined) {
+      this.#missingBytes -= chunk.length;
+      // The parser says so a moment later, when a reader may have answered already.
+      if (this.#missingBytes <= 0) this.#end();
+    }
+    if (this.#discard) {
+      this.#discard(chunk.length);
       return true;
     }
-    observer.arrived(chunk.length);
-    const takesMore = push.call(source, chunk, encoding);
-    if (!takesMore || !mayClientSend()) observer.full();
+    this.observer.arrived(chunk.length);
+    const takesMore = push.call(stream, chunk, encoding);
+    if (!takesMore || !this.#mayClientSend()) this.observer.full();
     return takesMore;
-  };
-  source._read = (size) => {
-    observer.wanted();
-    read.call(source, size);
-  };
-  return {
-    get isOver() {
-      return isOver;
-    },
-    end,
-    discard(mostBytes: number, exceeded: () => void) {
-      let left = mostBytes;
-      discard = (bytes) => {
-        left -= bytes;
-        if (left < 0) exceeded();
-      };
-    },
-  };
+  }
+
+  #end(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.observer.over();
+  }
+
+  discard(mostBytes: number, exceeded: () => void): void {
+    let left = mostBytes;
+    this.#discard = (bytes) => {
+      left -= bytes;
+      if (left < 0) exceeded();
+    };
+  }
+}
+
+function always(): boolean {
+  return true;
 }
 
 /** The code is the one of a connection that broke, which is what readers of bodies look for. */

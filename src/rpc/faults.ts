@@ -1,4 +1,5 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { DomainError } from "../domain/error.ts";
 import { callRecordKey } from "./call-record.ts";
 import { type ReportFault, toConnectError } from "./error.ts";
 
@@ -10,7 +11,7 @@ export function faults(report: ReportFault): Interceptor {
   return (next) => async (req) => {
     const record = req.contextValues.get(callRecordKey);
     const leave = (thrown: unknown): ConnectError => {
-      const error = toConnectError(givenUp(thrown, req.signal) ?? thrown, record, report);
+      const error = toConnectError(givenUp(thrown, req) ?? thrown, record, report);
       record.code = error.code;
       return error;
     };
@@ -25,8 +26,11 @@ export function faults(report: ReportFault): Interceptor {
 }
 
 /** That a caller goes away in the middle of a call is no fault of the server. */
-function givenUp(thrown: unknown, { aborted, reason }: AbortSignal): ConnectError | undefined {
-  if (!aborted || thrown !== reason || thrown instanceof ConnectError) return undefined;
+function givenUp(thrown: unknown, req: { readonly signal: AbortSignal }): ConnectError | undefined {
+  // Before the look at the signal, which may have to be made for it.
+  if (thrown instanceof DomainError || thrown instanceof ConnectError) return undefined;
+  const { aborted, reason } = req.signal;
+  if (!aborted || thrown !== reason) return undefined;
   return new ConnectError("the caller gave the call up", Code.Canceled);
 }
 

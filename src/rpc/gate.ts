@@ -43,7 +43,12 @@ export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Ga
     const value = BEARER.exec(authorization ?? "")?.[1];
     const token = value === undefined ? undefined : keys.readToken(value);
     if (!token) return UNKNOWN;
-    const found = await findUnderAnyKey(store, token.hashes);
+    let found: FoundToken | undefined;
+    // Tokens made before a rotation are stored under the secret of their time.
+    for (const hash of token.hashes) {
+      found = await findTokenByHash(store.reader, hash);
+      if (found) break;
+    }
     const at = now();
     if (!found || found.kind !== token.kind) return UNKNOWN;
     const admission = admissionOf(found, at);
@@ -61,15 +66,6 @@ export function createStanding({ store, now }: Pick<GateOptions, "store" | "now"
     if (permission === undefined) return undefined;
     return answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} has changed`, { permission });
   };
-}
-
-/** Tokens made before a rotation are stored under the secret of their time. */
-async function findUnderAnyKey(store: Store, hashes: readonly Uint8Array[]): Promise<FoundToken | undefined> {
-  for (const hash of hashes) {
-    const found = await findTokenByHash(store.reader, hash);
-    if (found) return found;
-  }
-  return undefined;
 }
 
 /** The error for who may not enter; undefined for who may. */

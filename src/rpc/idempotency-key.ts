@@ -20,8 +20,9 @@ export type RequestMacs = (bytes: Uint8Array) => readonly Uint8Array[];
  */
 export function idempotencyKeys(macs: RequestMacs): Interceptor {
   return (next) => (req) => {
+    if (req.stream || req.method.idempotency === Idempotency.NO_SIDE_EFFECTS) return next(req);
     const key = req.header.get(IDEMPOTENCY_KEY);
-    if (key !== null && !req.stream && req.method.idempotency !== Idempotency.NO_SIDE_EFFECTS) {
+    if (key !== null) {
       if (!KEY.test(key)) {
         throw valueUnusable(IDEMPOTENCY_KEY, `${IDEMPOTENCY_KEY} takes 1 to 255 visible ASCII characters`);
       }

@@ -1,18 +1,20 @@
 import { toJson } from "@bufbuild/protobuf";
+import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import {
   type ListEnvironmentsRequest,
   ListEnvironmentsRequest_FilterSchema,
 } from "#gen/service/v1/environment_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
-import { createdBeforeMs, environmentOrder } from "../domain/environment-order.ts";
+import { environmentOrder } from "../domain/environment-order.ts";
 import { fold } from "../domain/fold.ts";
-import { refuseNoMoment } from "../domain/moment.ts";
+import { momentMs, refuseNoMoment } from "../domain/moment.ts";
 import { pageSize, queryText } from "../domain/page.ts";
 import type { Grant } from "../domain/permissions.ts";
 import { countEnvironments, type EnvironmentFilter, listEnvironments } from "../store/environment-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerCount, onePage } from "./page.ts";
 import { runnersInScope } from "./runner-scope.ts";
+import { withStored } from "./stored-answer.ts";
 
 /** One page of the caller's environments, for a runner of those that are on it, and on the first page their count when asked. */
 export async function answerEnvironments(
@@ -40,17 +42,21 @@ export async function answerEnvironments(
     req.count?.include && !after
       ? answerCount(await countEnvironments(db, caller, filter, deps.countLimit + 1), deps.countLimit)
       : undefined;
-  return { pagination, environments: rows.map(({ environment }) => environment), ...(count && { count }) };
+  return withStored({ pagination, ...(count && { count }) }, "environments", {
+    schema: EnvironmentSchema,
+    texts: rows.map(({ text }) => text),
+  });
 }
 
 function environmentFilter({ filter }: ListEnvironmentsRequest): EnvironmentFilter {
+  const before = filter?.createdBefore;
   return {
     runnerIds: filter?.runnerIds ?? [],
     phases: filter?.statusPhases ?? [],
     creatorIds: filter?.creatorIds ?? [],
     projectIds: filter?.projectIds ?? [],
     runnerKinds: filter?.runnerKinds ?? [],
-    createdBefore: createdBeforeMs(filter?.createdBefore),
+    createdBefore: before && momentMs(before),
     search: fold(filter?.search ?? ""),
     sessionIds: filter?.sessionIds ?? [],
   };

@@ -1,5 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { Environment } from "#gen/service/v1/environment_pb.js";
+import { type Environment, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import type {
   EnvironmentService as Contract,
   CreateEnvironmentFromProjectRequest,
@@ -21,7 +21,7 @@ import {
 } from "../domain/environment.ts";
 import { specFromProject, startsLocally } from "../domain/environment-from-project.ts";
 import { notFound } from "../domain/error.ts";
-import { findEnvironment, insertEnvironment } from "../store/environment.ts";
+import { findEnvironment, findEnvironmentText, insertEnvironment } from "../store/environment.ts";
 import { findProject } from "../store/project.ts";
 import { insertProjectUse } from "../store/project-use.ts";
 import { findLocalRunnerId } from "../store/runner.ts";
@@ -32,6 +32,7 @@ import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
 import { answerEnvironments } from "./environment-list.ts";
 import { newEnvironmentUnderPolicies, refuseStart } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
+import { withStored } from "./stored-answer.ts";
 
 /** Environments: what is wanted of them; runners bring it about. */
 export class EnvironmentService implements ServiceImpl<typeof Contract> {
@@ -45,14 +46,14 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
     answerEnvironments(this.#deps, callerOf(ctx), req, grantOf(ctx));
 
   async getEnvironment({ environmentId }: GetEnvironmentRequest, ctx: HandlerContext) {
-    const environment = await findEnvironment(this.#deps.store.reader, callerOf(ctx), environmentId);
-    if (!environment) throw notFound("environment");
+    const found = await findEnvironmentText(this.#deps.store.reader, callerOf(ctx), environmentId);
+    if (!found) throw notFound("environment");
     refuseStranger(
       ctx,
       { id: environmentId, principal: Principal.ENVIRONMENT },
-      { id: environment.metadata?.runnerId ?? "", principal: Principal.RUNNER },
+      { id: found.runnerId ?? "", principal: Principal.RUNNER },
     );
-    return { environment };
+    return withStored({}, "environment", { schema: EnvironmentSchema, texts: found.text });
   }
 
   createEnvironment(req: CreateEnvironmentRequest, ctx: HandlerContext) {

@@ -1,4 +1,6 @@
 import { toJson } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { ProjectSchema } from "#gen/service/v1/project_pb.js";
 import {
   type ListProjectEnvironmentClassesRequest,
   type ListProjectsRequest,
@@ -10,12 +12,20 @@ import { fold } from "../domain/fold.ts";
 import { pageSize, queryText } from "../domain/page.ts";
 import { projectOrder } from "../domain/project-order.ts";
 import { findProject } from "../store/project.ts";
-import { countProjects, listProjects, type ProjectFilter } from "../store/project-list.ts";
+import type { ProjectFilter } from "../store/project-filter.ts";
+import { listProjects } from "../store/project-list.ts";
+import { callerOf } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { answerCount, onePage } from "./page.ts";
+import { withStored } from "./stored-answer.ts";
 
 /** One page of the caller's projects, and on the first page their count when asked. */
-export async function answerProjects(deps: ServiceDependencies, caller: Caller, req: ListProjectsRequest) {
+export async function answerProjects(
+  deps: ServiceDependencies,
+  ctx: HandlerContext,
+  req: ListProjectsRequest,
+) {
+  const caller = callerOf(ctx);
   const filter = projectFilter(req);
   const order = projectOrder(req.sort);
   const query = queryText(
@@ -26,14 +36,15 @@ export async function answerProjects(deps: ServiceDependencies, caller: Caller, 
   );
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const db = deps.store.reader;
-  const found = await listProjects(db, caller, filter, order, after, size + 1);
-  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
-  const count =
-    req.count?.include && !after
-      ? answerCount(await countProjects(db, caller, filter, deps.countLimit + 1), deps.countLimit)
-      : undefined;
-  return { pagination, projects: rows.map(({ project }) => project), ...(count && { count }) };
+  const countLimit = req.count?.include && !after ? deps.countLimit + 1 : undefined;
+  const page = { filter, order, after, limit: size + 1, countLimit };
+  const found = await listProjects(deps.store, caller, page, () => ctx.signal);
+  const { rows, pagination } = onePage(deps.pageTokens, query, found.projects, size);
+  const count = found.count === undefined ? undefined : answerCount(found.count, deps.countLimit);
+  return withStored({ pagination, ...(count && { count }) }, "projects", {
+    schema: ProjectSchema,
+    texts: rows.map(({ text }) => text),
+  });
 }
 
 /** One page of a project's environment classes, by their order. */

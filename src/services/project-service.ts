@@ -1,6 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Kysely } from "kysely";
-import type { Project } from "#gen/service/v1/project_pb.js";
+import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import {
   type ProjectService as Contract,
   type CreateProjectFromEnvironmentRequest,
@@ -30,7 +30,7 @@ import {
 import { refuseEditors, refuseProjectCreation } from "../domain/project-policy.ts";
 import { findEnvironment } from "../store/environment.ts";
 import { findPolicies } from "../store/organization-policies.ts";
-import { findProject, findWholeProject, insertProject, updateProject } from "../store/project.ts";
+import { findProjectText, findWholeProject, insertProject, updateProject } from "../store/project.ts";
 import type { Schema } from "../store/schema.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
@@ -38,6 +38,7 @@ import type { ServiceDependencies } from "./dependencies.ts";
 import { letPrebuildsGo } from "./prebuild-end.ts";
 import { answerProjectClasses, answerProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, refuseLocalClasses } from "./project-references.ts";
+import { withStored } from "./stored-answer.ts";
 
 /** Projects: how environments start. */
 export class ProjectService implements ServiceImpl<typeof Contract> {
@@ -47,8 +48,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     this.#deps = deps;
   }
 
-  listProjects = (req: ListProjectsRequest, ctx: HandlerContext) =>
-    answerProjects(this.#deps, callerOf(ctx), req);
+  listProjects = (req: ListProjectsRequest, ctx: HandlerContext) => answerProjects(this.#deps, ctx, req);
 
   listProjectEnvironmentClasses = (req: ListProjectEnvironmentClassesRequest, ctx: HandlerContext) =>
     answerProjectClasses(this.#deps, callerOf(ctx), req);
@@ -56,10 +56,10 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   async getProject({ projectId }: GetProjectRequest, ctx: HandlerContext) {
     const db = this.#deps.store.reader;
     const caller = callerOf(ctx);
-    const project = await findProject(db, caller, projectId);
-    if (!project) throw notFound("project");
+    const text = await findProjectText(db, caller, projectId);
+    if (text === undefined) throw notFound("project");
     if (!(await isProjectOfEnvironment(db, caller, projectId))) refuseStranger(ctx);
-    return { project };
+    return withStored({}, "project", { schema: ProjectSchema, texts: text });
   }
 
   createProject(req: CreateProjectRequest, ctx: HandlerContext) {

@@ -1,7 +1,5 @@
 import type { Kysely, SelectQueryBuilder } from "kysely";
-import { type Environment, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import type { PagePosition } from "../domain/page.ts";
-import { fromBody } from "./json.ts";
 import type { Schema } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
@@ -26,7 +24,8 @@ export interface EnvironmentOrder {
 }
 
 export interface ListedEnvironment {
-  readonly environment: Environment;
+  /** The environment in JSON. */
+  readonly text: string;
   readonly position: PagePosition;
 }
 
@@ -52,7 +51,7 @@ export async function listEnvironments(
       ? await byId(query, order, after, limit)
       : await byArchival(query, order, after, limit);
   return rows.map((row) => ({
-    environment: fromBody(EnvironmentSchema, row.body),
+    text: row.body,
     position: { key: order.field === "id" ? 0 : (row.archived_at ?? NEVER), id: row.id },
   }));
 }

@@ -27,6 +27,27 @@ export async function findEnvironment(
   return row && fromBody(EnvironmentSchema, row.body);
 }
 
+const selectEnvironmentText = prepared<
+  { id: string; organizationId: string },
+  { text: string; runnerId: string | null }
+>((db, { id, organizationId }) =>
+  db
+    .selectFrom("environment")
+    .select(["body as text", "runner_id as runnerId"])
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
+);
+
+/** What {@link findEnvironment} finds, in JSON, and the runner that it is on. */
+export async function findEnvironmentText(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<{ readonly text: string; readonly runnerId: string | null } | undefined> {
+  const [row] = await selectEnvironmentText(db, { id, organizationId: scope.organizationId });
+  return row;
+}
+
 /** Up to `limit` environments that are bound to a runner, in whatever phase; all of them without a limit. */
 export async function findEnvironmentsOfRunner(
   db: Kysely<Schema>,

@@ -34,6 +34,19 @@ export async function findKeptAnswer(
   return row;
 }
 
+const replaceAnswer = prepared<IdempotencyTable, unknown>((db, row) =>
+  db.replaceInto("idempotency").values({
+    caller_id: row.caller_id,
+    operation: row.operation,
+    key: row.key,
+    organization_id: row.organization_id,
+    created_at: row.created_at,
+    request_hash: row.request_hash,
+    response: row.response,
+    redacted: row.redacted,
+  }),
+);
+
 /** Keeps an answer, in place of one that is too old to count. Nothing is recorded: the write itself is. */
 export async function insertKeptAnswer(
   tx: WriteTransaction,
@@ -41,17 +54,14 @@ export async function insertKeptAnswer(
   { callerId, operation, key }: AnswerPlace,
   answer: KeptAnswer,
 ): Promise<void> {
-  await tx.db
-    .replaceInto("idempotency")
-    .values({
-      caller_id: callerId,
-      operation,
-      key,
-      organization_id: scope.organizationId,
-      created_at: tx.now,
-      ...answer,
-    })
-    .execute();
+  await replaceAnswer(tx.db, {
+    caller_id: callerId,
+    operation,
+    key,
+    organization_id: scope.organizationId,
+    created_at: tx.now,
+    ...answer,
+  });
 }
 
 /**

@@ -1,10 +1,11 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { type Kysely, sql } from "kysely";
+import { Kysely, sql } from "kysely";
 import { stopAll, temporaryFolder } from "../../test/harness/server.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema, TokenTable } from "./schema.ts";
 import { type Connection, openConnection } from "./sqlite/connection.ts";
+import { StableSqliteDialect } from "./sqlite/dialect.ts";
 import { migrate } from "./sqlite/migrate.ts";
 
 let connection: Connection;
@@ -132,6 +133,16 @@ describe("a prepared query", () => {
     expect(await count(other.db, { id: "o" })).toEqual([{ id: "o" }]);
     expect(await count(other.db, { id: "none" })).toEqual([]);
     expect(built).toEqual([db, other.db]);
+  });
+
+  test("answers the same where nothing runs its statements directly", async () => {
+    const plain = new Kysely<Schema>({ dialect: new StableSqliteDialect({ database: connection.raw }) });
+    for (const on of [db, plain]) {
+      expect(await echo(on, { a: null, b: Buffer.from([1]) })).toEqual([
+        { a: null, b: Buffer.from([1]), again: null, kind: "blob" },
+      ]);
+      await expect(echo(on, { a: true, b: 1 })).rejects.toThrow("can only bind");
+    }
   });
 
   test("can run again before it has answered, each with its own values", async () => {

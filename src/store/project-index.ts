@@ -28,6 +28,23 @@ const insertClass = prepared<ProjectEnvironmentClassTable, unknown>((db, row) =>
   }),
 );
 
+const deleteRemotes = prepared<{ projectId: string }, unknown>((db, { projectId }) =>
+  db.deleteFrom("project_remote").where("project_id", "=", projectId),
+);
+
+const deleteClasses = prepared<{ projectId: string }, unknown>((db, { projectId }) =>
+  db.deleteFrom("project_environment_class").where("project_id", "=", projectId),
+);
+
+const selectRunnerOfClass = prepared<{ id: string; organizationId: string }, { runner_id: string }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("environment_class")
+      .select("runner_id")
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
 /** Brings the rows that filters look in from one state of a project to the next. */
 export async function replaceProjectIndex(
   db: Kysely<Schema>,
@@ -37,7 +54,7 @@ export async function replaceProjectIndex(
 ): Promise<void> {
   const remotes = projectRemotes(after);
   if (!before || projectRemotes(before).join("\n") !== remotes.join("\n")) {
-    if (before) await db.deleteFrom("project_remote").where("project_id", "=", after.id).execute();
+    if (before) await deleteRemotes(db, { projectId: after.id });
     for (const remote of remotes) await insertRemote(db, { project_id: after.id, remote_uri: remote });
   }
   if (!before) {
@@ -46,7 +63,9 @@ export async function replaceProjectIndex(
       await insertAnnotation(db, { project_id: after.id, key, value });
     }
   }
-  if (before) await db.deleteFrom("project_environment_class").where("project_id", "=", after.id).execute();
+  // A class never changes its runner, so the same classes have the same rows.
+  if (before && classNames(before) === classNames(after)) return;
+  if (before) await deleteClasses(db, { projectId: after.id });
   for (const [position, { environmentClass }] of after.environmentClasses.entries()) {
     await insertClass(db, {
       project_id: after.id,
@@ -54,6 +73,10 @@ export async function replaceProjectIndex(
       ...(await runnerOf(db, scope, environmentClass)),
     });
   }
+}
+
+function classNames({ environmentClasses }: Project): string {
+  return environmentClasses.map(({ environmentClass }) => String(environmentClass.value)).join();
 }
 
 async function runnerOf(
@@ -64,12 +87,8 @@ async function runnerOf(
   if (entry.case !== "environmentClassId") {
     return { runner_id: await findLocalRunnerId(db, scope), environment_class_id: null };
   }
-  const row = await db
-    .selectFrom("environment_class")
-    .select("runner_id")
-    .where("id", "=", entry.value)
-    .where("organization_id", "=", scope.organizationId)
-    .executeTakeFirstOrThrow();
+  const [row] = await selectRunnerOfClass(db, { id: entry.value, organizationId: scope.organizationId });
+  if (!row) throw new Error(`the environment class ${entry.value} does not exist`);
   return { runner_id: row.runner_id, environment_class_id: entry.value };
 }
 

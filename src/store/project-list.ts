@@ -1,156 +1,118 @@
-import type { Kysely, SelectQueryBuilder } from "kysely";
-import type { Project } from "#gen/service/v1/project_pb.js";
+import type { Kysely } from "kysely";
 import type { PagePosition } from "../domain/page.ts";
-import { PROJECT_COLUMNS, projectOfRow } from "./project.ts";
+import { prepared } from "./prepared.ts";
+import { PROJECT_COLUMNS, projectText } from "./project.ts";
+import { isOpen } from "./project-filter.ts";
+import type { ProjectTable } from "./project-schema.ts";
+import type { FoundProject, ProjectOrder, ProjectPage } from "./project-search.ts";
 import type { Schema } from "./schema.ts";
-import { contains } from "./sqlite/expressions.ts";
-import type { Scope } from "./store.ts";
-
-/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
-export interface ProjectFilter {
-  readonly projectIds: readonly string[];
-  /** Folded; empty means any. */
-  readonly search: string;
-  readonly runnerIds: readonly string[];
-  readonly runnerKinds: readonly number[];
-  readonly remoteUris: readonly string[];
-  readonly creatorIds: readonly string[];
-  /** Pairs that a project must all have. */
-  readonly annotations: Readonly<Record<string, string>>;
-}
-
-export interface ProjectOrder {
-  readonly field: "id" | "popularity";
-  readonly direction: "asc" | "desc";
-}
+import type { Scope, Store } from "./store.ts";
 
 export interface ListedProject {
-  readonly project: Project;
+  /** The project as reads answer it, in JSON. */
+  readonly text: string;
   readonly position: PagePosition;
 }
 
 /**
- * Up to `limit` projects behind `after`. By popularity, ties stand by ascending
- * id when the score descends, and exactly mirrored when it ascends.
+ * Up to `limit` projects behind `after`, and how many match, counted no further
+ * than `countLimit`. By popularity, ties stand by ascending id when the score
+ * descends, and exactly mirrored when it ascends. With a filter it is a search,
+ * and fails as one.
  */
 export async function listProjects(
-  db: Kysely<Schema>,
+  store: Pick<Store, "reader" | "search">,
   scope: Scope,
-  filter: ProjectFilter,
-  order: ProjectOrder,
-  after: PagePosition | undefined,
-  limit: number,
-): Promise<ListedProject[]> {
-  const rows =
-    order.field === "id"
-      ? await byId(matching(db, scope, filter).select(PROJECT_COLUMNS), order, after, limit)
-      : await byPopularity(matching(db, scope, filter).select(PROJECT_COLUMNS), order, after, limit);
-  return rows.map((row) => ({
-    project: projectOfRow(row),
-    position: { key: order.field === "id" ? 0 : row.popularity, id: row.id },
+  page: ProjectPage,
+  signal: () => AbortSignal,
+): Promise<{ projects: ListedProject[]; count: number | undefined }> {
+  const { rows, count } = isOpen(page.filter)
+    ? await wholeList(store.reader, scope, page)
+    : await store.search("projects", scope, page, signal());
+  const projects = rows.map((row) => ({
+    text: projectText(row),
+    position: { key: page.order.field === "id" ? 0 : row.popularity, id: row.id },
   }));
+  return { projects, count };
 }
 
-/** How many projects match, counted no further than `limit`. */
-export async function countProjects(
-  db: Kysely<Schema>,
-  scope: Scope,
-  filter: ProjectFilter,
-  limit: number,
-): Promise<number> {
-  const { count } = await db
-    .selectFrom(matching(db, scope, filter).select("project.id").limit(limit).as("found"))
-    .select((eb) => eb.fn.countAll<number>().as("count"))
-    .executeTakeFirstOrThrow();
-  return count;
+async function wholeList(db: Kysely<Schema>, scope: Scope, page: ProjectPage) {
+  const parameters = {
+    organizationId: scope.organizationId,
+    key: page.after?.key ?? 0,
+    id: page.after?.id ?? "",
+    limit: page.limit,
+  };
+  const { first, ties, behind } = WALKS[page.order.field][page.order.direction];
+  let rows: FoundProject[];
+  if (page.after) {
+    rows = ties ? await ties(db, parameters) : [];
+    if (rows.length < page.limit) {
+      rows = [...rows, ...(await behind(db, { ...parameters, limit: page.limit - rows.length }))];
+    }
+  } else {
+    rows = await first(db, parameters);
+  }
+  const counted =
+    page.countLimit !== undefined && (await countAll(db, { ...parameters, limit: page.countLimit }));
+  return { rows, count: counted ? (counted[0]?.count ?? 0) : undefined };
 }
 
-type Rows = SelectQueryBuilder<
-  Schema,
-  "project",
-  Pick<Schema["project"], "id" | "popularity" | "body" | "used_by">
->;
+type Direction = ProjectOrder["direction"];
+type Walked = Pick<ProjectTable, "id" | "popularity" | "body" | "used_by">;
+interface Place {
+  organizationId: string;
+  key: number;
+  id: string;
+  limit: number;
+}
 
-function byId(query: Rows, { direction }: ProjectOrder, after: PagePosition | undefined, limit: number) {
-  const rest = after ? query.where("project.id", direction === "asc" ? ">" : "<", after.id) : query;
-  return rest.orderBy("project.id", direction).limit(limit).execute();
+function walkById(direction: Direction) {
+  const walk = (isFirst: boolean) =>
+    prepared<Place, Walked>((db, { organizationId, id, limit }) => {
+      const all = db
+        .selectFrom("project")
+        .select(PROJECT_COLUMNS)
+        .where("organization_id", "=", organizationId);
+      const rest = isFirst ? all : all.where("id", direction === "asc" ? ">" : "<", id);
+      return rest.orderBy("id", direction).limit(limit);
+    });
+  return { first: walk(true), ties: undefined, behind: walk(false) };
 }
 
 /** Two walks along the index, the ties of the last score and what lies behind: an OR of both would scan. */
-async function byPopularity(
-  query: Rows,
-  { direction }: ProjectOrder,
-  after: PagePosition | undefined,
-  limit: number,
-) {
+function walkByPopularity(direction: Direction) {
   const idDirection = direction === "desc" ? "asc" : "desc";
-  const ordered = query.orderBy("project.popularity", direction).orderBy("project.id", idDirection);
-  if (!after) return ordered.limit(limit).execute();
-  const ties = await ordered
-    .where("project.popularity", "=", after.key)
-    .where("project.id", idDirection === "asc" ? ">" : "<", after.id)
-    .limit(limit)
-    .execute();
-  if (ties.length === limit) return ties;
-  const behind = await ordered
-    .where("project.popularity", direction === "desc" ? "<" : ">", after.key)
-    .limit(limit - ties.length)
-    .execute();
-  return [...ties, ...behind];
+  const walk = (part: "first" | "ties" | "behind") =>
+    prepared<Place, Walked>((db, { organizationId, key, id, limit }) => {
+      let query = db
+        .selectFrom("project")
+        .select(PROJECT_COLUMNS)
+        .where("organization_id", "=", organizationId);
+      if (part === "ties") {
+        query = query.where("popularity", "=", key).where("id", idDirection === "asc" ? ">" : "<", id);
+      } else if (part === "behind") {
+        query = query.where("popularity", direction === "desc" ? "<" : ">", key);
+      }
+      return query.orderBy("popularity", direction).orderBy("id", idDirection).limit(limit);
+    });
+  return { first: walk("first"), ties: walk("ties"), behind: walk("behind") };
 }
 
-function matching(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter) {
-  let query = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
-  if (filter.projectIds.length > 0) query = query.where("project.id", "in", filter.projectIds);
-  if (filter.creatorIds.length > 0) query = query.where("project.creator_id", "in", filter.creatorIds);
-  // The text holds one value a line; a search across lines would find what no value contains.
-  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "") query = query.where(contains("project.search_text", filter.search));
-  if (filter.remoteUris.length > 0) {
-    query = query.where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom("project_remote")
-          .select("project_remote.project_id")
-          .whereRef("project_remote.project_id", "=", "project.id")
-          .where("project_remote.remote_uri", "in", filter.remoteUris),
-      ),
-    );
-  }
-  if (filter.runnerIds.length > 0) {
-    query = query.where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom("project_environment_class")
-          .select("project_environment_class.project_id")
-          .whereRef("project_environment_class.project_id", "=", "project.id")
-          .where("project_environment_class.runner_id", "in", filter.runnerIds),
-      ),
-    );
-  }
-  if (filter.runnerKinds.length > 0) {
-    query = query.where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom("project_environment_class")
-          .innerJoin("runner", "runner.id", "project_environment_class.runner_id")
-          .select("project_environment_class.project_id")
-          .whereRef("project_environment_class.project_id", "=", "project.id")
-          .where("runner.kind", "in", filter.runnerKinds),
-      ),
-    );
-  }
-  for (const [key, value] of Object.entries(filter.annotations)) {
-    query = query.where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom("project_annotation")
-          .select("project_annotation.project_id")
-          .whereRef("project_annotation.project_id", "=", "project.id")
-          .where("project_annotation.key", "=", key)
-          .where("project_annotation.value", "=", value),
-      ),
-    );
-  }
-  return query;
-}
+const WALKS = {
+  id: { asc: walkById("asc"), desc: walkById("desc") },
+  popularity: { asc: walkByPopularity("asc"), desc: walkByPopularity("desc") },
+} as const;
+
+const countAll = prepared<Place, { count: number }>((db, { organizationId, limit }) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom("project")
+        .select("id")
+        .where("organization_id", "=", organizationId)
+        .limit(limit)
+        .as("all"),
+    )
+    .select((eb) => eb.fn.countAll<number>().as("count")),
+);

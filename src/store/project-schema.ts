@@ -10,11 +10,27 @@ export interface ProjectTable {
   popularity: number;
   /** Folded name, id and repository names, one a line. */
   search_text: string;
+  /** Row of the search text in project_search; each text has one of its own. */
+  search_row: number | null;
   /** Hidden from reads by default, so no part of the body. */
   technical_description: string;
   /** Project.UsedBy in canonical JSON; it changes on its own. */
   used_by: string;
   body: string;
+}
+
+/** The full-text index of search texts: it tells rows, not texts. */
+export interface ProjectSearchTable {
+  rowid: number;
+  /** searchGrams of the search text. */
+  grams: string;
+}
+
+/** Which rows of project_search are an organization's. */
+export interface ProjectSearchRangeTable {
+  organization_id: string;
+  number: number;
+  last_row: number;
 }
 
 /** Which runner's classes a project uses; the body holds the list itself. */

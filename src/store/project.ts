@@ -1,12 +1,13 @@
-import { clone } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { Kysely } from "kysely";
 import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import { projectSearchText } from "../domain/project.ts";
-import { fromBody, toBody } from "./json.ts";
+import { fromBody, toBody, toJsonObject } from "./json.ts";
 import { followPrebuilds } from "./prebuild-schedule.ts";
 import { prepared } from "./prepared.ts";
 import { replaceProjectIndex } from "./project-index.ts";
 import type { ProjectTable } from "./project-schema.ts";
+import { enterSearchText } from "./project-search-index.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
@@ -18,8 +19,16 @@ export const PROJECT_COLUMNS = [
   "project.used_by",
 ] as const;
 
-/** A project as reads answer it: with its users, without its technical description. */
-export function projectOfRow(row: Pick<ProjectTable, "body" | "used_by">): Project {
+/**
+ * A project as reads answer it, in JSON: the body, which is never an empty
+ * object, with the users at its end.
+ */
+export function projectText({ body, used_by }: Pick<ProjectTable, "body" | "used_by">): string {
+  return `${body.slice(0, -1)},"usedBy":${used_by}}`;
+}
+
+/** The message of {@link projectText}: with its users, without its technical description. */
+function projectOfRow(row: Pick<ProjectTable, "body" | "used_by">): Project {
   const project = fromBody(ProjectSchema, row.body);
   project.usedBy = fromBody(Project_UsedBySchema, row.used_by);
   return project;
@@ -44,6 +53,27 @@ export async function findProject(
 ): Promise<Project | undefined> {
   const [row] = await selectProject(db, { id, organizationId: scope.organizationId });
   return row && projectOfRow(row);
+}
+
+const selectProjectText = prepared<
+  { id: string; organizationId: string },
+  Pick<ProjectTable, "body" | "used_by">
+>((db, { id, organizationId }) =>
+  db
+    .selectFrom("project")
+    .select(["body", "used_by"])
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
+);
+
+/** What {@link findProject} finds, as {@link projectText}. */
+export async function findProjectText(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<string | undefined> {
+  const [row] = await selectProjectText(db, { id, organizationId: scope.organizationId });
+  return row && projectText(row);
 }
 
 /** Those of the named projects that the scope has, in no order, without their technical descriptions. */
@@ -83,6 +113,7 @@ const insertRow = prepared<ProjectTable, unknown>((db, row) =>
     desired_phase: row.desired_phase,
     popularity: row.popularity,
     search_text: row.search_text,
+    search_row: row.search_row,
     technical_description: row.technical_description,
     used_by: row.used_by,
     body: row.body,
@@ -90,13 +121,18 @@ const insertRow = prepared<ProjectTable, unknown>((db, row) =>
 );
 
 export async function insertProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<void> {
+  const json = toJsonObject(ProjectSchema, project);
+  const columns = changingColumns(project, json);
   await insertRow(tx.db, {
-    ...changingColumns(project),
+    ...columns,
+    search_row: await enterSearchText(tx, scope, columns.search_text),
     id: project.id,
     organization_id: scope.organizationId,
     creator_id: project.metadata?.creator?.id ?? "",
     popularity: 0,
-    used_by: project.usedBy ? toBody(Project_UsedBySchema, project.usedBy) : "{}",
+    used_by: json.usedBy
+      ? JSON.stringify(json.usedBy)
+      : toBody(Project_UsedBySchema, create(Project_UsedBySchema)),
   });
   await replaceProjectIndex(tx.db, scope, undefined, project);
   await followPrebuilds(tx, scope, undefined, project);
@@ -105,7 +141,7 @@ export async function insertProject(tx: WriteTransaction, scope: Scope, project:
     type: "project",
     id: project.id,
     kind: "created",
-    after: toBody(ProjectSchema, project),
+    after: json,
   });
 }
 
@@ -128,6 +164,26 @@ const updateRow = prepared<
     .where("organization_id", "=", row.organization_id),
 );
 
+const updateSearchRow = prepared<Pick<ProjectTable, "id" | "organization_id" | "search_row">, unknown>(
+  (db, { id, organization_id, search_row }) =>
+    db
+      .updateTable("project")
+      .set({ search_row })
+      .where("id", "=", id)
+      .where("organization_id", "=", organization_id),
+);
+
+const selectSearchText = prepared<
+  Pick<ProjectTable, "id" | "organization_id">,
+  Pick<ProjectTable, "search_text">
+>((db, { id, organization_id }) =>
+  db
+    .selectFrom("project")
+    .select("search_text")
+    .where("id", "=", id)
+    .where("organization_id", "=", organization_id),
+);
+
 /** Replaces a project; `before` and `after` carry the technical description. */
 export async function updateProject(
   tx: WriteTransaction,
@@ -135,11 +191,16 @@ export async function updateProject(
   before: Project,
   after: Project,
 ): Promise<void> {
-  await updateRow(tx.db, {
-    ...changingColumns(after),
-    id: after.id,
-    organization_id: scope.organizationId,
-  });
+  const json = toJsonObject(ProjectSchema, after);
+  const columns = changingColumns(after, json);
+  const place = { id: after.id, organization_id: scope.organizationId };
+  // As it was stored, and so as the index has it: an earlier release may have made another text of the same project.
+  const [stored] = await selectSearchText(tx.db, place);
+  await updateRow(tx.db, { ...columns, ...place });
+  if (columns.search_text !== stored?.search_text) {
+    const search_row = await enterSearchText(tx, scope, columns.search_text);
+    await updateSearchRow(tx.db, { ...place, search_row });
+  }
   await replaceProjectIndex(tx.db, scope, before, after);
   await followPrebuilds(tx, scope, before, after);
   tx.record({
@@ -147,8 +208,8 @@ export async function updateProject(
     type: "project",
     id: after.id,
     kind: "updated",
-    before: toBody(ProjectSchema, before),
-    after: toBody(ProjectSchema, after),
+    before: toJsonObject(ProjectSchema, before),
+    after: json,
   });
 }
 
@@ -168,14 +229,12 @@ export async function removeProject(tx: WriteTransaction, scope: Scope, project:
   });
 }
 
-function changingColumns(project: Project) {
-  const body = clone(ProjectSchema, project);
-  body.technicalDescription = "";
-  delete body.usedBy;
+/** @param json the project's */
+function changingColumns(project: Project, { usedBy: _, ...body }: JsonObject) {
   return {
     desired_phase: project.desiredPhase,
     search_text: projectSearchText(project),
     technical_description: project.technicalDescription,
-    body: toBody(ProjectSchema, body),
+    body: JSON.stringify({ ...body, technicalDescription: "" }),
   };
 }

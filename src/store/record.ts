@@ -5,33 +5,28 @@ import { prepared } from "./prepared.ts";
 import type { AuditLogTable, EventTable, Schema } from "./schema.ts";
 import type { Actor, Change, WriteTransaction } from "./store.ts";
 
-/** Place of the next row in its chain, and the hash that it continues. */
-interface Link {
+/** Place of the newest row in its chain, and the hash that the next one continues. */
+interface Head {
   readonly sequence: number;
   readonly chain_hash: Uint8Array | null;
 }
 
-const nextOfOrganization = prepared<{ id: string }, Link>((db, { id }) =>
-  db
-    .updateTable("organization")
-    .set((eb) => ({ sequence: eb("sequence", "+", 1) }))
-    .where("id", "=", id)
-    .returning(["sequence", "chain_hash"]),
+// Read, then written once, not raised by a statement that returns it: RETURNING builds a table on the side.
+const headOfOrganization = prepared<{ id: string }, Head>((db, { id }) =>
+  db.selectFrom("organization").select(["sequence", "chain_hash"]).where("id", "=", id),
 );
 
-const nextOfInstallation = prepared<object, Link>((db) =>
-  db
-    .updateTable("installation")
-    .set((eb) => ({ sequence: eb("sequence", "+", 1) }))
-    .returning(["sequence", "chain_hash"]),
+const headOfInstallation = prepared<object, Head>((db) =>
+  db.selectFrom("installation").select(["sequence", "chain_hash"]),
 );
 
-const setOrganizationHead = prepared<{ id: string; hash: Uint8Array }, unknown>((db, { id, hash }) =>
-  db.updateTable("organization").set({ chain_hash: hash }).where("id", "=", id),
+const setOrganizationHead = prepared<{ id: string; sequence: number; hash: Uint8Array }, unknown>(
+  (db, { id, sequence, hash }) =>
+    db.updateTable("organization").set({ sequence, chain_hash: hash }).where("id", "=", id),
 );
 
-const setInstallationHead = prepared<{ hash: Uint8Array }, unknown>((db, { hash }) =>
-  db.updateTable("installation").set({ chain_hash: hash }),
+const setInstallationHead = prepared<{ sequence: number; hash: Uint8Array }, unknown>(
+  (db, { sequence, hash }) => db.updateTable("installation").set({ sequence, chain_hash: hash }),
 );
 
 const insertAuditRow = prepared<AuditLogTable, unknown>((db, row) =>
@@ -83,11 +78,12 @@ export async function insertRecord(
   change: Change,
 ): Promise<void> {
   const { organizationId } = change;
-  const link = await nextLink(tx.db, organizationId);
+  const head = await headOf(tx.db, organizationId);
+  const sequence = head.sequence + 1;
   const facts = {
     id: tx.newId(),
     organization_id: organizationId,
-    sequence: link.sequence,
+    sequence,
     at: tx.now,
     actor_id: actor.id,
     actor_principal: actor.principal,
@@ -98,17 +94,17 @@ export async function insertRecord(
     diff: JSON.stringify(diffJson(change.before, change.after)),
     key_id: seal.keyId,
   };
-  const hash = seal.mac(auditBytes(facts, link.chain_hash));
-  await insertAuditRow(tx.db, { ...facts, previous_hash: link.chain_hash, hash });
+  const hash = seal.mac(auditBytes(facts, head.chain_hash));
+  await insertAuditRow(tx.db, { ...facts, previous_hash: head.chain_hash, hash });
   if (organizationId === null) {
-    await setInstallationHead(tx.db, { hash });
+    await setInstallationHead(tx.db, { sequence, hash });
     return;
   }
-  await setOrganizationHead(tx.db, { id: organizationId, hash });
+  await setOrganizationHead(tx.db, { id: organizationId, sequence, hash });
   if (change.kind === "read") return;
   await insertEventRow(tx.db, {
     organization_id: organizationId,
-    sequence: link.sequence,
+    sequence,
     at: tx.now,
     kind: change.kind,
     resource_type: change.type,
@@ -116,11 +112,11 @@ export async function insertRecord(
   });
 }
 
-async function nextLink(db: Kysely<Schema>, organizationId: string | null): Promise<Link> {
-  const [link] =
+async function headOf(db: Kysely<Schema>, organizationId: string | null): Promise<Head> {
+  const [head] =
     organizationId === null
-      ? await nextOfInstallation(db, {})
-      : await nextOfOrganization(db, { id: organizationId });
-  if (!link) throw new Error(`a change names an organization that does not exist: ${organizationId}`);
-  return link;
+      ? await headOfInstallation(db, {})
+      : await headOfOrganization(db, { id: organizationId });
+  if (!head) throw new Error(`a change names an organization that does not exist: ${organizationId}`);
+  return head;
 }

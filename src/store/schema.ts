@@ -11,6 +11,8 @@ import type {
   ProjectAnnotationTable,
   ProjectEnvironmentClassTable,
   ProjectRemoteTable,
+  ProjectSearchRangeTable,
+  ProjectSearchTable,
   ProjectTable,
   ProjectUseTable,
 } from "./project-schema.ts";
@@ -53,6 +55,8 @@ export interface Schema {
   project_remote: ProjectRemoteTable;
   project_annotation: ProjectAnnotationTable;
   project_use: ProjectUseTable;
+  project_search: ProjectSearchTable;
+  project_search_range: ProjectSearchRangeTable;
   environment: EnvironmentTable;
   service_account: ServiceAccountTable;
   organization_policies: OrganizationPoliciesTable;
@@ -145,7 +149,10 @@ export interface TokenTable {
   expires_at: number;
   /** Kept out of the body: it changes on its own. */
   last_used_at: number | null;
-  /** PersonalAccessToken or ServiceAccountToken; an empty object for the other kinds. */
+  /**
+   * PersonalAccessToken or ServiceAccountToken. Of an environment, for one that an agent run got, the run's id as
+   * `agentExecutionId`. Otherwise an empty object.
+   */
   body: string;
   /**
    * The account that made it; blocking that account disables it. Of an environment, the account that the agent

@@ -1,5 +1,7 @@
 import type { Kysely } from "kysely";
+import type { JsonSource } from "../domain/diff.ts";
 import type { Schema } from "./schema.ts";
+import type { SearchName, SearchParameters, SearchResult } from "./search.ts";
 
 /** Whose rows a query may see. Every function over tenant rows takes one. */
 export interface Scope {
@@ -25,9 +27,9 @@ export interface Change {
   readonly id: string;
   /** A read is recorded only where the contract says so: of a credential. It leaves no event. */
   readonly kind: "created" | "updated" | "deleted" | "read";
-  /** The resource's body before and after; absent where there was none. */
-  readonly before?: string;
-  readonly after?: string;
+  /** The resource's body before and after, as text or as JSON that nobody changes; absent where there was none. */
+  readonly before?: JsonSource;
+  readonly after?: JsonSource;
   readonly reason?: string;
 }
 
@@ -65,6 +67,8 @@ export interface WriteTransaction {
    * nothing of it is recorded; what is recorded wakes them anyway.
    */
   touch(id: string): void;
+  /** Enters a text in the index of search texts, under a row of its own, when the write is committed. */
+  enterText(row: number, text: string): void;
   /**
    * Does a part of the write that may fail: when `part` throws, nothing of it
    * is left, neither rows nor record, and whoever catches it may go on.
@@ -78,8 +82,21 @@ export interface WriteOptions {
 }
 
 export interface Store {
-  /** Reads of committed rows. It cannot write. */
+  /** Reads of rows that are committed and on the disk for good. It cannot write. */
   readonly reader: Kysely<Schema>;
+  /**
+   * Does one of SEARCHES beside this thread, which goes on meanwhile. It sees
+   * what is committed when it is called. Organizations take turns.
+   *
+   * @throws DomainError VALUE_UNUSABLE when it takes too long; StoreUnavailable
+   *   when too many wait; the signal's reason once that is aborted
+   */
+  search<N extends SearchName>(
+    name: N,
+    scope: Scope,
+    parameters: SearchParameters<N>,
+    signal?: AbortSignal,
+  ): Promise<SearchResult<N>>;
   /**
    * The only way to change a resource. Everything that `fn` does, the audit and
    * event rows of what it recorded included, is durable when the promise

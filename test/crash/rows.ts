@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
+import { gramQuery } from "../../src/domain/search-grams.ts";
 import { canonical } from "../harness/project-pages.ts";
 
 /** What is wrong with the rows of a data folder, in words; nothing when all is well. */
@@ -13,6 +14,7 @@ export function rowProblems(dataDir: string): string[] {
     ...all(db, UNPAIRED).map((row) => `event and audit row differ: ${canonical(row)}`),
     ...all(db, UNRECORDED).map((row) => `row without its record: ${canonical(row)}`),
     ...all(db, STALE_INDEX).map((row) => `index and body differ: ${canonical(row)}`),
+    ...unsearchable(db).map((id) => `not in the index of texts: ${id}`),
   ]);
 }
 
@@ -73,6 +75,15 @@ where desired_phase <> case body ->> '$.desiredPhase' when 'PROJECT_PHASE_ACTIVE
   or (select count(*) from json_each(body, '$.metadata.annotations')) <> (
     select count(*) from project_annotation where project_id = project.id)
   or used_by ->> '$.totalSubjects' <> (select count(*) from project_use where project_id = project.id)`;
+
+/** Projects that a search for their id, which each has in its text, would not be led to. */
+function unsearchable(db: Database.Database): string[] {
+  const leads = db.prepare("select 1 from project_search where project_search match ? and rowid = ?");
+  const rows = all(db, "select id, search_row from project") as { id: string; search_row: number | null }[];
+  return rows
+    .filter(({ id, search_row }) => search_row === null || !leads.get(gramQuery(id), search_row))
+    .map(({ id }) => id);
+}
 
 function all(db: Database.Database, sql: string): unknown[] {
   return db.prepare(sql).all();

@@ -14,8 +14,9 @@ const CLIENTS = 8;
 function counts(file: string): Record<string, number> {
   const raw = new Database(file, { readonly: true });
   try {
+    // The index of texts cannot be read as a whole; the tables in which the engine keeps it can.
     const tables = raw
-      .prepare<[], string>("select name from sqlite_schema where type = 'table' order by name")
+      .prepare<[], string>("select name from pragma_table_list where schema = 'main' and type <> 'virtual'")
       .pluck()
       .all();
     return Object.fromEntries(
@@ -24,6 +25,19 @@ function counts(file: string): Record<string, number> {
         raw.prepare<[], number>(`select count(*) from "${table}"`).pluck().get() ?? -1,
       ]),
     );
+  } finally {
+    raw.close();
+  }
+}
+
+/** How many projects have a text among what a search looks at. */
+function containing(file: string, text: string): number {
+  const raw = new Database(file, { readonly: true });
+  try {
+    const count = raw.prepare<[string], number>(
+      "select count(*) from project where instr(search_text, ?) > 0",
+    );
+    return count.pluck().get(text) ?? -1;
   } finally {
     raw.close();
   }
@@ -92,6 +106,9 @@ describe("chartroom backup and restore", () => {
     );
     expect(performance.now() - started).toBeLessThan(START_LIMIT_MS);
     expect(body.projects).toHaveLength(1);
+    const search = { filter: { search: "OAD-5-" }, count: { include: true } };
+    const found = await post(next, "ProjectService/ListProjects", search, server.token);
+    expect(found.body.count.value).toBe(containing(backup, "oad-5-"));
     expect(counts(join(folder, "chartroom.db"))).toMatchObject({ project: copied.project });
     await Promise.all([next.stop(), server.stop()]);
   }, 60_000);

@@ -2,7 +2,7 @@ import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { bufCurl } from "./speak/buf-curl.ts";
-import { loadServices } from "./speak/grpc-js.ts";
+import { loadService } from "./speak/grpc-js.ts";
 
 interface HealthClient {
   check(
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(stopAll);
 
 function healthClient(): HealthClient {
-  const { Health } = loadServices("grpc/health/v1/health.proto").grpc.health.v1;
+  const Health = loadService<HealthClient>("grpc/health/v1/health.proto", "grpc.health.v1.Health");
   return new Health(`127.0.0.1:${server.port}`, credentials.createInsecure());
 }
 

@@ -1,12 +1,12 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { credentials, Metadata, status } from "@grpc/grpc-js";
+import { type ClientDuplexStream, credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { packageOf } from "../harness/call-stream.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
 import { bufCurl } from "./speak/buf-curl.ts";
-import { loadServices } from "./speak/grpc-js.ts";
+import { loadService } from "./speak/grpc-js.ts";
 
 /** What proto-loader makes of a reflection answer; the member that is set is named. */
 interface ReflectionAnswer {
@@ -17,6 +17,10 @@ interface ReflectionAnswer {
   readonly errorResponse?: { readonly errorCode: number };
 }
 
+interface ReflectionClient {
+  serverReflectionInfo(metadata: Metadata): ClientDuplexStream<object, ReflectionAnswer>;
+}
+
 let server: TestServer;
 beforeAll(async () => {
   server = await startServer();
@@ -25,7 +29,10 @@ afterAll(stopAll);
 
 /** Asks all questions on one stream; the answers in order, or the code that ended it. */
 function ask(questions: readonly object[], token = server.token): Promise<ReflectionAnswer[] | number> {
-  const { ServerReflection } = loadServices("grpc/reflection/v1/reflection.proto").grpc.reflection.v1;
+  const ServerReflection = loadService<ReflectionClient>(
+    "grpc/reflection/v1/reflection.proto",
+    "grpc.reflection.v1.ServerReflection",
+  );
   const client = new ServerReflection(`127.0.0.1:${server.port}`, credentials.createInsecure());
   const metadata = new Metadata();
   if (token) metadata.set("authorization", `Bearer ${token}`);

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { selfSigned } from "../http/certificate.ts";
 import { bearer, speakConnect } from "./speak/connect.ts";
-import { loadServices } from "./speak/grpc-js.ts";
+import { loadService } from "./speak/grpc-js.ts";
 import { tellStory } from "./story.ts";
 
 const { key, cert } = selfSigned();
@@ -51,11 +51,11 @@ describe("with a key and a certificate", () => {
   });
 
   test("grpc-js gets through as well", async () => {
-    const { Health } = loadServices("grpc/health/v1/health.proto").grpc.health.v1;
+    const Health = loadService("grpc/health/v1/health.proto", "grpc.health.v1.Health");
     const channel = credentials.createSsl(Buffer.from(cert), null, null, trust);
     const client = new Health(`127.0.0.1:${server.port}`, channel);
     const answer = await new Promise((resolve) =>
-      client.check({}, new Metadata(), (error: unknown, found: unknown) => resolve(error ?? found)),
+      client.check?.({}, new Metadata(), (error: unknown, found: unknown) => resolve(error ?? found)),
     );
     client.close();
     expect(answer).toEqual({ status: "SERVING" });

@@ -55,6 +55,11 @@ const answers: Record<string, Answer> = {
     res.addTrailers({ "grpc-status": "8" });
     res.end("x".repeat(200_000));
   },
+  /** Answers as soon as the body is there, before anybody has said that it is complete. */
+  "/prompt": async (req, res) => {
+    await once(req, "readable");
+    answer(res, 200, { prompt: req.read()?.toString() });
+  },
   /** Begins its answer, then reads. */
   "/eager": async (req, res) => {
     (res.write as (text: string) => boolean).call(res, "begun");

@@ -53,6 +53,16 @@ describe("on HTTP/1.1, an answer that does not wait for the body", () => {
     expect(await client.until('{"slow":true}')).not.toMatch(/connection: close/i);
     client.socket.destroy();
   });
+
+  test("leaves the connection open when its last byte was read in the moment in which it came", async () => {
+    const client = await connectRaw(echo.port);
+    // From the second request on the parser reads from the socket without Node in between.
+    for (const body of ["1st.", "2nd.", "3rd."]) {
+      client.send(`POST /prompt HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n${body}`);
+      expect(await client.until(`{"prompt":"${body}"}`)).not.toMatch(/connection: close/i);
+    }
+    client.socket.destroy();
+  });
 });
 
 describe("on HTTP/2, an answer that does not wait for the body", () => {

@@ -1,6 +1,7 @@
 import { expect } from "@jest/globals";
 import { v7 } from "uuid";
 import { insertOrganization } from "../../src/store/organization.ts";
+import type { Force } from "../../src/store/sqlite/durability.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { type Change, OPERATOR, type Store, type WriteTransaction } from "../../src/store/store.ts";
 import { temporaryFolder } from "../harness/server.ts";
@@ -13,15 +14,20 @@ export const TWO = "0192d3c0-0000-7000-8000-000000000002";
 /** Milliseconds since 1970 UTC; what every clock of these tests says. */
 export const NOW_MS = Date.UTC(2026, 0, 1);
 
-/** Opens the store of a folder. */
-export function openAt(dataDir: string, grouping = true): Store {
-  return openStore({ dataDir, now: () => NOW_MS, newId: v7, grouping, audit: AUDIT });
+interface OpenAtOptions {
+  readonly grouping?: boolean;
+  readonly force?: Force;
+}
+
+/** Opens the store of a folder; what waits at the same time shares a commit, however slow the machine is. */
+export function openAt(dataDir: string, options: OpenAtOptions = {}): Store {
+  return openStore({ dataDir, now: () => NOW_MS, newId: v7, audit: AUDIT, groupMs: 1_000, ...options });
 }
 
 /** A new store with two organizations and nothing else in it. */
 export async function openWithOrganizations(grouping = true): Promise<{ dataDir: string; store: Store }> {
   const dataDir = temporaryFolder();
-  const store = openAt(dataDir, grouping);
+  const store = openAt(dataDir, { grouping });
   for (const id of [ONE, TWO]) {
     await store.write(OPERATOR, "test", (tx) => insertOrganization(tx, { id, name: id }));
   }

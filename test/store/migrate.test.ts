@@ -114,6 +114,17 @@ describe("a migration", () => {
     expect(factsIn(file)).toEqual(["second"]);
   });
 
+  test("is told when it begins on data of an earlier release, and of a new file is not", () => {
+    const begun: string[] = [];
+    const begins = (name: string) => void begun.push(name);
+    const file = newFile();
+    within(file, (raw) => migrate(raw, MIGRATIONS, begins));
+    expect(begun).toEqual([]);
+    addFact(file, "first");
+    within(file, (raw) => migrate(raw, [...MIGRATIONS, SECOND, THIRD], begins));
+    expect(begun).toEqual([SECOND.name, THIRD.name]);
+  });
+
   test("that fails leaves the file as it was, and a mended one can run later", () => {
     const file = fileWithData();
     const before = schemaIn(file);
@@ -143,6 +154,37 @@ describe("a migration", () => {
         insert into fact (name, value) values ('x', '');`,
     };
     expect(() => within(file, (raw) => migrate(raw, [...MIGRATIONS, ending]))).toThrow("the engine gave up");
+    expect(factsIn(file)).toEqual(["first"]);
+  });
+});
+
+describe("a migration whose process is killed", () => {
+  /** Migrates the file that it is given and stands still before the end of the last migration. */
+  const MIGRATOR = `
+    import { writeSync } from "node:fs";
+    import { openConnection } from "./src/store/sqlite/connection.ts";
+    import { MIGRATIONS, migrate } from "./src/store/sqlite/migrate.ts";
+    const { raw } = openConnection(await told(), "writer");
+    raw.function("stand_still", () => {
+      writeSync(1, "true\\n");
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });
+    const last = MIGRATIONS.at(-1);
+    migrate(raw, [...MIGRATIONS.slice(0, -1), { ...last, statements: last.statements + "select stand_still();" }]);
+  `;
+
+  test("leaves the file as the migration before it did, and the next start does it", async () => {
+    const file = newFile();
+    const before = MIGRATIONS.slice(0, -1);
+    within(file, (raw) => migrate(raw, before));
+    addFact(file, "first");
+    const schema = schemaIn(file);
+    const migrator = startNode(MIGRATOR);
+    migrator.tell(file);
+    expect(await migrator.next()).toBe(true);
+    await migrator.kill();
+    expect(schemaIn(file)).toBe(schema);
+    expect(within(file, (raw) => migrate(raw))).toEqual([MIGRATIONS.at(-1)?.name]);
     expect(factsIn(file)).toEqual(["first"]);
   });
 });

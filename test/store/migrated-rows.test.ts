@@ -9,6 +9,7 @@ import {
   ProjectPrebuildConfigurationSchema,
   ProjectSchema,
 } from "#gen/service/v1/project_pb.js";
+import { gramQuery } from "../../src/domain/search-grams.ts";
 import { toBody } from "../../src/store/json.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { MIGRATIONS, migrate } from "../../src/store/sqlite/migrate.ts";
@@ -89,6 +90,58 @@ describe("a project of an earlier release", () => {
 
   test("gets none when it is pending deletion", () => {
     expect(due(daily, ProjectPhase.DELETED)).toEqual([]);
+  });
+});
+
+describe("the projects of an earlier release", () => {
+  test("are in the index of texts, each organization's in a range of its own", () => {
+    const found = migrated(
+      "0005-agent",
+      (raw) => {
+        const insert = raw.prepare(`insert into project
+          (id, organization_id, creator_id, desired_phase, search_text, technical_description, used_by, body)
+          values (?, ?, '', 1, ?, '', '{}', '{}')`);
+        for (const organization of ["o1", "o2", "o3"]) {
+          raw
+            .prepare("insert into organization (id, name, created_at, updated_at) values (?, '', 0, 0)")
+            .run(organization);
+        }
+        for (const [id, organization] of [
+          ["p1", "o1"],
+          ["p2", "o3"],
+          ["p3", "o1"],
+        ]) {
+          insert.run(id, organization, `a "ship" of ${organization}\n${id}`);
+        }
+      },
+      (raw) => ({
+        rows: raw.prepare("select id, search_row from project order by id").raw().all(),
+        ranges: raw.prepare("select * from project_search_range order by number").raw().all(),
+        ships: raw
+          .prepare("select rowid from project_search where project_search match ?")
+          .pluck()
+          .all(gramQuery('"ship')),
+        threes: raw
+          .prepare("select rowid from project_search where project_search match ?")
+          .pluck()
+          .all(gramQuery("3")),
+      }),
+    );
+    const range = 2 ** 30;
+    const [first, second, third] = [range + 1, 2 * range + 1, range + 2];
+    expect(found).toEqual({
+      rows: [
+        ["p1", first],
+        ["p2", second],
+        ["p3", third],
+      ],
+      ranges: [
+        ["o1", 1, range + 2],
+        ["o3", 2, 2 * range + 1],
+      ],
+      ships: [first, third, second],
+      threes: [third, second],
+    });
   });
 });
 

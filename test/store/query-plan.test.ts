@@ -1,14 +1,17 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { type CompiledQuery, Kysely, SqliteDialect } from "kysely";
+import { type CompiledQuery, Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent-delivery.ts";
 import { findQueuedInputs } from "../../src/store/agent-input.ts";
 import { listInputs } from "../../src/store/agent-input-list.ts";
 import { findDueTimers } from "../../src/store/agent-interest.ts";
 import { findOutput } from "../../src/store/agent-output.ts";
+import { listProjects } from "../../src/store/project-list.ts";
+import { quickLeads } from "../../src/store/project-search-leads.ts";
 import type { Schema } from "../../src/store/schema.ts";
+import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { findClaimable } from "../../src/store/work-lease.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow-execution.ts";
@@ -25,7 +28,7 @@ beforeEach(() => {
   raw = new Database(join(made.dataDir, DATABASE_FILE), { readonly: true });
   queries = [];
   db = new Kysely<Schema>({
-    dialect: new SqliteDialect({ database: raw }),
+    dialect: new StableSqliteDialect({ database: raw }),
     log: ({ query }) => void queries.push(query),
   });
 });
@@ -87,4 +90,59 @@ test("what an idle stream of inputs looks for is found by the run, and due timer
   queries = [];
   await findDueTimers(db, made.clock.now, 100);
   expect(plans()[0]?.[0]).toContain("INDEX agent_interest_by_time (fires_at<?)");
+});
+
+test("a later page of projects begins where the last one ended, in both orders and directions", async () => {
+  const filter = {
+    projectIds: [],
+    search: "",
+    runnerIds: [],
+    runnerKinds: [],
+    remoteUris: [],
+    creatorIds: [],
+    annotations: {},
+  };
+  const after = { key: 1, id: "a" };
+  const page = { filter, after, limit: 26, countLimit: undefined };
+  const store = {
+    reader: db,
+    search: () => Promise.reject(new Error("a list without a filter is no search")),
+  };
+  const signal = () => new AbortController().signal;
+  for (const direction of ["asc", "desc"] as const) {
+    await listProjects(store, scope, { ...page, order: { field: "id", direction } }, signal);
+    await listProjects(store, scope, { ...page, order: { field: "popularity", direction } }, signal);
+    const way = direction === "asc" ? ">" : "<";
+    const id = direction === "asc" ? "<" : ">";
+    const index = "SEARCH project USING INDEX project_by";
+    expect(plans()).toEqual([
+      [`${index}_id (organization_id=? AND id${way}?)`],
+      [`${index}_popularity (organization_id=? AND popularity=? AND id${id}?)`],
+      [`${index}_popularity (organization_id=? AND popularity${way}?)`],
+    ]);
+    queries = [];
+  }
+});
+
+test("what a filter has an index for leads to projects, and its rows are tested one by one", async () => {
+  raw.function("in_time", () => 1);
+  const filter = {
+    projectIds: [],
+    search: "",
+    runnerIds: [],
+    runnerKinds: [],
+    remoteUris: ["r"],
+    creatorIds: ["c"],
+    annotations: { a: "b" },
+  };
+  const leads = quickLeads(db, scope, { ...filter, search: "ship", runnerIds: ["r"] }, [1, 2]);
+  for (const { projects } of leads) await projects.select("project.id").execute();
+  const byId = "SEARCH project USING COVERING INDEX sqlite_autoindex_project_1";
+  expect(plans().map((plan) => plan.map((line) => line.replace(/ \(.*| INDEX \d+:.*/, "")))).toEqual([
+    ["SCAN project_search VIRTUAL TABLE", "SEARCH project USING INDEX project_by_search_row"],
+    ["SEARCH project USING INDEX project_by_creator"],
+    ["SEARCH project_remote USING COVERING INDEX project_remote_by_uri", byId],
+    ["SEARCH project_environment_class USING COVERING INDEX project_environment_class_by_runner", byId],
+    ["SEARCH project_annotation USING COVERING INDEX project_annotation_by_pair", byId],
+  ]);
 });

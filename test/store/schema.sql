@@ -346,7 +346,7 @@ CREATE TABLE project (
   technical_description text not null,
   used_by text not null,
   body text not null
-) strict;
+, search_row integer) strict;
 
 CREATE TABLE project_annotation (
   project_id text not null references project (id) on delete cascade,
@@ -357,11 +357,15 @@ CREATE TABLE project_annotation (
 
 CREATE INDEX project_annotation_by_pair on project_annotation (key, value, project_id);
 
+CREATE INDEX project_by_creator on project (organization_id, creator_id);
+
 CREATE INDEX project_by_id on project (organization_id, id);
 
 CREATE INDEX project_by_phase on project (desired_phase, id);
 
 CREATE INDEX project_by_popularity on project (organization_id, popularity desc, id);
+
+CREATE UNIQUE INDEX project_by_search_row on project (search_row);
 
 CREATE TABLE project_environment_class (
   project_id text not null references project (id) on delete cascade,
@@ -382,6 +386,22 @@ CREATE TABLE project_remote (
 ) strict, without rowid;
 
 CREATE INDEX project_remote_by_uri on project_remote (remote_uri, project_id);
+
+CREATE VIRTUAL TABLE project_search using fts5 (
+  grams, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
+);
+
+CREATE TABLE 'project_search_config'(k PRIMARY KEY, v) WITHOUT ROWID;
+
+CREATE TABLE 'project_search_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'project_search_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE project_search_range (
+  organization_id text primary key references organization (id),
+  number integer not null unique,
+  last_row integer not null
+) strict;
 
 CREATE TABLE project_use (
   project_id text not null references project (id) on delete cascade,

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { fdatasyncSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -18,6 +18,7 @@ import { createAccountSignals } from "../../src/services/account-signals.ts";
 import { callerKey } from "../../src/services/call.ts";
 import type { ServiceDependencies } from "../../src/services/dependencies.ts";
 import { foundOrganization, issueToken } from "../../src/services/found-organization.ts";
+import type { Force } from "../../src/store/sqlite/durability.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 
@@ -38,7 +39,12 @@ export function openTestStore() {
     return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${made.toString(16).padStart(12, "0")}`;
   };
   const keys = keysFrom(new Uint8Array(32).fill(7));
-  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit });
+  // At once, so that a write is over within few turns of the event loop, however slow the disk is.
+  const force: Force = (file, done) => {
+    fdatasyncSync(file);
+    done(null);
+  };
+  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit, force });
   const deps: ServiceDependencies = {
     store,
     keys,

@@ -1,7 +1,9 @@
 import { chmodSync } from "node:fs";
 import Database from "better-sqlite3";
-import { Kysely, SqliteDialect } from "kysely";
+import { Kysely } from "kysely";
+import { runDirectly, type Statement } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
+import { StableSqliteDialect } from "./dialect.ts";
 
 /**
  * How long a statement waits for another process (the command line beside a
@@ -33,16 +35,26 @@ export function openConnection(file: string, mode: "reader" | "writer"): Connect
     // The folder may be older than the file and open to others; the log beside it takes the same mode.
     chmodSync(file, 0o600);
     writeAhead(raw);
-    // The driver's default is NORMAL, which may lose the last commits on power loss.
+    // The driver's default is NORMAL, which may lose the last commits on power loss; who forces
+    // them in another way sets it back.
     raw.pragma("synchronous = FULL");
     // Without this, "insert or replace" removes audit rows past the trigger that forbids it.
     raw.pragma("recursive_triggers = ON");
+    // What a savepoint can be rolled back to; the default writes it to a temporary file past 64 KiB.
+    raw.pragma("temp_store = MEMORY");
   }
   raw.pragma("foreign_keys = ON");
-  return {
-    raw,
-    db: new Kysely<Schema>({ dialect: new SqliteDialect({ database: cached(raw) }) }),
-    close: () => raw.close(),
+  const db = new Kysely<Schema>({ dialect: new StableSqliteDialect({ database: cached(raw) }) });
+  runDirectly(db, (sql) => direct(raw.prepare(sql)));
+  return { raw, db, close: () => raw.close() };
+}
+
+/** The same as the query builder's dialect for SQLite does with a statement. */
+function direct(statement: Database.Statement): Statement {
+  if (statement.reader) return (values) => statement.all(values);
+  return (values) => {
+    statement.run(values);
+    return [];
   };
 }
 

@@ -1,4 +1,4 @@
-import { type Expression, type SqlBool, sql } from "kysely";
+import { type Expression, type RawBuilder, type SqlBool, sql } from "kysely";
 
 /**
  * Whether a column's text contains `text`, character for character: no
@@ -8,4 +8,27 @@ import { type Expression, type SqlBool, sql } from "kysely";
  */
 export function contains(column: `${string}.${string}`, text: string): Expression<SqlBool> {
   return sql<SqlBool>`instr(${sql.ref(column)}, ${text}) > 0`;
+}
+
+/** How many rows a query tests, on average, between two questions of {@link inTime}; a power of two. */
+export const ROWS_PER_QUESTION = 64;
+
+/**
+ * Asks now and then, while a query tests rows, whether it may go on; the
+ * connection defines `in_time()`, which throws when it may not.
+ */
+export function inTime(): Expression<SqlBool> {
+  return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_QUESTION - 1)}) <> 0 or in_time())`;
+}
+
+/** Whole numbers as rows of a table with the column `value`. */
+export function numbersAsRows(numbers: readonly number[]): RawBuilder<{ value: number }> {
+  return sql`json_each(${JSON.stringify(numbers)})`;
+}
+
+/** Whether a row of project_search is one of a range and among those that a query of grams names. */
+export function hasGrams(query: string, [first, last]: readonly [number, number]): Expression<SqlBool> {
+  // The driver binds numbers as reals, and of those the index reads no bounds.
+  return sql<SqlBool>`project_search match ${query}
+    and project_search.rowid between cast(${first} as integer) and cast(${last} as integer)`;
 }

@@ -1,20 +1,22 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
+import { searchGrams } from "../../domain/search-grams.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
 import * as fourth from "./migrations/0004-member-list.ts";
 import * as fifth from "./migrations/0005-agent.ts";
+import * as sixth from "./migrations/0006-project-search.ts";
 
 export interface Migration {
   readonly name: string;
-  /** Statements separated by semicolons; they run in one transaction, and may call `fold(text)`. */
+  /** Statements separated by semicolons; they run in one transaction, and may call `fold(text)` and `search_grams(text)`. */
   readonly statements: string;
 }
 
 /** In the order in which they were released. A released migration is never edited. */
-export const MIGRATIONS: readonly Migration[] = [first, second, third, fourth, fifth];
+export const MIGRATIONS: readonly Migration[] = [first, second, third, fourth, fifth, sixth];
 
 /** Tables that hold rows in a file that nobody has used yet. */
 const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
@@ -25,12 +27,18 @@ const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installat
  * first has not. A file that holds data is copied beside itself first, as
  * `FILE.before-NAME` with the name of the first migration that runs.
  *
+ * @param begins told of each that begins on a file with data, since it may take a minute
  * @returns the names of the migrations that ran
  * @throws when the file was written by a newer release, or a statement fails;
  *   the file is then as the last complete migration left it
  */
-export function migrate(raw: Database.Database, migrations = MIGRATIONS): string[] {
+export function migrate(
+  raw: Database.Database,
+  migrations = MIGRATIONS,
+  begins: (name: string) => void = () => {},
+): string[] {
   raw.function("fold", { deterministic: true }, (text) => fold(String(text)));
+  raw.function("search_grams", { deterministic: true }, (text) => searchGrams(String(text)));
   raw.exec(`create table if not exists migration (
     position integer primary key,
     name text not null unique
@@ -42,7 +50,10 @@ export function migrate(raw: Database.Database, migrations = MIGRATIONS): string
       const done = applied(raw);
       refuseForeign(done, migrations);
       if (done[position] === undefined) {
-        if (ran.length === 0 && holdsData(raw)) copyBefore(raw, migration.name);
+        if (holdsData(raw)) {
+          begins(migration.name);
+          if (ran.length === 0) copyBefore(raw, migration.name);
+        }
         raw.exec(migration.statements);
         raw.prepare("insert into migration (position, name) values (?, ?)").run(position, migration.name);
         ran.push(migration.name);
@@ -76,7 +87,10 @@ function refuseForeign(done: readonly string[], migrations: readonly Migration[]
 /** Whether there is a row that no migration put there, and that would be lost with the file. */
 function holdsData(raw: Database.Database): boolean {
   const tables = raw
-    .prepare<[], { name: string }>("select name from sqlite_schema where type = 'table'")
+    // Neither the tables of the engine nor those in which it keeps an index, which has rows before any text.
+    .prepare<[], { name: string }>(
+      "select name from pragma_table_list where schema = 'main' and type = 'table'",
+    )
     .all()
     .filter(({ name }) => !MADE_BY_MIGRATIONS.has(name) && !name.startsWith("sqlite_"));
   return tables.some(({ name }) => raw.prepare(`select 1 from [${name}] limit 1`).get() !== undefined);

@@ -10,8 +10,10 @@ import {
   type WriteTransaction,
 } from "../store.ts";
 import { openConnection } from "./connection.ts";
+import { type Force, forcedBeside, forcedByCommit } from "./durability.ts";
 import { migrate } from "./migrate.ts";
-import { Writer } from "./writer.ts";
+import { Searches } from "./search-thread.ts";
+import { GROUP_MS, Writer } from "./writer.ts";
 
 export interface StoreOptions {
   /** Folder of the database; it is made when absent. */
@@ -21,8 +23,14 @@ export interface StoreOptions {
   readonly newId: () => string;
   /** Makes the hashes of audit rows. */
   readonly audit: AuditSeal;
-  /** False gives each write a commit of its own. Default true. */
+  /** Told of each migration that begins on data of an earlier release; it may take a minute. */
+  readonly onMigration?: (name: string) => void;
+  /** False gives each write a commit of its own, which forces the disk itself. Default true. */
   readonly grouping?: boolean;
+  /** How long a group may work; tests give it time enough for all that waits. Default {@link GROUP_MS}. */
+  readonly groupMs?: number;
+  /** What forces the log to the disk; tests say when and whether. Default: fdatasync of node:fs. */
+  readonly force?: Force;
 }
 
 /** Name of the database file inside the data folder. */
@@ -38,13 +46,17 @@ export function openStore(options: StoreOptions): Store {
   const file = join(options.dataDir, DATABASE_FILE);
   const writing = openConnection(file, "writer");
   try {
-    migrate(writing.raw);
+    migrate(writing.raw, undefined, options.onMigration);
   } catch (error) {
     writing.close();
     throw error;
   }
   const reading = openConnection(file, "reader");
-  const writer = new Writer(writing, { grouping: true, ...options });
+  const grouping = options.grouping ?? true;
+  const connections = { file, writing: writing.raw, reading: reading.raw };
+  const durability = grouping ? forcedBeside(connections, options.force) : forcedByCommit(connections);
+  const writer = new Writer(writing, { groupMs: GROUP_MS, ...options, grouping, durability });
+  const searches = new Searches(file, durability.settled);
 
   const noteAll: Store["noteAll"] = (notes) =>
     writer.enqueue(async (db) => {
@@ -59,6 +71,7 @@ export function openStore(options: StoreOptions): Store {
 
   return {
     reader: reading.db,
+    search: (name, scope, parameters, signal) => searches.search(name, scope, parameters, signal),
     write: <T>(
       actor: Actor,
       operation: string,
@@ -70,7 +83,9 @@ export function openStore(options: StoreOptions): Store {
     onCommit: (listener) => writer.onCommit(listener),
     onChange: (id, listener) => writer.onChange(id, listener),
     async close() {
-      await writer.close();
+      // At once, so that both refuse what comes from now on.
+      await Promise.all([writer.close(), searches.close()]);
+      await durability.close();
       reading.close();
       writing.raw.pragma("wal_checkpoint(TRUNCATE)");
       writing.close();

@@ -22,15 +22,19 @@ type Unary = (
   done: (error: ServiceError | null, answer: Values) => void,
 ) => void;
 /** What proto-loader makes of a service: a class of clients. */
-export type GrpcClient = new (
+export type GrpcService<C> = new (
   address: string,
   channel: ReturnType<typeof credentials.createInsecure>,
-) => { close(): void } & Record<string, Unary>;
+) => C & { close(): void };
 
 const root = join(import.meta.dirname, "../../..");
 
-/** Loads .proto files the way clients without generated code do. */
-export function loadServices(file: string) {
+/**
+ * Loads a service of a .proto file the way clients without generated code do.
+ *
+ * @param name such as `service.v1.ProjectService`
+ */
+export function loadService<C = Record<string, Unary>>(file: string, name: string): GrpcService<C> {
   const definition = loadSync(file, {
     includeDirs: [join(root, "proto"), join(root, "third_party")],
     longs: String,
@@ -38,13 +42,16 @@ export function loadServices(file: string) {
     defaults: true,
     oneofs: true,
   });
-  // biome-ignore lint/suspicious/noExplicitAny: packages are loaded at run time, nested by their names
-  return loadPackageDefinition(definition) as any; // nested by names that only the callers know
+  const found = name
+    .split(".")
+    .reduce<unknown>((level, part) => (level as Values)[part], loadPackageDefinition(definition));
+  if (typeof found !== "function") throw new Error(`${file} has no service ${name}`);
+  return found as GrpcService<C>;
 }
 
 /** @grpc/grpc-js with @grpc/proto-loader, at the root path, as it cannot carry a prefix. */
 export function speakGrpcJs(server: Pick<TestServer, "port" | "token">): Speak & { close(): void } {
-  const Client: GrpcClient = loadServices("service/v1/project_service.proto").service.v1.ProjectService;
+  const Client = loadService("service/v1/project_service.proto", ProjectService.typeName);
   const client = new Client(`127.0.0.1:${server.port}`, credentials.createInsecure());
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${server.token}`);

@@ -1,0 +1,112 @@
+import type { Kysely, SelectQueryBuilder } from "kysely";
+import { gramQuery, isShort } from "../domain/search-grams.ts";
+import type { ProjectFilter, Projects } from "./project-filter.ts";
+import type { Schema } from "./schema.ts";
+import { hasGrams, numbersAsRows } from "./sqlite/expressions.ts";
+import type { Scope } from "./store.ts";
+
+/** What leads to projects that a filter may let through, and to all that it does. */
+export interface Lead {
+  /** One row or more for each of the projects; cheap to count. */
+  readonly rows: SelectQueryBuilder<Schema, keyof Schema, object>;
+  /** Those projects, found by these rows whatever the planner thinks of it. */
+  readonly projects: Projects<object>;
+  /** The rows are those of the index of texts: `rowid` is the project's `search_row`. */
+  readonly isText?: boolean;
+}
+
+/** Where grams stand in the index: which rows are the organization's. */
+export type Range = readonly [first: number, last: number];
+
+/** The lead of a search text. */
+export function textLead(db: Kysely<Schema>, search: string, range: Range): Lead {
+  const rows = db.selectFrom("project_search").where(hasGrams(gramQuery(search), range));
+  const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "project_search.rowid");
+  return { ...lead(rows, projects), isText: true };
+}
+
+/** The leads that say at once how many rows they have; a text that is shorter than a gram does not. */
+export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter, range: Range): Lead[] {
+  const leads: Lead[] = [];
+  if (filter.search !== "" && !isShort(filter.search)) leads.push(textLead(db, filter.search, range));
+  if (filter.creatorIds.length > 0) {
+    const rows = db
+      .selectFrom("project")
+      .where("project.organization_id", "=", scope.organizationId)
+      .where("project.creator_id", "in", filter.creatorIds);
+    leads.push(lead(rows, rows));
+  }
+  if (filter.remoteUris.length > 0) {
+    const rows = db.selectFrom("project_remote").where("project_remote.remote_uri", "in", filter.remoteUris);
+    leads.push(
+      lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_remote.project_id")),
+    );
+  }
+  if (filter.runnerIds.length > 0) {
+    const rows = db
+      .selectFrom("project_environment_class")
+      .where("project_environment_class.runner_id", "in", filter.runnerIds);
+    leads.push(
+      lead(
+        rows,
+        rows.crossJoin("project").whereRef("project.id", "=", "project_environment_class.project_id"),
+      ),
+    );
+  }
+  for (const [key, value] of Object.entries(filter.annotations)) {
+    const rows = db
+      .selectFrom("project_annotation")
+      .where("project_annotation.key", "=", key)
+      .where("project_annotation.value", "=", value);
+    leads.push(
+      lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_annotation.project_id")),
+    );
+  }
+  return leads;
+}
+
+/** Leads to every project there is. */
+export function noLead(db: Kysely<Schema>): Lead {
+  const rows = db.selectFrom("project");
+  return lead(rows, rows);
+}
+
+/** A lead to the same projects, if it has `most` rows at most. The index of texts is read once: that takes the most time. */
+export async function fewOf(db: Kysely<Schema>, lead: Lead, most: number): Promise<Lead | undefined> {
+  if (!lead.isText) return (await isFew(db, lead, most)) ? lead : undefined;
+  const rows = lead.rows as SelectQueryBuilder<Schema, "project_search", object>;
+  const found = await rows
+    .select("project_search.rowid")
+    .limit(most + 1)
+    .execute();
+  return found.length > most
+    ? undefined
+    : rowsLead(
+        db,
+        found.map(({ rowid }) => rowid),
+      );
+}
+
+function rowsLead(db: Kysely<Schema>, searchRows: readonly number[]): Lead {
+  const rows = db.selectFrom(numbersAsRows(searchRows).as("found"));
+  return lead(rows, rows.crossJoin("project").whereRef("project.search_row", "=", "found.value"));
+}
+
+/** Whether a lead has `most` rows at most. */
+export async function isFew(db: Kysely<Schema>, { rows }: Lead, most: number): Promise<boolean> {
+  const { count } = await db
+    .selectFrom(
+      rows
+        .select((eb) => eb.lit(1).as("row"))
+        .limit(most + 1)
+        .as("lead"),
+    )
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return count <= most;
+}
+
+/** The builder's types tell which tables a query names; that projects are among them is enough here. */
+function lead(rows: object, projects: object): Lead {
+  return { rows: rows as Lead["rows"], projects: projects as Lead["projects"] };
+}

@@ -1,0 +1,148 @@
+import type { Kysely } from "kysely";
+import { narrowed } from "./project-filter.ts";
+import type { ProjectTable } from "./project-schema.ts";
+import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
+import type { Lead } from "./project-search-leads.ts";
+import type { Schema } from "./schema.ts";
+import type { Scope } from "./store.ts";
+
+const COLUMNS = ["project.id", "project.popularity", "project.body", "project.used_by"] as const;
+
+/**
+ * Looks at everything that a lead leads to, and so counts on the way; undefined
+ * when more than `most` pass.
+ */
+export async function gather(
+  db: Kysely<Schema>,
+  scope: Scope,
+  page: ProjectPage,
+  { projects }: Lead,
+  most: number,
+): Promise<FoundProjects | undefined> {
+  const passing = await narrowed(projects, scope, page.filter)
+    .select(["project.id", "project.popularity"])
+    .limit(most + 1)
+    .execute();
+  if (passing.length > most) return undefined;
+  // A lead may name one project several times.
+  const found = [...new Map(passing.map((row) => [row.id, row])).values()];
+  const compare = comparison(page.order);
+  const after = page.after && { id: page.after.id, popularity: page.after.key };
+  const ids = found
+    .filter((row) => !after || compare(row, after) > 0)
+    .sort(compare)
+    .slice(0, page.limit)
+    .map(({ id }) => id);
+  return {
+    rows: await wholeRows(db, scope, ids),
+    count: page.countLimit && Math.min(found.length, page.countLimit),
+  };
+}
+
+type Placed = Pick<ProjectTable, "id" | "popularity">;
+
+function comparison({ field, direction }: ProjectOrder): (one: Placed, other: Placed) => number {
+  const byId = (one: Placed, other: Placed) => (one.id < other.id ? -1 : one.id > other.id ? 1 : 0);
+  const sign = direction === "asc" ? 1 : -1;
+  if (field === "id") return (one, other) => sign * byId(one, other);
+  return (one, other) => sign * (one.popularity - other.popularity || byId(other, one));
+}
+
+/** Tests one project after the other in the order of the page, until that is full. */
+export async function walk(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { after, limit, order, filter }: ProjectPage,
+): Promise<FoundProject[]> {
+  const all = narrowed(db.selectFrom("project"), scope, filter).select(COLUMNS);
+  const { popularity, id } = directions(order);
+  if (order.field === "id") {
+    const rest = after ? all.where("project.id", id.behind, after.id) : all;
+    return rest.orderBy("project.id", id.direction).limit(limit).execute();
+  }
+  const ordered = all.orderBy("project.popularity", popularity.direction).orderBy("project.id", id.direction);
+  if (!after) return ordered.limit(limit).execute();
+  const ties = await ordered
+    .where("project.popularity", "=", after.key)
+    .where("project.id", id.behind, after.id)
+    .limit(limit)
+    .execute();
+  if (ties.length === limit) return ties;
+  const behind = await ordered
+    .where("project.popularity", popularity.behind, after.key)
+    .limit(limit - ties.length)
+    .execute();
+  return [...ties, ...behind];
+}
+
+/** Looks at everything that a lead leads to, however much, and keeps only the page. */
+export async function findPage(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { after, limit, order, filter }: ProjectPage,
+  { projects }: Lead,
+): Promise<FoundProject[]> {
+  const all = narrowed(projects, scope, filter).select("project.id").distinct();
+  const { popularity, id } = directions(order);
+  let found: { id: string }[];
+  if (order.field === "id") {
+    const rest = after ? all.where("project.id", id.behind, after.id) : all;
+    found = await rest.orderBy("project.id", id.direction).limit(limit).execute();
+  } else {
+    const rest = after
+      ? all.where((eb) =>
+          eb.or([
+            eb("project.popularity", popularity.behind, after.key),
+            eb.and([eb("project.popularity", "=", after.key), eb("project.id", id.behind, after.id)]),
+          ]),
+        )
+      : all;
+    found = await rest
+      // The sum keeps the engine from the order's index, whose rows lie all over the file.
+      .orderBy((eb) => eb("project.popularity", "+", 0), popularity.direction)
+      .orderBy("project.id", id.direction)
+      .limit(limit)
+      .execute();
+  }
+  return wholeRows(
+    db,
+    scope,
+    found.map((row) => row.id),
+  );
+}
+
+/** In which directions an order goes, and by which comparison a row lies behind another. */
+function directions({ field, direction }: ProjectOrder) {
+  const way = (one: "asc" | "desc") => ({ direction: one, behind: one === "asc" ? ">" : "<" }) as const;
+  const other = direction === "asc" ? "desc" : "asc";
+  return { popularity: way(direction), id: way(field === "id" ? direction : other) };
+}
+
+/** How many of the projects that a lead leads to pass, counted no further than the page says. */
+export async function countPassing(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { filter, countLimit = 0 }: ProjectPage,
+  { projects }: Lead,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom(
+      narrowed(projects, scope, filter).select("project.id").distinct().limit(countLimit).as("found"),
+    )
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** The rows of a page, in the order of its ids. */
+async function wholeRows(db: Kysely<Schema>, scope: Scope, ids: readonly string[]): Promise<FoundProject[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom("project")
+    .select(COLUMNS)
+    .where("project.organization_id", "=", scope.organizationId)
+    .where("project.id", "in", ids)
+    .execute();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}

@@ -1,0 +1,43 @@
+/**
+ * A full-text index for the search in projects. `search_grams(text)` is
+ * searchGrams of domain/; the row numbers of one organization stand in a range
+ * of their own, so that what other organizations hold costs a search nothing.
+ * From then on the writer merges the index in small steps (text-index.ts).
+ * Filters by creator get an index as those by remote, runner and annotation have.
+ */
+export const name = "0006-project-search";
+
+export const statements = `
+create table project_search_range (
+  organization_id text primary key references organization (id),
+  number integer not null unique,
+  last_row integer not null
+) strict;
+
+alter table project add column search_row integer;
+
+create virtual table project_search using fts5 (
+  grams, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
+);
+
+insert into project_search_range (organization_id, number, last_row)
+select organization_id, row_number() over (order by organization_id),
+  row_number() over (order by organization_id) * 1073741824 + count(*)
+from project group by organization_id;
+
+update project set search_row = numbered.search_row
+from (
+  select project.id, number * 1073741824 + row_number() over (partition by project.organization_id order by project.id)
+    as search_row
+  from project join project_search_range using (organization_id)
+) as numbered
+where project.id = numbered.id;
+
+create unique index project_by_search_row on project (search_row);
+create index project_by_creator on project (organization_id, creator_id);
+
+insert into project_search (rowid, grams)
+select search_row, search_grams(search_text) from project order by search_row;
+
+insert into project_search (project_search, rank) values ('automerge', 0);
+`;

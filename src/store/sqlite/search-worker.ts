@@ -1,0 +1,79 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { SEARCHES, type SearchLimit } from "../search.ts";
+import { openConnection } from "./connection.ts";
+import { ROWS_PER_QUESTION } from "./expressions.ts";
+import type { SearchAnswer, SearchOrder, SearchThreadData } from "./search-thread.ts";
+
+// The thread of Searches: one order at a time, each answered once.
+
+/** A quarter of what other connections keep of the file: what a search reads seldom comes again, and it takes no longer. */
+const CACHE_KIB = 4_000;
+
+/**
+ * Read as memory, without a copy of each page, up to where the engine itself ends that: a search of many rows takes
+ * half the time. No process shortens the file while the server runs.
+ */
+const MAPPED_BYTES = 2 ** 31;
+
+/** Thrown through the engine to end a query. */
+class Ended extends Error {
+  readonly why: "late" | "cancelled" | "attempt";
+  constructor(why: Ended["why"]) {
+    super(why);
+    this.why = why;
+  }
+}
+
+const { file, limitMs, cancelled } = workerData as SearchThreadData;
+const { raw, db } = openConnection(file, "reader");
+raw.pragma(`cache_size = -${CACHE_KIB}`);
+raw.pragma(`mmap_size = ${MAPPED_BYTES}`);
+let running = 0;
+let endsAt = 0;
+let rowsLeft = Number.POSITIVE_INFINITY;
+
+raw.function("in_time", () => {
+  if (Atomics.load(cancelled, 0) === running) throw new Ended("cancelled");
+  if (performance.now() > endsAt) throw new Ended("late");
+  rowsLeft -= ROWS_PER_QUESTION;
+  if (rowsLeft < 0) throw new Ended("attempt");
+  return 1;
+});
+
+const limit: SearchLimit = {
+  async attempt(rows, query) {
+    rowsLeft = rows;
+    try {
+      return await query();
+    } catch (error) {
+      if (error instanceof Ended && error.why === "attempt") return undefined;
+      throw error;
+    } finally {
+      rowsLeft = Number.POSITIVE_INFINITY;
+    }
+  },
+};
+
+async function answer({ number, name, scope, parameters }: SearchOrder): Promise<SearchAnswer> {
+  running = number;
+  endsAt = performance.now() + limitMs;
+  // One state for all its queries, and one that is as new as the order.
+  raw.exec("begin");
+  try {
+    return { number, result: await SEARCHES[name](db, scope, parameters, limit) };
+  } catch (error) {
+    if (error instanceof Ended) return { number, ended: error.why === "late" ? "late" : "cancelled" };
+    return { number, failure: String((error as Error).stack ?? error) };
+  } finally {
+    raw.exec("rollback");
+  }
+}
+
+parentPort?.on("message", async (order: SearchOrder | "close") => {
+  if (order === "close") {
+    raw.close();
+    parentPort?.close();
+    return;
+  }
+  parentPort?.postMessage(await answer(order));
+});

@@ -1,0 +1,57 @@
+import { create, type DescMessage, type MessageInitShape, toJson, toJsonString } from "@bufbuild/protobuf";
+import { JSON_OPTIONS } from "../rpc/json-options.ts";
+import { type StoredTexts, storedTexts } from "../services/stored-answer.ts";
+
+/**
+ * The JSON of an answer, in the form of all answers. This is the one place that
+ * copies the text of stored resources instead of writing it from messages; both
+ * are the same text, as it was written by the same function when it was stored.
+ *
+ * @param answer a message of the schema, or what {@link storedTexts} knows
+ */
+export function answerJson(schema: DescMessage, answer: object): string {
+  const stored = storedTexts(answer);
+  if (!stored) return toJsonString(schema, answer as never, JSON_OPTIONS);
+  const { field, rest } = stored;
+  const parts = partsOf(schema);
+  if (!parts.some(({ localName }) => localName === field)) throw new Error(`${schema} has no field ${field}`);
+  const json =
+    parts.length === 1 ? {} : (toJson(schema, create(schema, rest as Init), JSON_OPTIONS) as JsonObject);
+  let text = "";
+  for (const { jsonName, localName, opening } of parts) {
+    const value = localName === field ? copied(stored) : JSON.stringify(json[jsonName]);
+    if (value !== undefined) text += (text === "" ? "{" : ",") + opening + value;
+  }
+  return `${text}}`;
+}
+
+type Init = MessageInitShape<DescMessage>;
+type JsonObject = Readonly<Record<string, unknown>>;
+
+function copied({ texts }: StoredTexts): string {
+  return typeof texts === "string" ? texts : `[${texts.join(",")}]`;
+}
+
+interface Part {
+  readonly localName: string;
+  readonly jsonName: string;
+  /** The name as JSON text, with its colon. */
+  readonly opening: string;
+}
+
+const known = new Map<DescMessage, readonly Part[]>();
+
+/** In the order in which toJson writes them. */
+function partsOf(schema: DescMessage): readonly Part[] {
+  let parts = known.get(schema);
+  if (!parts) {
+    const sorted = schema.fields.toSorted((one, other) => one.number - other.number);
+    parts = sorted.map(({ localName, jsonName }) => ({
+      localName,
+      jsonName,
+      opening: `${JSON.stringify(jsonName)}:`,
+    }));
+    known.set(schema, parts);
+  }
+  return parts;
+}

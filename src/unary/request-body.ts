@@ -1,0 +1,51 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { HttpRequest, UnaryCall } from "./unary-call.ts";
+
+const EMPTY = new Uint8Array();
+
+/**
+ * The whole body of a request, of the length that it has promised. A small one
+ * has mostly come together with the headers, and is taken as it is.
+ *
+ * @returns bytes, at once when they are there already
+ * @throws ConnectError canceled when it breaks off, deadline_exceeded when the
+ *   deadline passes first, invalid_argument when its length is another
+ */
+export function requestBody(
+  req: HttpRequest,
+  lengthBytes: number,
+  call: UnaryCall,
+): Uint8Array | Promise<Uint8Array> {
+  if (lengthBytes === 0) return EMPTY;
+  if (req.readableLength === lengthBytes) return req.read() as Uint8Array;
+  return collected(req, lengthBytes, call);
+}
+
+function collected(req: HttpRequest, lengthBytes: number, call: UnaryCall): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = [];
+    const onData = (chunk: Uint8Array): void => void chunks.push(chunk);
+    const settle = (error?: ConnectError): void => {
+      req.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);
+      call.onExpiry(undefined);
+      if (!error) return;
+      // What still comes is the listener's to deal with, once the answer has left.
+      req.pause();
+      reject(error);
+    };
+    const onEnd = (): void => {
+      const bytes = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
+      if (bytes.length === lengthBytes) {
+        settle();
+        resolve(bytes);
+      } else {
+        const message = `protocol error: promised ${lengthBytes} bytes, received ${bytes.length}`;
+        settle(new ConnectError(message, Code.InvalidArgument));
+      }
+    };
+    const onBroken = (): void => settle(new ConnectError("the request body was cut off", Code.Canceled));
+    call.onExpiry(settle);
+    req.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken);
+    if (req.destroyed) onBroken();
+  });
+}

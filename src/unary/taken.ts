@@ -1,0 +1,43 @@
+import type { UnaryOperation } from "../rpc/routes.ts";
+import type { HttpRequest } from "./unary-call.ts";
+
+/** Content types that are taken, in the spelling of nearly all clients, and whether they are binary. */
+const BINARY: ReadonlyMap<string, boolean> = new Map([
+  ["application/json", false],
+  ["application/json; charset=utf-8", false],
+  ["application/proto", true],
+]);
+
+/** A request that the unary path answers. */
+export interface Taken {
+  readonly isBinary: boolean;
+  readonly lengthBytes: number;
+  /** undefined for a call without a deadline. */
+  readonly timeoutMs: number | undefined;
+}
+
+/**
+ * What the unary path needs to know of a request; undefined when it is one of
+ * those that it leaves to the protocol layer: other protocols, compressed bodies
+ * and bodies of unknown length, and all that is to be refused for its headers.
+ *
+ * @param req its deadline is within the longest that is allowed
+ */
+export function taken(req: HttpRequest, { readMaxBytes }: UnaryOperation): Taken | undefined {
+  const { headers } = req;
+  const isBinary = BINARY.get(headers["content-type"] ?? "");
+  if (isBinary === undefined || req.method !== "POST") return undefined;
+  const encoding = headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") return undefined;
+  if (headers["transfer-encoding"] !== undefined) return undefined;
+  const length = headers["content-length"];
+  if (length === undefined || !/^\d{1,10}$/.test(length)) return undefined;
+  const lengthBytes = Number(length);
+  if (lengthBytes > readMaxBytes) return undefined;
+  const version = headers["connect-protocol-version"];
+  if (version !== undefined && version !== "1") return undefined;
+  const timeout = headers["connect-timeout-ms"];
+  if (timeout === undefined) return { isBinary, lengthBytes, timeoutMs: undefined };
+  if (typeof timeout !== "string" || !/^\d{1,10}$/.test(timeout)) return undefined;
+  return { isBinary, lengthBytes, timeoutMs: Number(timeout) };
+}

@@ -1,0 +1,100 @@
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import type { ContextValues } from "@connectrpc/connect";
+import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  contentTypeUnaryJson,
+  contentTypeUnaryProto,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { enterGate } from "../rpc/admission.ts";
+import type { CallRecord } from "../rpc/call-record.ts";
+import { hasReason, type ReportFault, toConnectError } from "../rpc/error.ts";
+import { JSON_OPTIONS } from "../rpc/json-options.ts";
+import type { UnaryOperation } from "../rpc/routes.ts";
+import { answerJson } from "./answer-json.ts";
+import { type Run, runOf } from "./operation.ts";
+import { requestBody } from "./request-body.ts";
+import type { Taken } from "./taken.ts";
+import { type HttpRequest, type HttpResponse, UnaryCall } from "./unary-call.ts";
+import { type WholeAnswer, writeAnswer } from "./write-answer.ts";
+
+/**
+ * Answers one request that was taken, errors included.
+ *
+ * @param values what the gate has found out, for the interceptors and the operation
+ */
+export type UnaryPath = (
+  operation: UnaryOperation,
+  taken: Taken,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+  values: ContextValues,
+) => Promise<void>;
+
+/** The short way to an operation; docs/unary-path.md says why there are two. */
+export function createUnaryPath(report: ReportFault): UnaryPath {
+  const runs = new Map<UnaryOperation, Run>();
+  const runFor = (operation: UnaryOperation): Run => {
+    const known = runs.get(operation);
+    if (known) return known;
+    const run = runOf(operation);
+    runs.set(operation, run);
+    return run;
+  };
+  return async (operation, taken, req, res, record, values) => {
+    const call = new UnaryCall(req, res, operation.method, values, taken.timeoutMs);
+    let answer: WholeAnswer;
+    try {
+      enterGate(call);
+      const body = requestBody(req, taken.lengthBytes, call);
+      const bytes = body instanceof Promise ? await body : body;
+      call.message = operation.serialization.getI(taken.isBinary).parse(bytes);
+      answer = success(operation, taken, call, await runFor(operation)(call));
+      call.end();
+    } catch (thrown) {
+      call.end(thrown);
+      answer = failure(call, thrown, record, report);
+    }
+    await writeAnswer(req, res, answer);
+  };
+}
+
+type Init = MessageInitShape<DescMessage>;
+
+function success(
+  { method: { output }, serialization }: UnaryOperation,
+  { isBinary }: Taken,
+  call: UnaryCall,
+  answer: object,
+): WholeAnswer {
+  return {
+    header: call.responseHeaderIfAny,
+    trailer: call.responseTrailerIfAny,
+    status: 200,
+    contentType: isBinary ? contentTypeUnaryProto : contentTypeUnaryJson,
+    body: isBinary
+      ? serialization.getO(true).serialize(create(output, answer as Init))
+      : answerJson(output, answer),
+    mayCompress: true,
+  };
+}
+
+/**
+ * The answer to a call that failed. What did not come from the catalogue is sent
+ * as it is even to clients that take compressed answers, as on the other path.
+ */
+function failure(call: UnaryCall, thrown: unknown, record: CallRecord, report: ReportFault): WholeAnswer {
+  const error = toConnectError(thrown, record, report);
+  record.code = error.code;
+  mergeNonProtocolHeaders(call.responseHeader, error.metadata);
+  return {
+    header: call.responseHeaderIfAny,
+    trailer: call.responseTrailerIfAny,
+    status: codeToHttpStatus(error.code),
+    contentType: contentTypeUnaryJson,
+    body: errorToJsonBytes(error, JSON_OPTIONS),
+    mayCompress: thrown === error && hasReason(error),
+  };
+}

@@ -1,0 +1,76 @@
+import { fromJson, toBinary } from "@bufbuild/protobuf";
+import type { FuzzTarget } from "../fuzz/request.ts";
+import { randomRequest } from "../fuzz/request.ts";
+import type { Exchange } from "../harness/exchange.ts";
+import type { Random } from "../harness/random.ts";
+
+/** Who asks, besides somebody who may: authorization headers, undefined for none. */
+export type Strangers = readonly (string | undefined)[];
+
+/**
+ * A request to a unary operation over the Connect protocol: what random requests
+ * have in them, and what decides which of the two paths takes it.
+ */
+export function randomExchange(
+  random: Random,
+  target: FuzzTarget,
+  authorization: string,
+  strangers: Strangers,
+): Exchange {
+  const fuzz = random.chance(0.75) ? connectRequest(random, target) : plainRequest(random, target);
+  const asker = random.chance(0.12) ? random.pick(strangers) : authorization;
+  const headers = {
+    ...fuzz.headers,
+    ...(asker !== undefined && { authorization: asker }),
+    ...(random.chance(0.25) && { "accept-encoding": random.pick(ENCODINGS) }),
+    ...(random.chance(0.06) && { "connect-timeout-ms": random.pick(TIMEOUTS) }),
+    ...(random.chance(0.1) && { "idempotency-key": random.pick(KEYS) }),
+    ...(random.chance(0.05) && { "connect-protocol-version": random.pick(["1", "1", "2", ""]) }),
+    ...(random.chance(0.05) && { "content-encoding": "identity" }),
+  };
+  return {
+    http: fuzz.http,
+    method: random.chance(0.97) ? "POST" : random.pick(["GET", "PUT", "DELETE"]),
+    path: random.chance(0.95) ? fuzz.path : random.pick(otherPaths(fuzz.path)),
+    headers,
+    body: fuzz.body,
+    isLengthTold: random.chance(0.9),
+    isSplit: random.chance(0.1),
+  };
+}
+
+const ENCODINGS = ["gzip", "gzip, deflate, br", "br,gzip", "gzip;q=0", "deflate", "*", "", "GZIP", " gzip "];
+const TIMEOUTS = ["0", "5000", "86400000", "9999999999", "99999999999", "-1", "1.5", "abc", "", "0x10"];
+const KEYS = [
+  "one",
+  "two",
+  "three",
+  "a key",
+  "",
+  "k".repeat(255),
+  "k".repeat(256),
+  "ключ".normalize("NFC"),
+].map((key) => Buffer.from(key).toString("latin1"));
+
+function otherPaths(path: string): string[] {
+  return [`${path}?x=1`, `${path}/`, `${path}s`, path.toLowerCase(), `/api${path}`, "/", "/api/"];
+}
+
+function plainRequest(random: Random, { method, example }: FuzzTarget) {
+  const isBinary = random.chance(0.5);
+  const { input, parent, name } = method;
+  const bytes = isBinary ? toBinary(input, fromJson(input, example)) : JSON.stringify(example);
+  return {
+    http: random.pick(["1.1", "2"] as const),
+    path: `/api/${parent.typeName}/${name}`,
+    headers: { "content-type": isBinary ? "application/proto" : "application/json" },
+    body: Buffer.from(bytes as string),
+  };
+}
+
+function connectRequest(random: Random, target: FuzzTarget) {
+  for (;;) {
+    const request = randomRequest(random, target);
+    if (request.protocol === "connect") return request;
+  }
+}

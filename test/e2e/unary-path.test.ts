@@ -1,0 +1,336 @@
+import { once } from "node:events";
+import { cpSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { constants } from "node:http2";
+import type { Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import { isDeepStrictEqual } from "node:util";
+import { gunzipSync } from "node:zlib";
+import { type DescMethod, fromBinary, toJson } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { JsonObject } from "../fuzz/json-value.ts";
+import { post, repository } from "../harness/call.ts";
+import { packageOf } from "../harness/call-stream.ts";
+import { createExchanger, type Exchange, type Exchanged, type Exchanger } from "../harness/exchange.ts";
+import { addMember } from "../harness/member.ts";
+import { addOrganization } from "../harness/organization.ts";
+import { printedRandom, type Random } from "../harness/random.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+import { connectHttp2, open } from "../http/http2-client.ts";
+import { expectError } from "../rpc/expected-error.ts";
+import { badAuthorizations } from "./bad-tokens.ts";
+import { everyOperation, type NamedOperation } from "./every-operation.ts";
+import { withPlaceholders } from "./placeholders.ts";
+import { randomExchange, type Strangers } from "./unary-exchange.ts";
+import { makeWorld, type World } from "./world.ts";
+
+const { NGHTTP2_CANCEL } = constants;
+
+const READS_AN_OPERATION = 40;
+const WRITES_AN_OPERATION = 15;
+/** Reads under way at the same time. */
+const CLIENTS = 8;
+const FAILURES_TOLD = 3;
+/** Each kind of outcome comes far more often than this. */
+const SELDOM = 5;
+
+/** Nothing may move by itself while answers are compared. */
+const QUIET = ["--removal-interval", "86400", "--popularity-interval", "86400", "--lease-duration", "3600"];
+
+/** It answers when there is work, up to a minute later. */
+const WAITS = "WorkService/LeaseWork";
+/** Services whose resources no job moves on, so that writes leave both servers alike. */
+const UNMOVED = new Set(["ProjectService", "UserService", "ServiceAccountService", "SecurityService"]);
+
+const random = printedRandom("unary path");
+let world: World;
+let strangers: Strangers;
+let readOnly: string;
+let first: TestServer;
+let both: readonly TestServer[];
+let exchangers: readonly Exchanger[];
+beforeAll(async () => {
+  first = await startServer({ args: QUIET });
+  world = await makeWorld(first);
+  const { organizationId } = (await post(first, "IdentityService/GetAuthenticatedIdentity")).body;
+  const blocked = await addMember(first, { organizationId, email: "blocked@example.org" });
+  await post(first, "AccountService/BlockAccount", { accountId: blocked.accountId, reason: "a test" });
+  const member = await addMember(first, { organizationId, email: "member@example.org" });
+  const other = await addOrganization(first, "Elsewhere");
+  const made = await post(first, "UserService/CreatePersonalAccessToken", { readOnly: true });
+  readOnly = `Bearer ${made.body.token}`;
+  const tokens = [blocked.token, member.token, other.token, world.runnerToken];
+  strangers = [
+    ...Object.values(await badAuthorizations(first)),
+    ...tokens.map((each) => `Bearer ${each}`),
+    readOnly,
+  ];
+  // What tells the last use of a token says something from now on, on both servers.
+  for (const token of [...tokens, made.body.token]) {
+    await post(first, "IdentityService/GetAuthenticatedIdentity", {}, token);
+  }
+  await first.stop();
+  const copy = `${temporaryFolder()}/data`;
+  cpSync(first.dataDir, copy, { recursive: true });
+  const args = [...QUIET, "--fast-path"];
+  both = await Promise.all([
+    startServer({ dataDir: first.dataDir, args: [...args, "on"] }),
+    startServer({ dataDir: copy, args: [...args, "off"] }),
+  ]);
+  exchangers = both.map(({ port }) => createExchanger(port));
+}, 60_000);
+afterAll(async () => {
+  for (const each of exchangers ?? []) each.close();
+  await stopAll();
+});
+
+/** Headers that depend on the moment or the connection, and not on the answer. */
+const UNRELATED = new Set(["date", "x-request-id", "connection", "keep-alive", "content-length"]);
+
+/** What must be the same, with ids and times replaced. */
+function comparable({ output }: DescMethod, { status, headers, body: sent }: Exchanged) {
+  const unpacked = headers["content-encoding"] === "gzip" ? gunzipSync(sent) : sent;
+  const isBinary = headers["content-type"] === "application/proto";
+  const body = isBinary ? toJson(output, fromBinary(output, unpacked)) : parsed(unpacked);
+  const kept = Object.entries(headers).filter(([name]) => !UNRELATED.has(name));
+  return withPlaceholders({
+    status,
+    headers: Object.fromEntries(kept),
+    hasRequestId: headers["x-request-id"] !== undefined,
+    hasLength: headers["content-length"] === String(sent.length),
+    body: withReadableDetails(body),
+  });
+}
+
+function parsed(body: Buffer): unknown {
+  return body.length === 0 ? undefined : JSON.parse(body.toString());
+}
+
+/** Ids show in the bytes of an error's details too. */
+function withReadableDetails(body: unknown): unknown {
+  const { details } = (body ?? {}) as { details?: { value: string }[] };
+  if (!Array.isArray(details)) return body;
+  const readable = details.map((each) => ({
+    ...each,
+    value: Buffer.from(each.value, "base64").toString("latin1"),
+  }));
+  return { ...(body as object), details: readable };
+}
+
+/** How often each outcome came, by status and content type, for the proof that something was compared. */
+const outcomes = new Map<string, number>();
+const failures: string[] = [];
+
+async function compare(method: DescMethod, exchange: Exchange): Promise<void> {
+  const answers = await Promise.all(
+    exchangers.map((each) =>
+      each.send(exchange).then(
+        (answer) => comparable(method, answer),
+        (error: Error) => error.message,
+      ),
+    ),
+  );
+  const [one, other] = answers;
+  const statuses = answers.map((each) => (typeof each === "string" ? each : each.status));
+  // A deadline of no time passes before the body has come, or a moment after; on a busy machine others do too.
+  if (exchange.headers["connect-timeout-ms"] !== undefined && statuses.includes(504)) return;
+  const key = `HTTP/${exchange.http} ${statuses[0]}`;
+  outcomes.set(key, (outcomes.get(key) ?? 0) + 1);
+  if (typeof one !== "string" && isDeepStrictEqual(one, other)) return;
+  const { body, ...rest } = exchange;
+  failures.push(
+    `SEED=${random.seed}\n${JSON.stringify(rest)}\n${JSON.stringify(body.toString("latin1").slice(0, 2_000))}\n` +
+      `on:  ${JSON.stringify(one)}\noff: ${JSON.stringify(other)}`,
+  );
+}
+
+function exchangesOf(choice: Random, operation: NamedOperation, count: number, asker: string): Exchange[] {
+  const all = Object.values(world).filter((value) => !value.startsWith("cr_"));
+  const target = {
+    method: operation.method,
+    example: operation.request(world) as JsonObject,
+    idOf: (path: string) => {
+      const kind = operation.ids[path];
+      return kind && choice.chance(0.85) ? world[kind] : choice.pick(all);
+    },
+  };
+  return Array.from({ length: count }, () => randomExchange(choice, target, asker, strangers));
+}
+
+const isRead = ({ idempotency }: DescMethod) => idempotency === Idempotency.NO_SIDE_EFFECTS;
+
+describe("with the path of our own and without it", () => {
+  const unary = everyOperation().filter(
+    ([name, { method }]) => method.methodKind === "unary" && name !== WAITS,
+  );
+
+  test("reads and refusals are answered alike, whatever is sent", async () => {
+    const queue = unary.flatMap(([name, operation]) => {
+      const choice = random.fork(name);
+      const own = operation.token?.(world) ?? first.token;
+      const asker = isRead(operation.method) ? `Bearer ${own}` : readOnly;
+      const count = isRead(operation.method) ? READS_AN_OPERATION : 3;
+      return exchangesOf(choice, operation, count, asker).map((exchange) => ({
+        method: operation.method,
+        exchange,
+      }));
+    });
+    const requests = random.fork("order").some(queue, queue.length);
+    const client = async () => {
+      for (let next = requests.pop(); next; next = requests.pop()) await compare(next.method, next.exchange);
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, client));
+    expect(failures.slice(0, FAILURES_TOLD)).toEqual([]);
+  }, 60_000);
+
+  test("writes are answered alike, one after the other", async () => {
+    const writes = unary.filter(
+      ([name, { method }]) => !isRead(method) && UNMOVED.has(name.split("/")[0] ?? ""),
+    );
+    const queue = writes.flatMap(([name, operation]) =>
+      exchangesOf(random.fork(name), operation, WRITES_AN_OPERATION, `Bearer ${first.token}`).map(
+        (exchange) => ({
+          method: operation.method,
+          exchange,
+        }),
+      ),
+    );
+    for (const { method, exchange } of random.fork("writes").some(queue, queue.length)) {
+      await compare(method, exchange);
+    }
+    expect(failures.slice(0, FAILURES_TOLD)).toEqual([]);
+  }, 60_000);
+
+  test("requests of every kind were compared", () => {
+    const seldom = ["1.1", "2"].flatMap((http) =>
+      [200, 400, 401, 403, 404, 405, 415]
+        .map((status) => `HTTP/${http} ${status}`)
+        .filter((key) => (outcomes.get(key) ?? 0) < SELDOM),
+    );
+    expect(seldom).toEqual([]);
+  });
+});
+
+describe.each([
+  ["with the path of our own", 0],
+  ["without it", 1],
+] as const)("%s", (_, index) => {
+  const server = () => ({ ...(both[index] as TestServer), token: first.token });
+  const LEASE = "WorkService/LeaseWork";
+  const lease = (wait: string, headers = {}) =>
+    post(server(), LEASE, { maxLeases: 32, wait }, world.runnerToken, headers);
+  const canceled = (operation: string) =>
+    server()
+      .log()
+      .filter((line) => line.operation === operation && line.code === "canceled").length;
+
+  /** Begins a call with the first bytes of a body, and is told when the server asks for it. */
+  const begin = async (http: "1.1" | "2", operation: string, bytes: string, lengthBytes: number) => {
+    const path = `/api/${packageOf(operation)}.${operation}`;
+    const headers = {
+      authorization: `Bearer ${operation === LEASE ? world.runnerToken : first.token}`,
+      "content-type": "application/json",
+      "content-length": lengthBytes,
+      expect: "100-continue",
+    };
+    if (http === "2") {
+      const session = await connectHttp2(server().port);
+      const stream = open(session, path, headers);
+      await once(stream, "continue");
+      stream.write(bytes);
+      const leave = async () => {
+        stream.close(NGHTTP2_CANCEL);
+        await once(stream, "close");
+        // Its answer shows that the server has read what came before it.
+        await new Promise((resolve) => session.ping(resolve));
+        session.destroy();
+      };
+      return { end: () => stream.end(), leave };
+    }
+    const req = request(server().url + path, { method: "POST", headers });
+    req.on("error", () => {});
+    req.flushHeaders();
+    await once(req, "continue");
+    req.write(bytes);
+    return { end: () => req.end(), leave: async () => void req.destroy() };
+  };
+
+  test.each(["1.1", "2"] as const)(
+    "a client that leaves in the middle of its body has canceled: HTTP/%s",
+    async (http) => {
+      const operation = "service.v1.ProjectService/CreateProject";
+      const before = canceled(operation);
+      const body = JSON.stringify({ name: "Half", initializer: repository("https://git.example.org/half") });
+      const { leave } = await begin(http, "ProjectService/CreateProject", body, body.length + 1);
+      await leave();
+      // The log tells it of HTTP/1.1 alone: on HTTP/2 its line is written before the call knows.
+      if (http === "1.1") {
+        await until(
+          () => canceled(operation),
+          (count) => count === before + 1,
+        );
+      }
+      const { body: listed } = await post(server(), "ProjectService/ListProjects", {
+        filter: { search: "half" },
+      });
+      expect(listed.projects).toEqual([]);
+    },
+  );
+
+  test.each(["1.1", "2"] as const)(
+    "a client that leaves during an operation ends it: HTTP/%s",
+    async (http) => {
+      const operation = "runner.v1.WorkService/LeaseWork";
+      await lease("0s");
+      const before = canceled(operation);
+      const body = JSON.stringify({ maxLeases: 1, wait: "60s" });
+      const { end, leave } = await begin(http, LEASE, body, body.length);
+      end();
+      // Nothing tells from outside that it waits; this one is mostly answered behind it.
+      await post(server(), "IdentityService/GetAuthenticatedIdentity");
+      await leave();
+      // The log tells it of HTTP/1.1 alone: on HTTP/2 its line is written before the call knows.
+      if (http === "1.1") {
+        await until(
+          () => canceled(operation),
+          (count) => count === before + 1,
+        );
+      }
+      const spec = { machine: { class: world.environmentClass } };
+      expect((await post(server(), "EnvironmentService/CreateEnvironment", { spec })).status).toBe(200);
+      // A call that went on would have taken it.
+      expect((await lease("0s")).body.works).toHaveLength(1);
+    },
+  );
+
+  test("a deadline that passes during an operation ends it", async () => {
+    await lease("0s");
+    const begun = performance.now();
+    const answer = await lease("60s", { "connect-timeout-ms": "200" });
+    expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(190);
+  });
+
+  test("connections are kept, whatever is answered", async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const sockets = new Set<Socket>();
+    for (const [token, body] of [
+      [first.token, "{}"],
+      [first.token, "{"],
+      ["nobody", "{}"],
+      [first.token, "{}"],
+    ]) {
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+      const path = "/api/service.v1.IdentityService/GetAuthenticatedIdentity";
+      const req = request(server().url + path, { method: "POST", agent, headers });
+      req.on("socket", (socket) => sockets.add(socket));
+      req.end(body);
+      const [res] = await once(req, "response");
+      await text(res);
+    }
+    agent.destroy();
+    expect(sockets.size).toBe(1);
+  });
+});

@@ -1,0 +1,90 @@
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+
+/** One HTTP request, whole, with nothing added but what HTTP itself needs. */
+export interface Exchange {
+  readonly http: "1.1" | "2";
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** Whether the request says how long its body is; in HTTP/1.1 the body is chunked otherwise. */
+  readonly isLengthTold: boolean;
+  /** Whether the body comes in two parts, the second a moment later. */
+  readonly isSplit: boolean;
+}
+
+export interface Exchanged {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** Sends over kept connections; rejects when there is no whole answer. */
+export interface Exchanger {
+  send(exchange: Exchange): Promise<Exchanged>;
+  close(): void;
+}
+
+export function createExchanger(port: number): Exchanger {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
+  const session = http2.connect(`http://127.0.0.1:${port}`);
+  return {
+    send: (exchange) =>
+      exchange.http === "2" ? viaHttp2(session, exchange) : viaHttp1(agent, port, exchange),
+    close() {
+      agent.destroy();
+      session.destroy();
+    },
+  };
+}
+
+async function viaHttp1(agent: http.Agent, port: number, exchange: Exchange): Promise<Exchanged> {
+  const { method, path, headers, body, isLengthTold } = exchange;
+  const framing = isLengthTold ? { "content-length": body.length } : { "transfer-encoding": "chunked" };
+  const sent = http.request({
+    host: "127.0.0.1",
+    port,
+    path,
+    method,
+    agent,
+    headers: { ...headers, ...framing },
+  });
+  sendBody(sent, exchange);
+  const [res] = (await once(sent, "response")) as [http.IncomingMessage];
+  return { status: res.statusCode ?? 0, headers: textual(res.headers), body: await whole(res) };
+}
+
+async function viaHttp2(session: http2.ClientHttp2Session, exchange: Exchange): Promise<Exchanged> {
+  const { method, path, headers, body, isLengthTold } = exchange;
+  const length = isLengthTold && { "content-length": body.length };
+  const stream = session.request(
+    { ":method": method, ":path": path, ...headers, ...length },
+    { endStream: false },
+  );
+  sendBody(stream, exchange);
+  const [received] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+  const { ":status": status, ...rest } = received as Record<string, string>;
+  return { status: Number(status), headers: textual(rest), body: await whole(stream) };
+}
+
+function sendBody(to: http.ClientRequest | http2.ClientHttp2Stream, { body, isSplit }: Exchange): void {
+  to.on("error", () => {});
+  if (!isSplit) {
+    to.end(body);
+    return;
+  }
+  to.write(body.subarray(0, body.length / 2));
+  setImmediate(() => to.end(body.subarray(body.length / 2)));
+}
+
+async function whole(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+  const all: Buffer[] = [];
+  for await (const chunk of chunks) all.push(chunk);
+  return Buffer.concat(all);
+}
+
+function textual(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+}

@@ -1,0 +1,227 @@
+import { fdatasync, rmSync, statSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoints.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { type Store, SYSTEM } from "../../src/store/store.ts";
+import { endNodes, startNode } from "../harness/node-process.ts";
+import { stopAll, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+import { factsIn, openAt, openWithOrganizations, put } from "./made-up-changes.ts";
+
+let dataDir: string;
+let store: Store;
+
+beforeEach(async () => {
+  ({ dataDir, store } = await openWithOrganizations());
+  await store.close();
+});
+afterAll(async () => {
+  await endNodes();
+  await stopAll();
+});
+
+const write = (name: string) => store.write(SYSTEM, "test", (tx) => put(tx, name));
+
+describe("a write, while the disk takes its time", () => {
+  /** Forces that have begun, and lets the oldest of them end. */
+  let begun: (() => void)[];
+  let told: string[];
+  beforeEach(() => {
+    begun = [];
+    told = [];
+    store = openAt(dataDir, { force: (file, done) => begun.push(() => fdatasync(file, done)) });
+    store.onCommit(() => told.push("listener"));
+  });
+  const forced = async () => {
+    await until(
+      async () => begun.length,
+      (count) => count > 0,
+    );
+    begun.shift()?.();
+  };
+
+  test("is answered, seen and told of when it is on the disk, and not before", async () => {
+    const writing = write("first").then(() => told.push("answer"));
+    await until(
+      async () => begun.length,
+      (count) => count === 1,
+    );
+    expect(await factsIn(store)).toEqual([]);
+    const other = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
+    expect(other.prepare("select name from fact").pluck().all()).toEqual(["first"]);
+    other.close();
+    expect(told).toEqual([]);
+    const seen = new Promise((resolve) => store.onCommit(() => resolve(factsIn(store))));
+    await forced();
+    await writing;
+    expect(told).toEqual(["listener", "answer"]);
+    expect(await seen).toEqual(["first"]);
+    await store.close();
+  });
+
+  test("lets those that come meanwhile wait for one force together", async () => {
+    const first = write("a");
+    await until(
+      async () => begun.length,
+      (count) => count === 1,
+    );
+    const later = ["b", "c", "d"].map(write);
+    await forced();
+    await first;
+    expect(await factsIn(store)).toEqual(["a"]);
+    await forced();
+    await Promise.all(later);
+    expect(await factsIn(store)).toEqual(["a", "b", "c", "d"]);
+    expect(begun).toEqual([]);
+    await store.close();
+  });
+
+  test("is waited for when the store is closed", async () => {
+    const writing = write("a").then(() => told.push("answer"));
+    await until(
+      async () => begun.length,
+      (count) => count === 1,
+    );
+    const closed = store.close().then(() => told.push("closed"));
+    await forced();
+    await Promise.all([writing, closed]);
+    expect(told).toEqual(["listener", "answer", "closed"]);
+  });
+
+  test("that changes nothing needs no force", async () => {
+    expect(await store.write(SYSTEM, "test", async () => "answer")).toBe("answer");
+    expect(begun).toEqual([]);
+    await store.close();
+  });
+});
+
+/** Opens the store that it is told; its second force fails. */
+const FAILING = `
+  import { fdatasync } from "node:fs";
+  import { openStore } from "./src/store/sqlite/open.ts";
+  const audit = { keyId: "test", mac: () => new Uint8Array(32) };
+  let forces = 0;
+  const force = (file, done) => (++forces === 2 ? setImmediate(done, new Error("i/o error")) : fdatasync(file, done));
+  const store = openStore({ dataDir: await told(), now: () => 0, newId: () => "", audit, force });
+  const insert = (name) => store.write({ id: "test", principal: 0 }, "test",
+    (tx) => tx.db.insertInto("fact").values({ name, value: "" }).execute());
+  await insert("a");
+  print("a is there");
+  const say = (name, what) => () => print(name + what);
+  insert("b").then(say("b", " is there"), say("b", " failed"));
+  setImmediate(() => insert("c").then(say("c", " is there"), say("c", " failed")));
+  await new Promise((resolve) => setTimeout(resolve, 60_000));
+`;
+
+test("a force that fails ends the process without an answer, and the next start goes on with what is there", async () => {
+  const node = startNode(FAILING);
+  node.tell(dataDir);
+  expect(await node.next()).toBe("a is there");
+  await expect(node.next()).rejects.toThrow("the disk did not take what was written: i/o error");
+  store = openAt(dataDir);
+  expect(await factsIn(store)).toContain("a");
+  await write("d");
+  await store.close();
+});
+
+describe("the log beside the file", () => {
+  let beside: Database.Database;
+  let isEnough: boolean;
+  beforeEach(() => {
+    store = openAt(dataDir);
+    beside = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
+    isEnough = false;
+  });
+  afterEach(async () => {
+    beside.close();
+    await store.close();
+  });
+
+  /** Two clients that never pause, and a third that reads. */
+  const load = async () => {
+    const client = async (name: string) => {
+      for (let count = 0; !isEnough; count++) {
+        await store.write(SYSTEM, "test", ({ db }) =>
+          db
+            .replaceInto("fact")
+            .values({ name: `${name} ${count % 50}`, value: `${count % 7}`.repeat(100_000) })
+            .execute(),
+        );
+        await factsIn(store);
+      }
+    };
+    await Promise.all([client("one"), client("two")]);
+  };
+  const pages = () => (beside.pragma("wal_checkpoint(NOOP)") as [{ log: number }])[0].log;
+  /** Resolves when the engine has begun the log anew so many times; fails when it does not. */
+  const begunAnew = async (times: number) => {
+    let before = 0;
+    let count = 0;
+    await until(
+      async () => {
+        beside.prepare("select 1 from migration").get();
+        const now = pages();
+        if (now < before) count += 1;
+        before = now;
+        return count;
+      },
+      (sofar) => sofar >= times,
+      20_000,
+    );
+  };
+
+  test("begins anew again and again under writes and reads that never pause", async () => {
+    const loading = load();
+    await begunAnew(3).finally(() => {
+      isEnough = true;
+    });
+    await loading;
+  });
+
+  test("grows while somebody reads an older state, holds up no write, and begins anew after that", async () => {
+    beside.exec("begin");
+    beside.prepare("select 1 from migration").get();
+    const loading = load();
+    const size = () => statSync(join(dataDir, `${DATABASE_FILE}-wal`)).size;
+    await until(
+      async () => size(),
+      (bytes) => bytes > 3 * DUE_PAGES * 4096,
+    );
+    beside.exec("commit");
+    await begunAnew(1).finally(() => {
+      isEnough = true;
+    });
+    await loading;
+  });
+});
+
+test("a thread of checkpoints that ends is replaced once the log has grown again", async () => {
+  const file = join(dataDir, DATABASE_FILE);
+  const link = join(temporaryFolder(), "link");
+  // Nothing can be opened there yet.
+  symlinkSync(join(dataDir, "absent", "absent"), link);
+  const writing = new Database(file);
+  writing.pragma("wal_autocheckpoint = 0");
+  const insert = writing.prepare("insert into fact (name, value) values (?, ?)");
+  let count = 0;
+  const grow = () => insert.run(`fact ${count++}`, "x".repeat(DUE_PAGES * 4096));
+  const checkpoints = new Checkpoints(link, writing, (error) => {
+    throw error;
+  });
+  grow();
+  await checkpoints.keepShort();
+  rmSync(link);
+  symlinkSync(file, link);
+  await until(
+    async () => {
+      grow();
+      await checkpoints.keepShort();
+      return (writing.pragma("wal_checkpoint(NOOP)") as [{ checkpointed: number }])[0].checkpointed;
+    },
+    (pages) => pages > 0,
+  );
+  await checkpoints.close();
+  writing.close();
+});
