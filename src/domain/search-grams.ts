@@ -35,10 +35,18 @@ export function searchGrams(text: string): string {
  * line break.
  */
 export function gramQuery(term: string): string {
-  if (isShort(term)) return `"${taken(term)}"*`;
+  return isShort(term) ? `"${taken(term)}"*` : allGrams(askedGrams(term));
+}
+
+/** The grams that a term asks for, each once; the term is no shorter than a gram. */
+export function askedGrams(term: string): string[] {
   const grams = gramsOf(term, false);
-  const asked = grams.length <= ASKED_AT_MOST ? grams : lastGrams(grams);
-  return [...new Set(asked)].map((gram) => `"${gram}"`).join(" AND ");
+  return [...new Set(grams.length <= ASKED_AT_MOST ? grams : lastGrams(grams))];
+}
+
+/** What the full-text index is asked for to find the texts that have each of these grams. */
+export function allGrams(grams: readonly string[]): string {
+  return grams.map((gram) => `"${gram}"`).join(" AND ");
 }
 
 /** Whether a term is shorter than a gram, so that the index has to gather it from many grams. */

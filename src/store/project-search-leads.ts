@@ -1,5 +1,6 @@
 import type { Kysely, SelectQueryBuilder } from "kysely";
-import { gramQuery, isShort } from "../domain/search-grams.ts";
+import { allGrams, askedGrams, gramQuery, isShort } from "../domain/search-grams.ts";
+import { prepared } from "./prepared.ts";
 import type { ProjectFilter, Projects } from "./project-filter.ts";
 import type { Schema } from "./schema.ts";
 import { hasGrams, numbersAsRows } from "./sqlite/expressions.ts";
@@ -18,17 +19,60 @@ export interface Lead {
 /** Where grams stand in the index: which rows are the organization's. */
 export type Range = readonly [first: number, last: number];
 
-/** The lead of a search text. */
-export function textLead(db: Kysely<Schema>, search: string, range: Range): Lead {
-  const rows = db.selectFrom("project_search").where(hasGrams(gramQuery(search), range));
+/**
+ * The lead of a search text that is not empty.
+ *
+ * @param rare how many texts have a rare gram at most; those that more have lead to nothing beside one
+ */
+export async function textLead(
+  db: Kysely<Schema>,
+  search: string,
+  range: Range,
+  rare: number,
+): Promise<Lead> {
+  const query = isShort(search) ? gramQuery(search) : allGrams(await tellingGrams(db, search, range, rare));
+  const rows = db.selectFrom("project_search").where(hasGrams(query, range));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "project_search.rowid");
   return { ...lead(rows, projects), isText: true };
 }
 
-/** The leads that say at once how many rows they have; a text that is shorter than a gram does not. */
-export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter, range: Range): Lead[] {
+/** The rare ones of the grams that a text asks for, or all when none is. */
+async function tellingGrams(
+  db: Kysely<Schema>,
+  search: string,
+  [first, last]: Range,
+  rare: number,
+): Promise<string[]> {
+  const asked = askedGrams(search);
+  if (asked.length === 1) return asked;
+  const telling: string[] = [];
+  for (const gram of asked) {
+    const [found] = await countTexts(db, { query: allGrams([gram]), first, last, most: rare + 1 });
+    const count = found?.count ?? 0;
+    if (count === 0) return [gram];
+    if (count <= rare) telling.push(gram);
+  }
+  return telling.length > 0 ? telling : asked;
+}
+
+/** How many texts of a range the index names, counted no further than `most`. */
+const countTexts = prepared<{ query: string; first: number; last: number; most: number }, { count: number }>(
+  (db, { query, first, last, most }) =>
+    db
+      .selectFrom(
+        db
+          .selectFrom("project_search")
+          .where(hasGrams(query, [first, last]))
+          .select((eb) => eb.lit(1).as("text"))
+          .limit(most)
+          .as("texts"),
+      )
+      .select((eb) => eb.fn.countAll<number>().as("count")),
+);
+
+/** The leads of the other fields, which say at once how many rows they have. */
+export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter): Lead[] {
   const leads: Lead[] = [];
-  if (filter.search !== "" && !isShort(filter.search)) leads.push(textLead(db, filter.search, range));
   if (filter.creatorIds.length > 0) {
     const rows = db
       .selectFrom("project")

@@ -133,7 +133,7 @@ function common(walks: boolean): Source {
   opened.push(raw);
   const attempt = async <T>(_: number, query: () => Promise<T>) => (walks ? query() : undefined);
   const search = (_: string, scope: Scope, page: ProjectPage) =>
-    searchProjects(db, scope, page, { attempt }, 0);
+    searchProjects(db, scope, page, { attempt }, { few: 0, rare: 20 });
   return (caller, page) =>
     listProjects({ reader: db, search: search as TestStore["store"]["search"] }, caller, page, () => never);
 }

@@ -9,7 +9,7 @@ import { listInputs } from "../../src/store/agent-input-list.ts";
 import { findDueTimers } from "../../src/store/agent-interest.ts";
 import { findOutput } from "../../src/store/agent-output.ts";
 import { listProjects } from "../../src/store/project-list.ts";
-import { quickLeads } from "../../src/store/project-search-leads.ts";
+import { quickLeads, textLead } from "../../src/store/project-search-leads.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
@@ -135,7 +135,8 @@ test("what a filter has an index for leads to projects, and its rows are tested 
     creatorIds: ["c"],
     annotations: { a: "b" },
   };
-  const leads = quickLeads(db, scope, { ...filter, search: "ship", runnerIds: ["r"] }, [1, 2]);
+  const leads = quickLeads(db, scope, { ...filter, runnerIds: ["r"] });
+  leads.unshift(await textLead(db, "shi", [1, 2], 1));
   for (const { projects } of leads) await projects.select("project.id").execute();
   const byId = "SEARCH project USING COVERING INDEX sqlite_autoindex_project_1";
   expect(plans().map((plan) => plan.map((line) => line.replace(/ \(.*| INDEX \d+:.*/, "")))).toEqual([
