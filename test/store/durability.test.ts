@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import Database from "better-sqlite3";
 import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoints.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { Upkeep } from "../../src/store/sqlite/upkeep-thread.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
@@ -207,9 +208,10 @@ test("a thread of checkpoints that ends is replaced once the log has grown again
   const insert = writing.prepare("insert into fact (name, value) values (?, ?)");
   let count = 0;
   const grow = () => insert.run(`fact ${count++}`, "x".repeat(DUE_PAGES * 4096));
-  const checkpoints = new Checkpoints(link, writing, (error) => {
+  const upkeep = new Upkeep(link, (error) => {
     throw error;
   });
+  const checkpoints = new Checkpoints(upkeep, writing);
   grow();
   await checkpoints.keepShort();
   rmSync(link);
@@ -223,5 +225,6 @@ test("a thread of checkpoints that ends is replaced once the log has grown again
     (pages) => pages > 0,
   );
   await checkpoints.close();
+  await upkeep.close();
   writing.close();
 });

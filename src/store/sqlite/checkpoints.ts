@@ -1,6 +1,5 @@
-import { Worker } from "node:worker_threads";
 import type Database from "better-sqlite3";
-import type { Pass, PassOutcome } from "./checkpoint-thread.ts";
+import type { Pass, Upkeep } from "./upkeep-thread.ts";
 
 /**
  * The log is copied into the file whenever it has grown by so many pages of
@@ -14,9 +13,6 @@ const FEW_PAGES = 100;
 
 const EMPTY: Pass = { log: 0, checkpointed: 0 };
 
-/** Called when the disk did not take what was forced; ends the process. */
-type OnLostForce = (error: Error) => void;
-
 /**
  * Copies the log into the file in a thread of its own, since that forces the
  * disk twice and takes milliseconds. Passes run beside the writes, which go on
@@ -25,10 +21,8 @@ type OnLostForce = (error: Error) => void;
  * log anew. Where the disk is slower than the writes, they wait for more.
  */
 export class Checkpoints {
-  readonly #file: string;
-  readonly #onLostForce: OnLostForce;
+  readonly #upkeep: Upkeep;
   readonly #look: Database.Statement<[], Pass>;
-  #thread: Worker | undefined;
   #running: Promise<void> | undefined;
   /** What the last pass came to. */
   #last: Pass = EMPTY;
@@ -37,15 +31,9 @@ export class Checkpoints {
   /** By how many pages the log was ahead of the file before it. */
   #ahead = Number.POSITIVE_INFINITY;
 
-  constructor(file: string, writing: Database.Database, onLostForce: OnLostForce) {
-    this.#file = file;
-    this.#onLostForce = onLostForce;
+  constructor(upkeep: Upkeep, writing: Database.Database) {
+    this.#upkeep = upkeep;
     this.#look = writing.prepare<[], Pass>("pragma wal_checkpoint(NOOP)");
-  }
-
-  /** The disk is at work on a pass. */
-  get isBusy(): boolean {
-    return this.#running !== undefined;
   }
 
   /** To be awaited while no transaction is open. */
@@ -84,55 +72,16 @@ export class Checkpoints {
   /** Waits for a pass under way. */
   async close(): Promise<void> {
     await this.#running;
-    await this.#thread?.terminate();
   }
 
   #pass(): Promise<void> {
     const before = this.#last;
-    this.#running = this.#ask().then((pass) => {
+    this.#running = this.#upkeep.order({ checkpoint: true }).then((answer) => {
       this.#running = undefined;
-      this.#last = pass ?? { ...before, log: before.log + DUE_PAGES };
+      this.#last = answer?.pass ?? { ...before, log: before.log + DUE_PAGES };
       // Otherwise somebody reads an older state, a backup perhaps: waiting would not help.
       this.#hasProgressed = this.#last.checkpointed > before.checkpointed;
     });
     return this.#running;
-  }
-
-  /** @returns undefined when the pass failed, or its thread ended; later ones try again */
-  #ask(): Promise<Pass | undefined> {
-    let thread: Worker;
-    try {
-      this.#thread ??= this.#start();
-      thread = this.#thread;
-    } catch {
-      // The system gives no thread now.
-      return Promise.resolve(undefined);
-    }
-    // The next write may wait for this, and the process for nothing else.
-    thread.ref();
-    return new Promise<Pass | undefined>((resolve) => {
-      const onEnd = () => resolve(undefined);
-      thread.once("exit", onEnd);
-      thread.once("message", (outcome: PassOutcome) => {
-        thread.off("exit", onEnd);
-        if (!("failure" in outcome)) return resolve(outcome);
-        // A pass that is repeated skips what an earlier one copied, which is what was lost.
-        if (outcome.code === "SQLITE_IOERR_FSYNC") return this.#onLostForce(new Error(outcome.failure));
-        resolve(undefined);
-      });
-      thread.postMessage(undefined);
-    }).finally(() => thread.unref());
-  }
-
-  #start(): Worker {
-    const thread = new Worker(new URL("./checkpoint-thread.ts", import.meta.url), { workerData: this.#file });
-    const forget = () => {
-      if (this.#thread === thread) this.#thread = undefined;
-    };
-    // An error is followed by the exit.
-    thread.on("error", forget);
-    thread.on("exit", forget);
-    thread.unref();
-    return thread;
   }
 }

@@ -1,6 +1,7 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import type Database from "better-sqlite3";
 import { Checkpoints } from "./checkpoints.ts";
+import type { Upkeep } from "./upkeep-thread.ts";
 
 /** How the commits of the writer come to outlast a loss of power. */
 export interface Durability {
@@ -38,6 +39,7 @@ export interface DurabilityOptions {
   readonly file: string;
   readonly writing: Database.Database;
   readonly reading: Database.Database;
+  readonly upkeep: Upkeep;
 }
 
 /** Each commit forces the disk itself, and nothing else happens meanwhile: what an ordinary server does. */
@@ -71,13 +73,16 @@ export function forcedByCommit({ writing }: DurabilityOptions): Durability {
  *   not tried again by the kernel, whatever a second force says. The next start
  *   copies what the log holds into the file and forces that, before it serves.
  */
-export function forcedBeside({ file, writing, reading }: DurabilityOptions, force?: Force): Durability {
+export function forcedBeside(
+  { file, writing, reading, upkeep }: DurabilityOptions,
+  force?: Force,
+): Durability {
   // In write-ahead mode this forces at checkpoints only, and when the log begins anew.
   writing.pragma("synchronous = NORMAL");
   writing.pragma("wal_autocheckpoint = 0");
   writing.pragma("wal_checkpoint(PASSIVE)");
   const log = openSync(`${file}-wal`, "r+");
-  const checkpoints = new Checkpoints(file, writing, endProcess);
+  const checkpoints = new Checkpoints(upkeep, writing);
   const changes = writing.prepare<[], number>("select total_changes()").pluck();
   const anyRow = reading.prepare("select 1 from migration");
   let forced = changes.get();
@@ -122,7 +127,7 @@ export function forcedBeside({ file, writing, reading }: DurabilityOptions, forc
         writing.exec("commit");
         return;
       }
-      const isOnTheSpot = isLonely && !force && !checkpoints.isBusy && spared.left-- <= 0;
+      const isOnTheSpot = isLonely && !force && !upkeep.isBusy && spared.left-- <= 0;
       await (isOnTheSpot ? commitAndForce() : commitAndForceBeside());
       forced = changed;
     },
@@ -136,7 +141,7 @@ export function forcedBeside({ file, writing, reading }: DurabilityOptions, forc
 }
 
 /** Thrown where nobody catches it: who wrote gets no answer, and a restart follows. */
-function endProcess(cause: Error): void {
+export function endProcess(cause: Error): void {
   setImmediate(() => {
     throw new Error(`the disk did not take what was written: ${cause.message}`, { cause });
   });

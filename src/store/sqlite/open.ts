@@ -10,9 +10,11 @@ import {
   type WriteTransaction,
 } from "../store.ts";
 import { openConnection } from "./connection.ts";
-import { type Force, forcedBeside, forcedByCommit } from "./durability.ts";
+import { endProcess, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
 import { migrate } from "./migrate.ts";
 import { Searches } from "./search-thread.ts";
+import { TextIndex } from "./text-index.ts";
+import { Upkeep } from "./upkeep-thread.ts";
 import { GROUP_MS, Writer } from "./writer.ts";
 
 export interface StoreOptions {
@@ -53,9 +55,11 @@ export function openStore(options: StoreOptions): Store {
   }
   const reading = openConnection(file, "reader");
   const grouping = options.grouping ?? true;
-  const connections = { file, writing: writing.raw, reading: reading.raw };
+  const upkeep = new Upkeep(file, endProcess);
+  const connections = { file, writing: writing.raw, reading: reading.raw, upkeep };
   const durability = grouping ? forcedBeside(connections, options.force) : forcedByCommit(connections);
-  const writer = new Writer(writing, { groupMs: GROUP_MS, ...options, grouping, durability });
+  const textIndex = new TextIndex(upkeep);
+  const writer = new Writer(writing, { groupMs: GROUP_MS, ...options, grouping, durability, textIndex });
   const searches = new Searches(file, durability.settled);
 
   const noteAll: Store["noteAll"] = (notes) =>
@@ -86,6 +90,7 @@ export function openStore(options: StoreOptions): Store {
       // At once, so that both refuse what comes from now on.
       await Promise.all([writer.close(), searches.close()]);
       await durability.close();
+      await upkeep.close();
       reading.close();
       writing.raw.pragma("wal_checkpoint(TRUNCATE)");
       writing.close();

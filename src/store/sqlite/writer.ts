@@ -6,7 +6,7 @@ import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from
 import type { Connection } from "./connection.ts";
 import type { Durability } from "./durability.ts";
 import { Listeners } from "./listeners.ts";
-import { type EnteredText, TextIndex } from "./text-index.ts";
+import type { EnteredText, TextIndex } from "./text-index.ts";
 
 /**
  * A group ends when it has worked this long, so that reads on this thread are
@@ -28,6 +28,7 @@ export interface WriterOptions {
   readonly newId: () => string;
   readonly audit: AuditSeal;
   readonly durability: Durability;
+  readonly textIndex: TextIndex;
   /** False gives each write a commit of its own; bench/ compares the two. */
   readonly grouping: boolean;
   readonly groupMs: number;
@@ -54,12 +55,10 @@ export class Writer {
   readonly #listeners = new Listeners();
   /** What the group's writes enter in the index of texts. */
   #texts: EnteredText[] = [];
-  readonly #textIndex: TextIndex;
 
   constructor(connection: Connection, options: WriterOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#textIndex = new TextIndex(connection.raw);
   }
 
   write<T>(
@@ -122,6 +121,7 @@ export class Writer {
     while (this.#queue.length > 0) {
       await this.#commitGroup();
       await this.#options.durability.tidy();
+      await this.#options.textIndex.merge();
       // Lets waiting requests be read, so that the next group is as large as it can be.
       await new Promise<void>((next) => setImmediate(next));
     }
@@ -135,7 +135,7 @@ export class Writer {
     try {
       this.#connection.raw.exec("begin immediate");
       await this.#attemptGroup(members, settled);
-      await this.#textIndex.enter(this.#connection.db, this.#texts);
+      await this.#options.textIndex.enter(this.#connection.db, this.#texts);
       await this.#options.durability.commit(members.length === 1 && this.#queue.length === 0);
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");

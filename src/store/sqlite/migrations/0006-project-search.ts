@@ -2,7 +2,7 @@
  * A full-text index for the search in projects. `search_grams(text)` is
  * searchGrams of domain/; the row numbers of one organization stand in a range
  * of their own, so that what other organizations hold costs a search nothing.
- * From then on the writer merges the index in small steps (text-index.ts).
+ * From then on the writer merges the index in small steps (upkeep-thread.ts).
  * Filters by creator get an index as those by remote, runner and annotation have.
  */
 export const name = "0006-project-search";

@@ -1,0 +1,33 @@
+import { parentPort, workerData } from "node:worker_threads";
+import Database from "better-sqlite3";
+import type { UpkeepAnswer, UpkeepOrder } from "./upkeep-thread.ts";
+
+// The thread of Upkeep: one order at a time, each answered once.
+
+/** It waits for no other process: what is left undone now is done later. */
+const raw = new Database(workerData as string, { timeout: 0 });
+// A merge is forced with the next change; the log is forced at checkpoints, and when it begins anew.
+raw.pragma("synchronous = NORMAL");
+raw.pragma("wal_autocheckpoint = 0");
+
+// The number has to reach the index as an integer; the driver binds reals.
+const merge = raw.prepare(
+  "insert into project_search (project_search, rank) values ('merge', cast(? as integer))",
+);
+
+function done(order: UpkeepOrder): UpkeepAnswer {
+  try {
+    if ("mergePages" in order) {
+      merge.run(order.mergePages);
+      return {};
+    }
+    // PASSIVE waits for nobody and lets nobody wait.
+    const [pass] = raw.pragma("wal_checkpoint(PASSIVE)") as [NonNullable<UpkeepAnswer["pass"]>];
+    return { pass };
+  } catch (error) {
+    const { message, code } = error as Error & { code?: string };
+    return { failure: { message, code: code ?? "" } };
+  }
+}
+
+parentPort?.on("message", (order: UpkeepOrder) => parentPort?.postMessage(done(order)));

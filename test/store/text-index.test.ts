@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { Upkeep } from "../../src/store/sqlite/upkeep-thread.ts";
+import { type Store, SYSTEM } from "../../src/store/store.ts";
+import { until } from "../harness/until.ts";
+import { openWithOrganizations } from "./made-up-changes.ts";
+
+let dataDir: string;
+let store: Store;
+let beside: Database.Database;
+
+beforeEach(async () => {
+  ({ dataDir, store } = await openWithOrganizations());
+  beside = new Database(join(dataDir, DATABASE_FILE));
+});
+afterEach(async () => {
+  beside.close();
+  await store.close();
+});
+
+/** Enters texts, each in a commit of its own. */
+async function enter(first: number, count: number): Promise<void> {
+  for (let row = first; row < first + count; row++) {
+    await store.write(SYSTEM, "test", async (tx) => tx.enterText(row, `text ${row}`));
+  }
+}
+
+const segments = () =>
+  beside.prepare("select count(distinct segid) from project_search_idx").pluck().get() as number;
+const found = () =>
+  beside.prepare("select count(*) from project_search where project_search match '\"tex\"'").pluck().get();
+
+test("texts become small segments, which are merged before the engine would do so within a change", async () => {
+  await enter(1, 11);
+  expect(segments()).toBe(11);
+  await enter(12, 2);
+  await until(
+    async () => segments(),
+    (count) => count < 4,
+  );
+  await enter(14, 187);
+  await until(
+    async () => segments(),
+    (count) => count < 16,
+  );
+  expect(found()).toBe(200);
+});
+
+test("a merge waits for no other process, and a later one makes up for it", async () => {
+  const upkeep = new Upkeep(join(dataDir, DATABASE_FILE), (error) => {
+    throw error;
+  });
+  await enter(1, 11);
+  beside.exec("begin immediate");
+  expect(await upkeep.order({ mergePages: 36 })).toBeUndefined();
+  beside.exec("commit");
+  expect(segments()).toBe(11);
+  expect(await upkeep.order({ mergePages: 36 })).toEqual({});
+  expect(segments()).toBe(1);
+  await upkeep.close();
+});
