@@ -87,8 +87,10 @@ async function enter(
   capDeadline(req.headers, options.maxTimeoutMs);
   if (options.unaryPath && route?.unary) {
     const short = taken(req, route.unary);
-    const values = short && valuesOf(options, route, record, rejected);
-    if (values) return options.unaryPath(route.unary, short, req, res, record, values);
+    if (short) {
+      const values = valuesOf(options, route, record, rejected);
+      return options.unaryPath(route.unary, short, req, res, record, values);
+    }
   }
   const contentType = req.headers["content-type"] ?? "";
   const misdirected = misdirection(route, req.method ?? "", contentType);

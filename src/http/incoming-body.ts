@@ -1,11 +1,11 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
+import { bodyCutOff, deadlinePassed } from "../rpc/request-failure.ts";
 import type { HttpRequest } from "./listener.ts";
 
 /**
  * The body as it comes, for as long as the request's deadline allows. The
  * protocol layer looks at the deadline only when the body is there, and would
- * wait for a slow one until the listener cuts it. A body that breaks off is the
- * doing of whoever sent it, and no fault of the server.
+ * wait for a slow one until the listener cuts it.
  *
  * @param timeoutMs undefined waits as long as the listener does
  * @throws ConnectError deadline_exceeded or canceled
@@ -18,8 +18,7 @@ export async function* incomingBody(
   const chunks: AsyncIterator<Uint8Array> = req.iterator({ destroyOnReturn: false });
   const deadline = Promise.withResolvers<never>();
   deadline.promise.catch(() => {});
-  const expire = () =>
-    deadline.reject(new ConnectError("the deadline of the request passed", Code.DeadlineExceeded));
+  const expire = () => deadline.reject(deadlinePassed());
   const timer = timeoutMs === undefined ? undefined : setTimeout(expire, timeoutMs);
   try {
     for (;;) {
@@ -29,7 +28,7 @@ export async function* incomingBody(
     }
   } catch (cause) {
     if (cause instanceof ConnectError) throw cause;
-    throw new ConnectError("the request body was cut off", Code.Canceled, undefined, undefined, cause);
+    throw bodyCutOff(cause);
   } finally {
     clearTimeout(timer);
     void chunks.return?.();

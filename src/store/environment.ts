@@ -9,25 +9,7 @@ import { prepared } from "./prepared.ts";
 import type { EnvironmentTable, Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
-const selectEnvironment = prepared<{ id: string; organizationId: string }, { body: string }>(
-  (db, { id, organizationId }) =>
-    db
-      .selectFrom("environment")
-      .select("body")
-      .where("id", "=", id)
-      .where("organization_id", "=", organizationId),
-);
-
-export async function findEnvironment(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<Environment | undefined> {
-  const [row] = await selectEnvironment(db, { id, organizationId: scope.organizationId });
-  return row && fromBody(EnvironmentSchema, row.body);
-}
-
-const selectEnvironmentText = prepared<
+const selectEnvironment = prepared<
   { id: string; organizationId: string },
   { text: string; runnerId: string | null }
 >((db, { id, organizationId }) =>
@@ -38,14 +20,23 @@ const selectEnvironmentText = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** What {@link findEnvironment} finds, in JSON, and the runner that it is on. */
+/** The environment in JSON, and the runner that it is on. */
 export async function findEnvironmentText(
   db: Kysely<Schema>,
   scope: Scope,
   id: string,
 ): Promise<{ readonly text: string; readonly runnerId: string | null } | undefined> {
-  const [row] = await selectEnvironmentText(db, { id, organizationId: scope.organizationId });
+  const [row] = await selectEnvironment(db, { id, organizationId: scope.organizationId });
   return row;
+}
+
+export async function findEnvironment(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<Environment | undefined> {
+  const found = await findEnvironmentText(db, scope, id);
+  return found && fromBody(EnvironmentSchema, found.text);
 }
 
 /** Up to `limit` environments that are bound to a runner, in whatever phase; all of them without a limit. */

@@ -1,10 +1,10 @@
 import type { Kysely } from "kysely";
 import type { PagePosition } from "../domain/page.ts";
 import { prepared } from "./prepared.ts";
-import { PROJECT_COLUMNS, projectText } from "./project.ts";
+import { projectText } from "./project.ts";
 import { isOpen } from "./project-filter.ts";
-import type { ProjectTable } from "./project-schema.ts";
 import type { FoundProject, ProjectOrder, ProjectPage } from "./project-search.ts";
+import { directions, PROJECT_COLUMNS } from "./project-search-rows.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, Store } from "./store.ts";
 
@@ -59,7 +59,6 @@ async function wholeList(db: Kysely<Schema>, scope: Scope, page: ProjectPage) {
 }
 
 type Direction = ProjectOrder["direction"];
-type Walked = Pick<ProjectTable, "id" | "popularity" | "body" | "used_by">;
 interface Place {
   organizationId: string;
   key: number;
@@ -68,33 +67,34 @@ interface Place {
 }
 
 function walkById(direction: Direction) {
+  const { id: byId } = directions({ field: "id", direction });
   const walk = (isFirst: boolean) =>
-    prepared<Place, Walked>((db, { organizationId, id, limit }) => {
+    prepared<Place, FoundProject>((db, { organizationId, id, limit }) => {
       const all = db
         .selectFrom("project")
         .select(PROJECT_COLUMNS)
         .where("organization_id", "=", organizationId);
-      const rest = isFirst ? all : all.where("id", direction === "asc" ? ">" : "<", id);
-      return rest.orderBy("id", direction).limit(limit);
+      const rest = isFirst ? all : all.where("id", byId.behind, id);
+      return rest.orderBy("id", byId.direction).limit(limit);
     });
   return { first: walk(true), ties: undefined, behind: walk(false) };
 }
 
 /** Two walks along the index, the ties of the last score and what lies behind: an OR of both would scan. */
 function walkByPopularity(direction: Direction) {
-  const idDirection = direction === "desc" ? "asc" : "desc";
+  const { popularity: byScore, id: byId } = directions({ field: "popularity", direction });
   const walk = (part: "first" | "ties" | "behind") =>
-    prepared<Place, Walked>((db, { organizationId, key, id, limit }) => {
+    prepared<Place, FoundProject>((db, { organizationId, key, id, limit }) => {
       let query = db
         .selectFrom("project")
         .select(PROJECT_COLUMNS)
         .where("organization_id", "=", organizationId);
       if (part === "ties") {
-        query = query.where("popularity", "=", key).where("id", idDirection === "asc" ? ">" : "<", id);
+        query = query.where("popularity", "=", key).where("id", byId.behind, id);
       } else if (part === "behind") {
-        query = query.where("popularity", direction === "desc" ? "<" : ">", key);
+        query = query.where("popularity", byScore.behind, key);
       }
-      return query.orderBy("popularity", direction).orderBy("id", idDirection).limit(limit);
+      return query.orderBy("popularity", byScore.direction).orderBy("id", byId.direction).limit(limit);
     });
   return { first: walk("first"), ties: walk("ties"), behind: walk("behind") };
 }

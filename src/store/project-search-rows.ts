@@ -6,7 +6,13 @@ import type { Lead } from "./project-search-leads.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
-const COLUMNS = ["project.id", "project.popularity", "project.body", "project.used_by"] as const;
+/** What a list is made of. */
+export const PROJECT_COLUMNS = [
+  "project.id",
+  "project.popularity",
+  "project.body",
+  "project.used_by",
+] as const;
 
 /**
  * Looks at everything that a lead leads to, and so counts on the way; undefined
@@ -54,7 +60,7 @@ export async function walk(
   scope: Scope,
   { after, limit, order, filter }: ProjectPage,
 ): Promise<FoundProject[]> {
-  const all = narrowed(db.selectFrom("project"), scope, filter).select(COLUMNS);
+  const all = narrowed(db.selectFrom("project"), scope, filter).select(PROJECT_COLUMNS);
   const { popularity, id } = directions(order);
   if (order.field === "id") {
     const rest = after ? all.where("project.id", id.behind, after.id) : all;
@@ -112,7 +118,7 @@ export async function findPage(
 }
 
 /** In which directions an order goes, and by which comparison a row lies behind another. */
-function directions({ field, direction }: ProjectOrder) {
+export function directions({ field, direction }: ProjectOrder) {
   const way = (one: "asc" | "desc") => ({ direction: one, behind: one === "asc" ? ">" : "<" }) as const;
   const other = direction === "asc" ? "desc" : "asc";
   return { popularity: way(direction), id: way(field === "id" ? direction : other) };
@@ -139,7 +145,7 @@ async function wholeRows(db: Kysely<Schema>, scope: Scope, ids: readonly string[
   if (ids.length === 0) return [];
   const rows = await db
     .selectFrom("project")
-    .select(COLUMNS)
+    .select(PROJECT_COLUMNS)
     .where("project.organization_id", "=", scope.organizationId)
     .where("project.id", "in", ids)
     .execute();

@@ -11,14 +11,6 @@ import { enterSearchText } from "./project-search-index.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
-/** The columns that a project is read back from. */
-export const PROJECT_COLUMNS = [
-  "project.id",
-  "project.popularity",
-  "project.body",
-  "project.used_by",
-] as const;
-
 /**
  * A project as reads answer it, in JSON: the body, which is never an empty
  * object, with the users at its end.

@@ -5,7 +5,7 @@ import { type StoredTexts, storedTexts } from "../services/stored-answer.ts";
 /**
  * The JSON of an answer, in the form of all answers. This is the one place that
  * copies the text of stored resources instead of writing it from messages; both
- * are the same text, as it was written by the same function when it was stored.
+ * say the same, as the text was written in this form when it was stored.
  *
  * @param answer a message of the schema, or what {@link storedTexts} knows
  */

@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { bodyCutOff } from "../rpc/request-failure.ts";
 import type { HttpRequest, UnaryCall } from "./unary-call.ts";
 
 const EMPTY = new Uint8Array();
@@ -43,7 +44,7 @@ function collected(req: HttpRequest, lengthBytes: number, call: UnaryCall): Prom
         settle(new ConnectError(message, Code.InvalidArgument));
       }
     };
-    const onBroken = (): void => settle(new ConnectError("the request body was cut off", Code.Canceled));
+    const onBroken = (): void => settle(bodyCutOff());
     call.onExpiry(settle);
     req.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken);
     if (req.destroyed) onBroken();

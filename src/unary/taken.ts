@@ -1,3 +1,4 @@
+import { deadlineMs } from "../rpc/deadline.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import type { HttpRequest } from "./unary-call.ts";
 
@@ -36,8 +37,7 @@ export function taken(req: HttpRequest, { readMaxBytes }: UnaryOperation): Taken
   if (lengthBytes > readMaxBytes) return undefined;
   const version = headers["connect-protocol-version"];
   if (version !== undefined && version !== "1") return undefined;
-  const timeout = headers["connect-timeout-ms"];
-  if (timeout === undefined) return { isBinary, lengthBytes, timeoutMs: undefined };
-  if (typeof timeout !== "string" || !/^\d{1,10}$/.test(timeout)) return undefined;
-  return { isBinary, lengthBytes, timeoutMs: Number(timeout) };
+  if (headers["connect-timeout-ms"] === undefined) return { isBinary, lengthBytes, timeoutMs: undefined };
+  const timeoutMs = deadlineMs(headers);
+  return timeoutMs === undefined ? undefined : { isBinary, lengthBytes, timeoutMs };
 }

@@ -9,6 +9,7 @@ import {
   type HandlerContext,
   type UnaryRequest,
 } from "@connectrpc/connect";
+import { deadlinePassed } from "../rpc/request-failure.ts";
 
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
@@ -150,10 +151,6 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
 /** Whether nobody is left to whom the answer could go. */
 export function isGone(res: HttpResponse): boolean {
   return "stream" in res ? res.stream === undefined || res.stream.destroyed : res.destroyed;
-}
-
-function deadlinePassed(): ConnectError {
-  return new ConnectError("the deadline of the request passed", Code.DeadlineExceeded);
 }
 
 function webHeaders({ headers }: HttpRequest): Headers {

@@ -305,6 +305,18 @@ describe("a lease that is lost", () => {
     home = await agentHome(server);
   });
 
+  /** A run that its runner gives back with each `release`, which tells whether the runner can have it again. */
+  const runGivenBack = async () => {
+    const run = await startHeldRun(home);
+    let { work } = run;
+    const release = async () => {
+      await succeeded(home.runner.finish(work, "OUTCOME_RELEASED"));
+      work = (await home.runner.lease({ kinds: ["WORK_KIND_AGENT"] }))[0];
+      return work !== undefined;
+    };
+    return { run, work: () => work, release };
+  };
+
   test("gives the run to the next one, who gets in order what the agent did not", async () => {
     const hasty = await startServer({ args: ["--lease-duration", "5"] });
     const home = await agentHome(hasty);
@@ -362,15 +374,9 @@ describe("a lease that is lost", () => {
   });
 
   test("three times without a step forward ends the run, and a step forward counts anew", async () => {
-    const run = await startHeldRun(home);
-    let { work } = run;
-    const release = async () => {
-      await succeeded(home.runner.finish(work, "OUTCOME_RELEASED"));
-      work = (await home.runner.lease({ kinds: ["WORK_KIND_AGENT"] }))[0];
-      return work !== undefined;
-    };
+    const { run, work, release } = await runGivenBack();
     expect([await release(), await release()]).toEqual([true, true]);
-    await succeeded(home.runner.agent("ReportAgent", work, { blocks: [textBlock(1)] }));
+    await succeeded(home.runner.agent("ReportAgent", work(), { blocks: [textBlock(1)] }));
     expect([await release(), await release(), await release(), await release()]).toEqual([
       true,
       true,
@@ -387,18 +393,12 @@ describe("a lease that is lost", () => {
     ["before its turn has begun", []],
     ["in its turn", [{ state: "STATE_RUNNING" }]],
   ])("between turns lets a run go on, but not with an input that is never got, %s", async (_, turn) => {
-    const run = await startHeldRun(home);
-    let { work } = run;
-    const release = async () => {
-      await succeeded(home.runner.finish(work, "OUTCOME_RELEASED"));
-      work = (await home.runner.lease({ kinds: ["WORK_KIND_AGENT"] }))[0];
-      return work !== undefined;
-    };
+    const { run, work, release } = await runGivenBack();
     await run.wait();
     for (let loss = 0; loss < 4; loss++) expect(await release()).toBe(true);
     await run.say("deadly");
     for (const [said, goesOn] of [true, true, false].entries()) {
-      const held = heldRun(home, run.id, work);
+      const held = heldRun(home, run.id, work());
       // That its program is ready, and what that says before it has the input, is no step forward.
       await held.wait();
       const inputs = held.inputs();

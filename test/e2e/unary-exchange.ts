@@ -1,6 +1,5 @@
 import { fromJson, toBinary } from "@bufbuild/protobuf";
-import type { FuzzTarget } from "../fuzz/request.ts";
-import { randomRequest } from "../fuzz/request.ts";
+import { type FuzzTarget, randomRequest } from "../fuzz/request.ts";
 import type { Exchange } from "../harness/exchange.ts";
 import type { Random } from "../harness/random.ts";
 

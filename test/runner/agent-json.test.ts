@@ -1,36 +1,18 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
-import type { RunnerTools } from "../../src/runner/assignment.ts";
 import { WorkInterrupted } from "../../src/runner/lease.ts";
 import { statOf } from "../../src/runner/process-group.ts";
-import { type AgentAtWork, type AgentAtWorkOptions, agentAtWork, refusal } from "../harness/agent-service.ts";
-import { realTools } from "../harness/assignment.ts";
+import { type AgentAtWorkOptions, refusal } from "../harness/agent-service.ts";
+import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
 import { ROOT } from "../harness/program.ts";
-import { stopAll, temporaryFolder } from "../harness/server.ts";
+import { temporaryFolder } from "../harness/server.ts";
 
 const SCRIPTED = join(ROOT, "examples/agents/scripted-agent.js");
 
-let tools: RunnerTools;
-const atWork: AgentAtWork[] = [];
-beforeAll(async () => {
-  tools = await realTools();
-});
-afterEach(async () => {
-  for (const { assignment, ended } of atWork.splice(0)) {
-    assignment.lease.interrupt("lost");
-    await ended;
-  }
-});
-afterAll(stopAll);
-
-async function start(options: AgentAtWorkOptions): Promise<AgentAtWork> {
-  const agent = await agentAtWork(tools, options);
-  atWork.push(agent);
-  return agent;
-}
+const { start, workspaces } = agentsAtWork();
 const scripted = (more: Partial<AgentAtWorkOptions> = {}) =>
   start({ command: [process.execPath, SCRIPTED], ...more });
 
@@ -49,16 +31,14 @@ const inline = (code: string, more: Partial<AgentAtWorkOptions> = {}) => {
   return start({ command: [process.execPath, "-e", prelude + code], ...more });
 };
 
-const turns = (agent: AgentAtWork) => agent.states().filter((state) => state === "WAITING").length;
-
 describe("a conversation", () => {
   test("is told turn by turn: what the agent got, what it answered, and that it waits", async () => {
     const agent = await scripted();
-    await agent.until(() => turns(agent) === 1);
+    await agent.until(() => waits(agent) === 1);
     agent.say("one", "echo hello\ncount");
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     agent.say("two", "edit a.txt words\ntool grep foo\nnonsense");
-    await agent.until(() => turns(agent) === 3);
+    await agent.until(() => waits(agent) === 3);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING", "RUNNING", "WAITING"]);
     expect(agent.seen()).toEqual(["one", "two"]);
     expect(agent.said()).toEqual([
@@ -89,7 +69,7 @@ describe("a conversation", () => {
     agent.say("one", "slow 3");
     await agent.until(() => agent.said().includes("text: step 1\n"));
     agent.say("two", "a word", { steer: true });
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     expect(agent.said()).toEqual([
       "text: step 1\n",
       "text: steered: a word\n",
@@ -128,8 +108,8 @@ describe("a conversation", () => {
     agent.send({ input: { id: "one", input: { case: "userInput", value: { inputs } } } });
     await agent.until(() => agent.said().length === 2);
     expect(agent.said()).toEqual(["text: image/png of 12 bytes\n", "text: image/png of 12 bytes\n"]);
-    const [environment = ""] = readdirSync(tools.workspaces);
-    const agents = join(tools.workspaces, environment, "agents");
+    const [environment = ""] = readdirSync(workspaces());
+    const agents = join(workspaces(), environment, "agents");
     const [run = ""] = readdirSync(agents);
     const images = readdirSync(join(agents, run, "images"));
     expect(images).toEqual([expect.stringMatching(/^[0-9a-f]{64}\.png$/)]);
@@ -139,7 +119,7 @@ describe("a conversation", () => {
   test("tells what an agent waits for, what it uses and how it stands", async () => {
     const agent = await scripted();
     agent.say("one", "goal completed\nslow 1\nwait 3");
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     const report = Object.assign(
       {},
       ...agent.reports.map(({ usage, ...rest }) => ({ ...rest, ...(usage && { usage }) })),
@@ -204,7 +184,7 @@ describe("a conversation", () => {
       },
     });
     agent.say("one", "spawn 3 echo hi");
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     expect(agent.said()).toEqual([
       "text: started 1-1\n",
       "text: refused 1-2: no more of them\n",
@@ -262,7 +242,7 @@ describe("an agent that breaks the form", () => {
       say({ type: "seen", id }); say({ type: "turn_done" });
     };`);
     agent.say("one", "x");
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     expect(agent.said()).toEqual([
       expect.stringMatching(/a turn was ended whose input was not confirmed/),
       "text: told",
@@ -309,7 +289,7 @@ describe("a report that the service refuses", () => {
       },
     });
     agent.say("one", "echo words\nwait 3");
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     expect(agent.said()).toEqual([
       "text: words\n",
       "error: the service refused what the agent reported: that cannot fire",
@@ -414,7 +394,7 @@ describe("the agent of a step", () => {
   test("waits when it has done what it was told, also where its program ends then, until it is stopped", async () => {
     const agent = await scripted({ work });
     agent.say("one", "echo done\nleave");
-    await agent.until(() => turns(agent) === 1);
+    await agent.until(() => waits(agent) === 1);
     expect(agent.states()).toEqual(["RUNNING", "WAITING"]);
     const early = Promise.race([agent.ended, delay(500, "goes on")]);
     expect(await early).toBe("goes on");
@@ -500,17 +480,15 @@ describe("an agent's program", () => {
 
   test("counts its starts in its environment, and says nothing of a wait that goes on", async () => {
     const first = await scripted();
-    await first.until(() => turns(first) === 1);
+    await first.until(() => waits(first) === 1);
     first.assignment.lease.interrupt("drain");
     await first.ended;
-    const again = await agentAtWork(tools, {
-      command: [process.execPath, SCRIPTED],
+    const again = await scripted({
       keepWorkspace: true,
       work: {
         agentExecution: { id: "01900000-0000-7000-8000-00000000000c", status: { phase: 30 } },
       },
     });
-    atWork.push(again);
     again.say("one", "show");
     await again.until(() => again.said().length === 1);
     expect(JSON.parse(again.said()[0]?.replace("text: ", "") ?? "")).toMatchObject({ starts: 2 });

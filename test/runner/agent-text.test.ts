@@ -1,38 +1,21 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
-import type { RunnerTools } from "../../src/runner/assignment.ts";
 import { WorkInterrupted } from "../../src/runner/lease.ts";
-import { type AgentAtWork, type AgentAtWorkOptions, agentAtWork } from "../harness/agent-service.ts";
-import { realTools } from "../harness/assignment.ts";
-import { stopAll } from "../harness/server.ts";
+import type { AgentAtWorkOptions } from "../harness/agent-service.ts";
+import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
 
-let tools: RunnerTools;
-const atWork: AgentAtWork[] = [];
-beforeAll(async () => {
-  tools = await realTools();
-});
-afterEach(async () => {
-  for (const { assignment, ended } of atWork.splice(0)) {
-    assignment.lease.interrupt("lost");
-    await ended;
-  }
-});
-afterAll(stopAll);
+const { start } = agentsAtWork();
 
-async function shell(command: string, more: Partial<AgentAtWorkOptions> = {}): Promise<AgentAtWork> {
-  const agent = await agentAtWork(tools, { command: ["sh", "-c", command], form: AgentForm.TEXT, ...more });
-  atWork.push(agent);
-  return agent;
-}
-const turns = (agent: AgentAtWork) => agent.states().filter((state) => state === "WAITING").length;
+const shell = (command: string, more: Partial<AgentAtWorkOptions> = {}) =>
+  start({ command: ["sh", "-c", command], form: AgentForm.TEXT, ...more });
 
 describe("an agent that reads a prompt and prints an answer", () => {
   test("is started anew for each turn, and its whole output is the answer", async () => {
     const agent = await shell("echo turn $CHARTROOM_AGENT_STARTS; tr a-z A-Z; printf end");
     for (const turn of [1, 2, 3]) {
       agent.say(`input ${turn}`, `hello ${turn} ü`);
-      await agent.until(() => turns(agent) === turn + 1);
+      await agent.until(() => waits(agent) === turn + 1);
     }
     expect(agent.said().join("").replaceAll("text: ", "")).toBe(
       [1, 2, 3].map((turn) => `turn ${turn}\nHELLO ${turn} üend`).join(""),
@@ -46,7 +29,7 @@ describe("an agent that reads a prompt and prints an answer", () => {
     agent.say("one", "one");
     await agent.until(() => agent.said().length === 1);
     agent.say("two", "two", { steer: true });
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     expect(agent.said()).toEqual(["text: got one\n", "text: got two\n"]);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "RUNNING", "WAITING"]);
   });
@@ -68,9 +51,9 @@ describe("an agent that reads a prompt and prints an answer", () => {
       'read line; echo "$line"; [ "$line" = two ] || { echo no such thing >&2; exit 4; }',
     );
     agent.say("one", "one");
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     agent.say("two", "two");
-    await agent.until(() => turns(agent) === 3);
+    await agent.until(() => waits(agent) === 3);
     expect(agent.said()).toEqual([
       "text: one\n",
       "error: the agent's program ended with exit status 4: no such thing",
@@ -92,7 +75,7 @@ describe("an agent that reads a prompt and prints an answer", () => {
     const print = `${half("1-9")}; sleep 0.4; ${half("10-")}`;
     const agent = await shell(`cat >/dev/null; ${print}`);
     agent.say("one", "x");
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     expect(agent.said()).toEqual(["text: ***"]);
   });
 
@@ -114,7 +97,7 @@ describe("an agent that reads a prompt and prints an answer", () => {
     const action = { case: "set" as const, value: { objective: "win" } };
     const control = { case: "goal" as const, value: { action } };
     agent.send({ input: { id: "d", input: { case: "controlInput", value: { control } } } });
-    await agent.until(() => agent.seen().length === 4 && turns(agent) === 2);
+    await agent.until(() => agent.seen().length === 4 && waits(agent) === 2);
     expect(agent.said()).toEqual([
       expect.stringMatching(/^text: look\n\nImage: \/.*\.png\|9\|planning\n$/),
       "text: done||\n",
@@ -129,6 +112,6 @@ describe("an agent that reads a prompt and prints an answer", () => {
     await agent.until(() => agent.said().length === 1);
     agent.assignment.lease.interrupt("stop");
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
-    expect(turns(agent)).toBe(1);
+    expect(waits(agent)).toBe(1);
   });
 });

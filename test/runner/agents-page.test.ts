@@ -1,38 +1,18 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { SAID_TYPES } from "../../src/runner/agent-said.ts";
-import type { RunnerTools } from "../../src/runner/assignment.ts";
-import { type AgentAtWork, type AgentAtWorkOptions, agentAtWork } from "../harness/agent-service.ts";
-import { realTools } from "../harness/assignment.ts";
+import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT } from "../harness/program.ts";
-import { stopAll, temporaryFolder } from "../harness/server.ts";
+import { temporaryFolder } from "../harness/server.ts";
 
 const PATH = "docs/agents.md";
 const PAGE = readFileSync(join(ROOT, PATH), "utf8");
 const BLOCKS = fencedBlocks(PATH);
 
-let tools: RunnerTools;
-const atWork: AgentAtWork[] = [];
-beforeAll(async () => {
-  tools = await realTools();
-});
-afterEach(async () => {
-  for (const { assignment, ended } of atWork.splice(0)) {
-    assignment.lease.interrupt("lost");
-    await ended;
-  }
-});
-afterAll(stopAll);
-
-async function start(options: AgentAtWorkOptions): Promise<AgentAtWork> {
-  const agent = await agentAtWork(tools, options);
-  atWork.push(agent);
-  return agent;
-}
-const turns = (agent: AgentAtWork) => agent.states().filter((state) => state === "WAITING").length;
+const { start } = agentsAtWork();
 
 /** The names in the first column of the first table behind a heading. */
 function namesUnder(heading: string): string[] {
@@ -51,7 +31,7 @@ describe("the page about agents", () => {
     const agent = await start({ command: [process.execPath, file] });
     for (const turn of [1, 2]) {
       agent.say(`input ${turn}`, `hello ${turn}`);
-      await agent.until(() => turns(agent) === turn + 1);
+      await agent.until(() => waits(agent) === turn + 1);
     }
     expect(agent.said()).toEqual(["text: You said: hello 1", "text: You said: hello 2"]);
     expect(agent.seen()).toEqual(["input 1", "input 2"]);
@@ -73,7 +53,7 @@ describe("the page about agents", () => {
       },
     });
     agent.say("one", "x");
-    await agent.until(() => turns(agent) === 2);
+    await agent.until(() => waits(agent) === 2);
     const found = agent.said().join("").replaceAll("text: ", "").trim().split("\n");
     const named = namesUnder("## How the built-in runner runs an agent");
     expect(found.filter((name) => !/^(PWD|OLDPWD|SHLVL|_)$/.test(name)).toSorted()).toEqual(named.toSorted());
@@ -92,7 +72,7 @@ describe("the page about agents", () => {
       const agent = await start({ command, form: AgentForm.TEXT });
       for (const turn of [1, 2]) {
         agent.say(`input ${turn}`, `it's "${turn}" $HOME`);
-        await agent.until(() => turns(agent) === turn + 1);
+        await agent.until(() => waits(agent) === turn + 1);
       }
       told.push(agent.said().map((line) => line.replaceAll("text: ", "").trim()));
     }

@@ -15,6 +15,7 @@ import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Scope, SYSTEM } from "../../src/store/store.ts";
 import { createRandom } from "../harness/random.ts";
 import { replay } from "../harness/seed.ts";
+import { ANY_PROJECT } from "./any-project.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
 
 let made: TestStore;
@@ -107,16 +108,6 @@ async function fill(caller: Caller, count: number): Promise<void> {
   }
   known.set(caller.organizationId, all);
 }
-
-const ANY: ProjectFilter = {
-  projectIds: [],
-  search: "",
-  runnerIds: [],
-  runnerKinds: [],
-  remoteUris: [],
-  creatorIds: [],
-  annotations: {},
-};
 
 const never = new AbortController().signal;
 
@@ -222,7 +213,7 @@ describe("a search", () => {
         const ids = [...known.values()].flat().map(({ id }) => id);
         const projectIds = others.isNarrow ? ids.filter((_, index) => index % 3 === 0) : [];
         const { remoteUris, annotations } = others;
-        const filter = { ...ANY, search: fold(term), projectIds, remoteUris, annotations };
+        const filter = { ...ANY_PROJECT, search: fold(term), projectIds, remoteUris, annotations };
         const wanted = expected(caller, filter, order);
         const found = await pages(
           sources[way] ?? served,
@@ -243,8 +234,11 @@ describe("a search", () => {
     async (field) => {
       for (const direction of ["asc", "desc"] as const) {
         const order = { field, direction };
-        const wanted = expected(own, ANY, order);
-        expect(await pages(served, own, ANY, order, 7, 1000)).toEqual({ ids: wanted, count: wanted.length });
+        const wanted = expected(own, ANY_PROJECT, order);
+        expect(await pages(served, own, ANY_PROJECT, order, 7, 1000)).toEqual({
+          ids: wanted,
+          count: wanted.length,
+        });
       }
     },
   );

@@ -17,6 +17,7 @@ import { findClaimable } from "../../src/store/work-lease.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow-execution.ts";
 import { listOutputs } from "../../src/store/workflow-execution-list.ts";
 import { findOutputsOfActions } from "../../src/store/workflow-output.ts";
+import { ANY_PROJECT } from "./any-project.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
 
 let made: TestStore;
@@ -93,17 +94,8 @@ test("what an idle stream of inputs looks for is found by the run, and due timer
 });
 
 test("a later page of projects begins where the last one ended, in both orders and directions", async () => {
-  const filter = {
-    projectIds: [],
-    search: "",
-    runnerIds: [],
-    runnerKinds: [],
-    remoteUris: [],
-    creatorIds: [],
-    annotations: {},
-  };
   const after = { key: 1, id: "a" };
-  const page = { filter, after, limit: 26, countLimit: undefined };
+  const page = { filter: ANY_PROJECT, after, limit: 26, countLimit: undefined };
   const store = {
     reader: db,
     search: () => Promise.reject(new Error("a list without a filter is no search")),
@@ -127,15 +119,13 @@ test("a later page of projects begins where the last one ended, in both orders a
 test("what a filter has an index for leads to projects, and its rows are tested one by one", async () => {
   raw.function("in_time", () => 1);
   const filter = {
-    projectIds: [],
-    search: "",
-    runnerIds: [],
-    runnerKinds: [],
-    remoteUris: ["r"],
+    ...ANY_PROJECT,
     creatorIds: ["c"],
+    remoteUris: ["r"],
+    runnerIds: ["r"],
     annotations: { a: "b" },
   };
-  const leads = quickLeads(db, scope, { ...filter, runnerIds: ["r"] });
+  const leads = quickLeads(db, scope, filter);
   leads.unshift(await textLead(db, "shi", [1, 2], 1));
   for (const { projects } of leads) await projects.select("project.id").execute();
   const byId = "SEARCH project USING COVERING INDEX sqlite_autoindex_project_1";

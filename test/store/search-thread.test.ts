@@ -7,6 +7,7 @@ import type { ProjectPage } from "../../src/store/project-search.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { Searches } from "../../src/store/sqlite/search-thread.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
+import { ANY_PROJECT } from "./any-project.ts";
 import { servicesOf } from "./services.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
 
@@ -23,15 +24,7 @@ afterEach(async () => {
 });
 
 const ship: ProjectPage = {
-  filter: {
-    projectIds: [],
-    search: "ship",
-    runnerIds: [],
-    runnerKinds: [],
-    remoteUris: [],
-    creatorIds: [],
-    annotations: {},
-  },
+  filter: { ...ANY_PROJECT, search: "ship" },
   order: { field: "id", direction: "asc" },
   after: undefined,
   limit: 10,
