@@ -1,4 +1,5 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
+import { performance } from "node:perf_hooks";
 import type Database from "better-sqlite3";
 import { Checkpoints } from "./checkpoints.ts";
 import type { Upkeep } from "./upkeep-thread.ts";
@@ -28,6 +29,13 @@ export interface Durability {
  */
 const QUICK_MS = 2;
 
+/**
+ * It holds up whatever else the event loop has to do. That is nothing while the
+ * loop has had no more events since the last commit: the write's own request,
+ * and the end of a force beside it.
+ */
+const QUIET_EVENTS = 2;
+
 /** After a slow force at most so many lonely writes are forced beside before another is tried on the spot. */
 const MOST_SPARED = 64;
 
@@ -44,7 +52,6 @@ export interface DurabilityOptions {
 
 /** Each commit forces the disk itself, and nothing else happens meanwhile: what an ordinary server does. */
 export function forcedByCommit({ writing }: DurabilityOptions): Durability {
-  writing.pragma("synchronous = FULL");
   return {
     commit: async () => void writing.exec("commit"),
     settled: async () => undefined,
@@ -57,7 +64,7 @@ export function forcedByCommit({ writing }: DurabilityOptions): Durability {
  * The engine writes a commit to its log without forcing it; then the log is
  * forced in a thread of the pool, while this thread goes on with reads and with
  * the requests of the next group. Only a lonely write is forced on the spot, while
- * the disk is quick and no checkpoint keeps it busy. The rules that make this safe:
+ * the loop has nothing else to do, the disk is quick and no upkeep keeps it busy. The rules that make this safe:
  *
  * - The log is one file for as long as a connection is open: a checkpoint of any
  *   process begins it anew or shortens it, and none replaces it. So a handle
@@ -87,6 +94,7 @@ export function forcedBeside(
   const anyRow = reading.prepare("select 1 from migration");
   let forced = changes.get();
   let underWay = Promise.resolve();
+  let eventsBefore = loopEvents();
   /** Lonely writes to force beside, and how many that will be after the next slow one. */
   const spared = { left: 0, next: 1 };
 
@@ -127,7 +135,10 @@ export function forcedBeside(
         writing.exec("commit");
         return;
       }
-      const isOnTheSpot = isLonely && !force && !upkeep.isBusy && spared.left-- <= 0;
+      const events = loopEvents();
+      const isQuiet = isLonely && events - eventsBefore <= QUIET_EVENTS && !upkeep.isBusy;
+      eventsBefore = events;
+      const isOnTheSpot = isQuiet && !force && spared.left-- <= 0;
       await (isOnTheSpot ? commitAndForce() : commitAndForceBeside());
       forced = changed;
     },
@@ -138,6 +149,11 @@ export function forcedBeside(
       closeSync(log);
     },
   };
+}
+
+/** How many events the event loop has had; requests of one connection are one each. */
+function loopEvents(): number {
+  return performance.nodeTiming.uvMetricsInfo.events;
 }
 
 /** Thrown where nobody catches it: who wrote gets no answer, and a restart follows. */
