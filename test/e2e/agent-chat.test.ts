@@ -200,9 +200,9 @@ describe("a chat in a terminal", () => {
       );
     await untilShown(/> /);
     child.stdin.write("slow 1000\r");
-    await untilShown(/-- slow 1000[^]*step 2/);
+    await untilShown(/-- slow 1000.*step 2/s);
     child.stdin.write("echo later\r");
-    await untilShown(/(sent [0-9a-f]{8}[^]*){2}/);
+    await untilShown(/(sent [0-9a-f]{8}.*){2}/s);
     child.stdin.write("/queue\r");
     await untilShown(/queued {5}[0-9a-f]{8} {2}echo later/);
     child.stdin.write("/stop\r");
