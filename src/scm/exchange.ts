@@ -24,7 +24,9 @@ export interface HostAnswer {
 }
 
 /**
- * Sends one request over a connection of its own and reads the answer.
+ * Sends one request over a connection of its own and reads the answer. Not by
+ * fetch, which takes no look-up of one's own: it would look a name up again
+ * after its addresses were checked.
  *
  * @throws ScmFailure refused, unavailable or unreadable
  * @throws the reason of `signal` when that ended it

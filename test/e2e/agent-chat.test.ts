@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { chat } from "../../src/commands/chat/chat.ts";
 import { addScriptedAgent, leaveTalks, startTalk, type Talk } from "../harness/agent-talk.ts";
-import { ROOT } from "../harness/program.ts";
+import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
@@ -179,6 +179,38 @@ describe("a chat on a pipe", () => {
 });
 
 describe("a chat in a terminal", () => {
+  testWith("npx", "script")("shows the stream and the queue to whoever types", async () => {
+    const talk = await startTalk(server);
+    const command = `npx chartroom agent chat ${talk.id} --server ${server.url}`;
+    // It gives the command a terminal of its own, and ends with its status.
+    const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
+      cwd: ROOT,
+      env: { ...terminalEnvironment(), TERM: "xterm", CHARTROOM_TOKEN: server.token },
+    });
+    chats.push(child);
+    const ended = once(child, "close");
+    let shown = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      shown += stripVTControlCharacters(text);
+    });
+    const untilShown = (text: RegExp) =>
+      until(
+        () => shown,
+        (all) => text.test(all),
+      );
+    await untilShown(/> /);
+    child.stdin.write("slow 1000\r");
+    await untilShown(/-- slow 1000.*step 2/s);
+    child.stdin.write("echo later\r");
+    await untilShown(/(sent [0-9a-f]{8}.*){2}/s);
+    child.stdin.write("/queue\r");
+    await untilShown(/queued {5}[0-9a-f]{8} {2}echo later/);
+    child.stdin.write("/stop\r");
+    expect((await ended)[0]).toBe(0);
+    chats.splice(chats.indexOf(child), 1);
+    expect(shown).toContain("[the run has stopped]");
+  });
+
   test("prints whole lines above the one that is typed, and no control characters of an agent", async () => {
     const talk = await startTalk(server);
     await talk.say("red", "echo \u{1b}[31mred");

@@ -25,12 +25,19 @@ const text = (content: string, id = "") => ({ userInput: { id, inputs: [{ text: 
 describe("a queue", () => {
   test("takes 50 inputs of whatever kind, and no 51st", async () => {
     run = await startHeldRun(home);
+    await run.wait([{ id: "tea", timer: "3600s" }]);
     await run.say("0");
     for (let count = 1; count < 49; count++) await run.say(String(count));
     await succeeded(run.send({ controlInput: { compact: {} } }));
     expect((await run.queue()).ids).toHaveLength(50);
-    for (const input of [text("x"), { controlInput: { compact: {} } }]) {
-      const full = await run.send(input);
+    const byRunner = home.runner.token;
+    for (const [input, token] of [
+      [text("x"), home.token],
+      [{ controlInput: { compact: {} } }, home.token],
+      [{ agentMessage: { payload: "x", senderExecutionId: run.id } }, byRunner],
+      [{ wakeEvent: { interestId: "tea", timer: {} } }, byRunner],
+    ] as const) {
+      const full = await run.send(input, {}, token);
       expect(refusal(full)).toEqual([429, "resource_exhausted", "QUEUE_FULL"]);
       expect(full.body.details[0].debug.metadata).toEqual({ limit: "50" });
     }

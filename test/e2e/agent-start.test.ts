@@ -97,7 +97,14 @@ describe("StartAgent", () => {
   test("keeps what the work is about, with code or without", async () => {
     const pullRequest = { id: "7", title: "Say hello", url: "https://git.example.org/team/hello/pull/7" };
     const projectId = await project([]);
-    for (const codeContext of [{ pullRequest }, { projectId, pullRequest }]) {
+    const { environment } = await succeeded(home.call("EnvironmentService/CreateEnvironment", {}));
+    for (const context of [
+      {},
+      { projectId },
+      { environmentId: environment.id },
+      { contextUrl: { url: "https://git.example.org/team/hello" } },
+    ]) {
+      const codeContext = { ...context, pullRequest };
       const { spec } = await run(await started({ codeContext }));
       expect(spec.codeContext).toMatchObject(codeContext);
     }

@@ -104,6 +104,10 @@ describe("a watch", () => {
     const late = run.watch(68);
     await late.ended;
     expect([runsIn(late.messages).length, sequencesIn(late.messages)]).toEqual([1, [69, 70]]);
+    // Also where that is more than is read at a time.
+    const whole = run.watch();
+    await whole.ended;
+    expect(sequencesIn(whole.messages)).toHaveLength(70);
   });
 
   test(

@@ -135,6 +135,12 @@ describe("a workflow", () => {
       "output_invalid",
       /x/,
     ],
+    [
+      "an output that its acceptance criteria refuse",
+      { report: { outputs: [output("x", "echo 79", { integer: {}, acceptanceCriteria: "this >= 80" })] } },
+      "output_invalid",
+      /^output x is not accepted: the acceptance criterion is false$/,
+    ],
   ])("fails at %s", async (_, step, reason, message) => {
     const action = await ranOnce({ steps: [step, task("touch after")] });
     expect(phases(action)).toEqual(["FAILED", "CANCELLED"]);

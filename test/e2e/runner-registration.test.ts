@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { recordOf } from "../harness/host-token.ts";
@@ -20,6 +21,7 @@ const runnerNow = async (runnerId: string) =>
   (await succeeded(call("RunnerService/GetRunner", { runnerId }))).runner;
 const refusal = (answer: Answer) => [answer.status, reasonOf(answer)];
 
+const DAY_MS = 24 * 3_600_000;
 const UNAUTHENTICATED = [401, "UNAUTHENTICATED"];
 const DENIED = [403, "PERMISSION_DENIED"];
 
@@ -55,6 +57,28 @@ describe("an exchange token", () => {
     const newer = (await succeeded(call("RunnerService/CreateRunnerToken", { runnerId }))).exchangeToken;
     expect(refusal(await register(exchangeToken))).toEqual(UNAUTHENTICATED);
     expect((await register(newer)).status).toBe(200);
+  });
+
+  test("holds for 24 hours, and not a moment longer", async () => {
+    const { runner, exchangeToken } = await created("a day");
+    const { runner: other } = await created("another day");
+    const renewed = await succeeded(call("RunnerService/CreateRunnerToken", { runnerId: other.runnerId }));
+    const olderBy = (ms: number) =>
+      besideServer(server, (store) =>
+        store.write(SYSTEM, "test", async ({ db, now }) => {
+          const tokens = db
+            .updateTable("token")
+            .set((eb) => ({ expires_at: eb("expires_at", "-", ms) }))
+            .where("subject_id", "in", [runner.runnerId, other.runnerId]);
+          const rows = await tokens.returning("expires_at").execute();
+          return rows.map(({ expires_at }) => (expires_at ?? 0) - now);
+        }),
+      );
+    const left = await olderBy(DAY_MS - 60_000);
+    expect(left.map((ms) => ms > 0 && ms <= 60_000)).toEqual([true, true]);
+    expect((await register(renewed.exchangeToken)).status).toBe(200);
+    await olderBy(60_000);
+    expect(refusal(await register(exchangeToken))).toEqual(UNAUTHENTICATED);
   });
 
   test("opens nothing else", async () => {

@@ -76,6 +76,22 @@ function commandLines(): string {
     .join("\n");
 }
 
+/** Arguments and variables of each git that this process has started and that waits for an answer. */
+function gitsUnderWay(): { readonly args: string[]; readonly variables: string[] }[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const [, parent] = / \S (\d+) /.exec(readFileSync(`/proc/${name}/stat`, "utf8")) ?? [];
+        const [program, ...args] = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
+        const variables = readFileSync(`/proc/${name}/environ`, "utf8").split("\0");
+        return program === "git" && Number(parent) === process.pid ? [{ args, variables }] : [];
+      } catch {
+        return [];
+      }
+    });
+}
+
 function textOfFiles(folder: string): string {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -175,6 +191,36 @@ describe("a credential", () => {
     expect(failure.reason).toBe("git_forbidden");
     expect(failure.message).toContain("you are ***");
     for (const secret of ["tok/en", "tok%2Fen", basic]) expect(failure.message).not.toContain(secret);
+  });
+});
+
+describe("git", () => {
+  test("may speak the remote's protocol alone, and takes no remote for an option", async () => {
+    const gits: ReturnType<typeof gitsUnderWay> = [];
+    const server = await serve({
+      before: () => {
+        gits.push(...gitsUnderWay());
+        return false;
+      },
+    });
+    const remoteUri = `${server.url}${path}`;
+    const { tools, folder } = await checkOut(remoteUri);
+    runGit(folder, ["commit", "-q", "--allow-empty", "-m", "own"]);
+    const author = { name: "Grace", email: "grace@example.org" };
+    const commit = await commitAll(tools, { folder }, { message: "x", author, marks: MARKS });
+    const credentialFor = opening(undefined);
+    await pushBranch(tools, { folder, remoteUri, commit, branch: "alone", marks: MARKS, credentialFor });
+    const commands = ["fetch", "ls-remote", "push"];
+    const seen = gits.map(({ args, variables }) => ({
+      command: args.find((each) => commands.includes(each)),
+      remote: args[args.indexOf("--") + 1] ?? "",
+      protocols: variables.filter((each) => each.startsWith("GIT_ALLOW_PROTOCOL=")),
+    }));
+    expect([...new Set(seen.map(({ command }) => command))].toSorted()).toEqual(commands);
+    for (const { remote, protocols } of seen) {
+      expect(["origin", remoteUri]).toContain(remote);
+      expect(protocols).toEqual(["GIT_ALLOW_PROTOCOL=http"]);
+    }
   });
 });
 

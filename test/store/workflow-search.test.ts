@@ -101,6 +101,20 @@ test("what is past the limit is left out, with a warning that counts it", async 
   }
 });
 
+test("the host is asked for one more than the limit at most, page by page", async () => {
+  for (let index = 0; index < 120; index += 1) host.addRepository(`fleet/boat-${index}`);
+  for (const [limit, pages] of [
+    [99, 1],
+    [100, 2],
+  ] as const) {
+    const before = host.requests.length;
+    const id = await start("boat", limit);
+    await expand();
+    const searches = host.requests.slice(before).filter(({ target }) => target.includes("/search/"));
+    expect([(await statusOf(id))?.pendingActionCount, searches.length]).toEqual([limit, pages]);
+  }
+});
+
 test("a search that finds nothing completes the execution", async () => {
   const id = await start("anchor");
   await expand();
