@@ -1,10 +1,14 @@
+import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { openData } from "../../src/commands/open-data.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -220,7 +224,7 @@ describe("a server that is killed", () => {
       post(to, "ProjectService/CreateProject", project(name), token, keyed(name));
     const pending = names.map((name) => send(killed, name));
     const settled = Promise.allSettled(pending);
-    await answers(pending, 1 + 4 * round);
+    await committed(killed.dataDir, 1 + 4 * round);
     await killed.kill();
     const answered = new Map(
       (await settled).flatMap((result, index) =>
@@ -248,14 +252,10 @@ describe("a server that is killed", () => {
   }
 });
 
-/** Resolves when so many have been answered: in which moment a commit is under way depends on how fast they come. */
-async function answers(pending: readonly Promise<unknown>[], count: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let missing = count;
-  for (const each of pending)
-    each.then(
-      () => --missing === 0 && resolve(),
-      () => {},
-    );
-  await promise;
+/** Resolves when another process sees so many changes with a key: their answers have yet to leave. */
+async function committed(dataDir: string, count: number): Promise<void> {
+  const beside = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
+  const seen = beside.prepare<[], number>("select count(*) from idempotency").pluck();
+  while ((seen.get() ?? 0) < count) await setImmediate();
+  beside.close();
 }
