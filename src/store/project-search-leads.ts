@@ -30,29 +30,29 @@ export async function textLead(
   range: Range,
   rare: number,
 ): Promise<Lead> {
-  const query = isShort(search) ? gramQuery(search) : allGrams(await tellingGrams(db, search, range, rare));
+  const query = await tellingQuery(db, search, range, rare);
   const rows = db.selectFrom("project_search").where(hasGrams(query, range));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "project_search.rowid");
   return { ...lead(rows, projects), isText: true };
 }
 
-/** The rare ones of the grams that a text asks for, or all when none is. */
-async function tellingGrams(
+/** Asks for the rare ones of a text's grams, or for all when none is. */
+async function tellingQuery(
   db: Kysely<Schema>,
   search: string,
   [first, last]: Range,
   rare: number,
-): Promise<string[]> {
-  const asked = askedGrams(search);
-  if (asked.length === 1) return asked;
+): Promise<string> {
+  const asked = isShort(search) ? [] : askedGrams(search);
+  if (asked.length <= 1) return gramQuery(search);
   const telling: string[] = [];
   for (const gram of asked) {
     const [found] = await countTexts(db, { query: allGrams([gram]), first, last, most: rare + 1 });
     const count = found?.count ?? 0;
-    if (count === 0) return [gram];
+    if (count === 0) return allGrams([gram]);
     if (count <= rare) telling.push(gram);
   }
-  return telling.length > 0 ? telling : asked;
+  return allGrams(telling.length > 0 ? telling : asked);
 }
 
 /** How many texts of a range the index names, counted no further than `most`. */

@@ -1,6 +1,5 @@
 import type { Kysely } from "kysely";
 import type { PagePosition } from "../domain/page.ts";
-import { isShort } from "../domain/search-grams.ts";
 import type { ProjectFilter } from "./project-filter.ts";
 import type { ProjectTable } from "./project-schema.ts";
 import { findSearchRange } from "./project-search-index.ts";
@@ -59,9 +58,6 @@ const LONG_SHOT_ROWS = 3_000;
 /** The same where there is no other way but to look at many thousands. */
 const LONG_WALK_ROWS = 400_000;
 
-/** So many rows a count tests one by one before it is given up for the index. */
-const COUNT_ROWS = 12_000;
-
 /**
  * Projects that pass a filter. Indexes lead to candidates, and each is tested:
  * what is found is exact. For the thread of searches.
@@ -79,42 +75,31 @@ export async function searchProjects(
   const range = await findSearchRange(db, scope);
   // The text holds one value a line; a search across lines would find what no value contains.
   if (!range || search.includes("\n")) return { rows: [], count: page.countLimit && 0 };
-  const text = search === "" ? undefined : await textLead(db, search, range, rare);
-  const others = quickLeads(db, scope, page.filter);
-  const quick = text && !isShort(search) ? [text, ...others] : others;
-  for (const lead of quick) {
+  const leads = quickLeads(db, scope, page.filter);
+  if (search !== "") leads.unshift(await textLead(db, search, range, rare));
+  for (const lead of leads) {
     const small = await fewOf(db, lead, few);
     const found = small && (await gather(db, scope, page, small, few));
     if (found) return found;
   }
-  const [first] = quick;
-  const indexed = first ?? text;
-  const lead = indexed ?? noLead(db);
+  const [first] = leads;
+  const lead = first ?? noLead(db);
   const along = (rows: number) => limit.attempt(rows, () => walk(db, scope, page));
   let rows = await along(first ? WALK_ROWS : LONG_SHOT_ROWS);
-  if (!rows && indexed && !first) {
-    const found = await gather(db, scope, page, indexed, few);
-    if (found) return found;
-  }
-  if (!rows && indexed && !(await isFew(db, indexed, MANY))) rows = await along(LONG_WALK_ROWS);
+  if (!rows && first && !(await isFew(db, first, MANY))) rows = await along(LONG_WALK_ROWS);
   rows ??= await findPage(db, scope, page, lead);
-  return { rows, count: await count(db, scope, page, limit, rows, lead, first !== undefined) };
+  return { rows, count: await count(db, scope, page, rows, lead) };
 }
 
-/** @param isLeadQuick whether the lead begins to lead at once */
 async function count(
   db: Kysely<Schema>,
   scope: Scope,
   page: ProjectPage,
-  limit: SearchLimit,
   found: readonly FoundProject[],
   lead: Lead,
-  isLeadQuick: boolean,
 ): Promise<number | undefined> {
   const { countLimit, after } = page;
   if (countLimit === undefined) return undefined;
-  if (!after && found.length < page.limit) return Math.min(found.length, countLimit);
-  if (isLeadQuick) return countPassing(db, scope, page, lead);
-  const counted = await limit.attempt(COUNT_ROWS, () => countPassing(db, scope, page, noLead(db)));
-  return counted ?? countPassing(db, scope, page, lead);
+  const isWhole = !after && found.length < page.limit;
+  return isWhole ? Math.min(found.length, countLimit) : countPassing(db, scope, page, lead);
 }

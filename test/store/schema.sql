@@ -388,7 +388,7 @@ CREATE TABLE project_remote (
 CREATE INDEX project_remote_by_uri on project_remote (remote_uri, project_id);
 
 CREATE VIRTUAL TABLE project_search using fts5 (
-  grams, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
+  grams, content = '', columnsize = 0, detail = none, tokenize = 'ascii', prefix = '1 2'
 );
 
 CREATE TABLE 'project_search_config'(k PRIMARY KEY, v) WITHOUT ROWID;

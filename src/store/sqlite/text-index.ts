@@ -18,10 +18,10 @@ export interface EnteredText {
 const TEXTS_BEFORE_MERGE = 12;
 
 /** Pages that are merged for each text: measured, the number of segments stays at about ten with one less. */
-const PAGES_PER_TEXT = 3;
+const PAGES_PER_TEXT = 6;
 
 /** At most so many at once, about 15 ms; what is left is made up for by later writes. */
-const MOST_PAGES = 64;
+const MOST_PAGES = 128;
 
 /** Writes the index of texts; its upkeep is done in a thread, a little after each few texts. */
 export class TextIndex {

@@ -2,6 +2,7 @@
  * A full-text index for the search in projects. `search_grams(text)` is
  * searchGrams of domain/; the row numbers of one organization stand in a range
  * of their own, so that what other organizations hold costs a search nothing.
+ * Texts shorter than a gram are found by the index of the first characters.
  * From then on the writer merges the index in small steps (upkeep-thread.ts).
  * Filters by creator get an index as those by remote, runner and annotation have.
  */
@@ -17,7 +18,7 @@ create table project_search_range (
 alter table project add column search_row integer;
 
 create virtual table project_search using fts5 (
-  grams, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
+  grams, content = '', columnsize = 0, detail = none, tokenize = 'ascii', prefix = '1 2'
 );
 
 insert into project_search_range (organization_id, number, last_row)
