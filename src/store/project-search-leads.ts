@@ -3,7 +3,7 @@ import { allGrams, askedGrams, gramQuery, isShort } from "../domain/search-grams
 import { prepared } from "./prepared.ts";
 import type { ProjectFilter, Projects } from "./project-filter.ts";
 import type { Schema } from "./schema.ts";
-import { hasGrams, numbersAsRows } from "./sqlite/expressions.ts";
+import { hasGrams, numbersAsRows, type RowRange } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What leads to projects that a filter may let through, and to all that it does. */
@@ -16,18 +16,16 @@ export interface Lead {
   readonly isText?: boolean;
 }
 
-/** Where grams stand in the index: which rows are the organization's. */
-export type Range = readonly [first: number, last: number];
-
 /**
  * The lead of a search text that is not empty.
  *
+ * @param range which rows of the index are the organization's
  * @param rare how many texts have a rare gram at most; those that more have lead to nothing beside one
  */
 export async function textLead(
   db: Kysely<Schema>,
   search: string,
-  range: Range,
+  range: RowRange,
   rare: number,
 ): Promise<Lead> {
   const query = isShort(search) ? gramQuery(search) : allGrams(await tellingGrams(db, search, range, rare));
@@ -40,7 +38,7 @@ export async function textLead(
 async function tellingGrams(
   db: Kysely<Schema>,
   search: string,
-  [first, last]: Range,
+  [first, last]: RowRange,
   rare: number,
 ): Promise<string[]> {
   const asked = askedGrams(search);
