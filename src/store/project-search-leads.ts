@@ -79,30 +79,32 @@ export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilt
     leads.push(lead(rows, rows));
   }
   if (filter.remoteUris.length > 0) {
-    const rows = db.selectFrom("project_remote").where("project_remote.remote_uri", "in", filter.remoteUris);
-    leads.push(
-      lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_remote.project_id")),
-    );
+    const rows = db
+      .selectFrom("project_remote")
+      .where("project_remote.organization_id", "=", scope.organizationId)
+      .where("project_remote.remote_uri", "in", filter.remoteUris);
+    leads.push(leadById(rows));
   }
   if (filter.runnerIds.length > 0) {
+    // A runner has one organization, and a caller may name one of another.
     const rows = db
       .selectFrom("project_environment_class")
-      .where("project_environment_class.runner_id", "in", filter.runnerIds);
-    leads.push(
-      lead(
-        rows,
-        rows.crossJoin("project").whereRef("project.id", "=", "project_environment_class.project_id"),
-      ),
-    );
+      .where("project_environment_class.runner_id", "in", (eb) =>
+        eb
+          .selectFrom("runner")
+          .select("runner.id")
+          .where("runner.organization_id", "=", scope.organizationId)
+          .where("runner.id", "in", filter.runnerIds),
+      );
+    leads.push(leadById(rows));
   }
   for (const [key, value] of Object.entries(filter.annotations)) {
     const rows = db
       .selectFrom("project_annotation")
+      .where("project_annotation.organization_id", "=", scope.organizationId)
       .where("project_annotation.key", "=", key)
       .where("project_annotation.value", "=", value);
-    leads.push(
-      lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_annotation.project_id")),
-    );
+    leads.push(leadById(rows));
   }
   return leads;
 }
@@ -146,6 +148,14 @@ export async function isFew(db: Kysely<Schema>, { rows }: Lead, most: number): P
     .select((eb) => eb.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
   return count <= most;
+}
+
+/** Tables that name projects in `project_id`. */
+type NamesProject = "project_remote" | "project_environment_class" | "project_annotation";
+
+/** A lead by rows that each name a project. */
+function leadById(rows: SelectQueryBuilder<Schema, NamesProject, object>): Lead {
+  return lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_id"));
 }
 
 /** The builder's types tell which tables a query names; that projects are among them is enough here. */
