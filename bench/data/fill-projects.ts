@@ -26,9 +26,11 @@ export function fillProjects(
       technical_description, used_by, body) values (?, ?, ?, 1, ?, ?, ?, '', ?, ?)`,
   );
   const insertGrams = db.prepare("insert into project_search (rowid, grams) values (?, ?)");
-  const insertRemote = db.prepare("insert into project_remote (project_id, remote_uri) values (?, ?)");
+  const insertRemote = db.prepare(
+    "insert into project_remote (project_id, organization_id, remote_uri) values (?, ?, ?)",
+  );
   const insertAnnotation = db.prepare(
-    "insert into project_annotation (project_id, key, value) values (?, ?, ?)",
+    "insert into project_annotation (project_id, organization_id, key, value) values (?, ?, ?, ?)",
   );
   const { organizationId, creatorId } = owner;
   const ids: string[] = [];
@@ -47,8 +49,10 @@ export function fillProjects(
       row.body,
     );
     insertGrams.run(BigInt(searchRow), searchGrams(row.searchText));
-    insertRemote.run(row.id, row.remote);
-    for (const [key, value] of Object.entries(row.annotations)) insertAnnotation.run(row.id, key, value);
+    insertRemote.run(row.id, organizationId, row.remote);
+    for (const [key, value] of Object.entries(row.annotations)) {
+      insertAnnotation.run(row.id, organizationId, key, value);
+    }
     ids.push(row.id);
     // A log of a million rows would take as much of the disk as they do.
     if (index % ROWS_A_COMMIT === ROWS_A_COMMIT - 1) db.exec("commit; begin");

@@ -39,10 +39,11 @@ export function openConnectWrites(db: Kysely<Schema>, keys: ReturnType<typeof op
         used_by: toBody(Project_UsedBySchema, create(Project_UsedBySchema)),
       })
       .execute();
-    const remotes = projectRemotes(project).map((remote_uri) => ({ project_id: project.id, remote_uri }));
+    const owned = { project_id: project.id, organization_id: caller.organizationId };
+    const remotes = projectRemotes(project).map((remote_uri) => ({ ...owned, remote_uri }));
     if (remotes.length > 0) await tx.insertInto("project_remote").values(remotes).execute();
     const annotations = Object.entries(project.metadata?.annotations ?? {}).map(([key, value]) => ({
-      project_id: project.id,
+      ...owned,
       key,
       value,
     }));

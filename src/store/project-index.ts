@@ -12,11 +12,20 @@ import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
 const insertRemote = prepared<ProjectRemoteTable, unknown>((db, row) =>
-  db.insertInto("project_remote").values({ project_id: row.project_id, remote_uri: row.remote_uri }),
+  db.insertInto("project_remote").values({
+    project_id: row.project_id,
+    organization_id: row.organization_id,
+    remote_uri: row.remote_uri,
+  }),
 );
 
 const insertAnnotation = prepared<ProjectAnnotationTable, unknown>((db, row) =>
-  db.insertInto("project_annotation").values({ project_id: row.project_id, key: row.key, value: row.value }),
+  db.insertInto("project_annotation").values({
+    project_id: row.project_id,
+    organization_id: row.organization_id,
+    key: row.key,
+    value: row.value,
+  }),
 );
 
 const insertClass = prepared<ProjectEnvironmentClassTable, unknown>((db, row) =>
@@ -52,15 +61,16 @@ export async function replaceProjectIndex(
   before: Project | undefined,
   after: Project,
 ): Promise<void> {
+  const owned = { project_id: after.id, organization_id: scope.organizationId };
   const remotes = projectRemotes(after);
   if (!before || projectRemotes(before).join("\n") !== remotes.join("\n")) {
     if (before) await deleteRemotes(db, { projectId: after.id });
-    for (const remote of remotes) await insertRemote(db, { project_id: after.id, remote_uri: remote });
+    for (const remote of remotes) await insertRemote(db, { ...owned, remote_uri: remote });
   }
   if (!before) {
     // Annotations are given at creation and no operation changes them later.
     for (const [key, value] of Object.entries(after.metadata?.annotations ?? {})) {
-      await insertAnnotation(db, { project_id: after.id, key, value });
+      await insertAnnotation(db, { ...owned, key, value });
     }
   }
   // A class never changes its runner, so the same classes have the same rows.

@@ -44,11 +44,13 @@ export interface ProjectEnvironmentClassTable {
 
 export interface ProjectRemoteTable {
   project_id: string;
+  organization_id: string;
   remote_uri: string;
 }
 
 export interface ProjectAnnotationTable {
   project_id: string;
+  organization_id: string;
   key: string;
   value: string;
 }

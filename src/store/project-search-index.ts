@@ -3,6 +3,7 @@ import { searchGrams } from "../domain/search-grams.ts";
 import { prepared } from "./prepared.ts";
 import type { ProjectSearchTable } from "./project-schema.ts";
 import type { Schema } from "./schema.ts";
+import type { RowRange } from "./sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
 /**
@@ -73,10 +74,7 @@ const selectRange = prepared<Scope, { number: number }>((db, { organizationId })
 );
 
 /** The first and the last row that an organization can have; undefined when it never had a project. */
-export async function findSearchRange(
-  db: Kysely<Schema>,
-  scope: Scope,
-): Promise<readonly [first: number, last: number] | undefined> {
+export async function findSearchRange(db: Kysely<Schema>, scope: Scope): Promise<RowRange | undefined> {
   const [row] = await selectRange(db, { organizationId: scope.organizationId });
   return row && [row.number * RANGE_ROWS, (row.number + 1) * RANGE_ROWS - 1];
 }

@@ -3,7 +3,7 @@ import { allGrams, askedGrams, gramQuery, isShort } from "../domain/search-grams
 import { prepared } from "./prepared.ts";
 import type { ProjectFilter, Projects } from "./project-filter.ts";
 import type { Schema } from "./schema.ts";
-import { hasGrams, numbersAsRows } from "./sqlite/expressions.ts";
+import { hasGrams, numbersAsRows, type RowRange } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What leads to projects that a filter may let through, and to all that it does. */
@@ -16,18 +16,16 @@ export interface Lead {
   readonly isText?: boolean;
 }
 
-/** Where grams stand in the index: which rows are the organization's. */
-export type Range = readonly [first: number, last: number];
-
 /**
  * The lead of a search text that is not empty.
  *
+ * @param range which rows of the index are the organization's
  * @param rare how many texts have a rare gram at most; those that more have lead to nothing beside one
  */
 export async function textLead(
   db: Kysely<Schema>,
   search: string,
-  range: Range,
+  range: RowRange,
   rare: number,
 ): Promise<Lead> {
   const query = await tellingQuery(db, search, range, rare);
@@ -40,7 +38,7 @@ export async function textLead(
 async function tellingQuery(
   db: Kysely<Schema>,
   search: string,
-  [first, last]: Range,
+  [first, last]: RowRange,
   rare: number,
 ): Promise<string> {
   const asked = isShort(search) ? [] : askedGrams(search);
@@ -81,30 +79,32 @@ export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilt
     leads.push(lead(rows, rows));
   }
   if (filter.remoteUris.length > 0) {
-    const rows = db.selectFrom("project_remote").where("project_remote.remote_uri", "in", filter.remoteUris);
-    leads.push(
-      lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_remote.project_id")),
-    );
+    const rows = db
+      .selectFrom("project_remote")
+      .where("project_remote.organization_id", "=", scope.organizationId)
+      .where("project_remote.remote_uri", "in", filter.remoteUris);
+    leads.push(leadById(rows));
   }
   if (filter.runnerIds.length > 0) {
+    // A runner has one organization, and a caller may name one of another.
     const rows = db
       .selectFrom("project_environment_class")
-      .where("project_environment_class.runner_id", "in", filter.runnerIds);
-    leads.push(
-      lead(
-        rows,
-        rows.crossJoin("project").whereRef("project.id", "=", "project_environment_class.project_id"),
-      ),
-    );
+      .where("project_environment_class.runner_id", "in", (eb) =>
+        eb
+          .selectFrom("runner")
+          .select("runner.id")
+          .where("runner.organization_id", "=", scope.organizationId)
+          .where("runner.id", "in", filter.runnerIds),
+      );
+    leads.push(leadById(rows));
   }
   for (const [key, value] of Object.entries(filter.annotations)) {
     const rows = db
       .selectFrom("project_annotation")
+      .where("project_annotation.organization_id", "=", scope.organizationId)
       .where("project_annotation.key", "=", key)
       .where("project_annotation.value", "=", value);
-    leads.push(
-      lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_annotation.project_id")),
-    );
+    leads.push(leadById(rows));
   }
   return leads;
 }
@@ -148,6 +148,14 @@ export async function isFew(db: Kysely<Schema>, { rows }: Lead, most: number): P
     .select((eb) => eb.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
   return count <= most;
+}
+
+/** Tables that name projects in `project_id`. */
+type NamesProject = "project_remote" | "project_environment_class" | "project_annotation";
+
+/** A lead by rows that each name a project. */
+function leadById(rows: SelectQueryBuilder<Schema, NamesProject, object>): Lead {
+  return lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_id"));
 }
 
 /** The builder's types tell which tables a query names; that projects are among them is enough here. */

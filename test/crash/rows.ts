@@ -70,10 +70,12 @@ select type, id, 0, 0, 1 from resource where id not in (select id from told)`;
 const STALE_INDEX = `
 select project.id from project
 where desired_phase <> case body ->> '$.desiredPhase' when 'PROJECT_PHASE_ACTIVE' then 1 else 2 end
-  or body ->> '$.initializer.specs[0].git.remoteUri' <> (
-    select group_concat(remote_uri) from project_remote where project_id = project.id)
+  or body ->> '$.initializer.specs[0].git.remoteUri' is not (
+    select group_concat(remote_uri) from project_remote
+    where project_id = project.id and organization_id = project.organization_id)
   or (select count(*) from json_each(body, '$.metadata.annotations')) <> (
-    select count(*) from project_annotation where project_id = project.id)
+    select count(*) from project_annotation
+    where project_id = project.id and organization_id = project.organization_id)
   or used_by ->> '$.totalSubjects' <> (select count(*) from project_use where project_id = project.id)`;
 
 /** Projects that a search for their id, which each has in its text, would not be led to. */

@@ -145,6 +145,68 @@ describe("the projects of an earlier release", () => {
   });
 });
 
+describe("the remotes and the annotations of projects of an earlier release", () => {
+  test("get their project's organization, whole and each once", () => {
+    const found = migrated(
+      "0005-agent",
+      (raw) => {
+        const insert = (id: string, organization: string, remotes: string[], pairs: [string, string][]) => {
+          raw
+            .prepare(`insert into project
+              (id, organization_id, creator_id, desired_phase, search_text, technical_description, used_by, body)
+              values (?, ?, '', 1, '', '', '{}', '{}')`)
+            .run(id, organization);
+          for (const remote of remotes)
+            raw.prepare("insert into project_remote values (?, ?)").run(id, remote);
+          for (const pair of pairs)
+            raw.prepare("insert into project_annotation values (?, ?, ?)").run(id, ...pair);
+        };
+        for (const organization of ["o1", "o2"]) {
+          raw
+            .prepare("insert into organization (id, name, created_at, updated_at) values (?, '', 0, 0)")
+            .run(organization);
+        }
+        insert("p1", "o2", ["r1", "r2"], [["a", "x"]]);
+        insert(
+          "p2",
+          "o1",
+          ["r1"],
+          [
+            ["a", "x"],
+            ["b", "y"],
+          ],
+        );
+        insert("p3", "o1", [], []);
+      },
+      (raw) => {
+        const rows = (table: string) =>
+          raw.prepare(`select * from ${table} order by project_id, 3`).raw().all();
+        const before = { remotes: rows("project_remote"), annotations: rows("project_annotation") };
+        raw.exec("delete from project where id = 'p2'");
+        return { ...before, left: [...rows("project_remote"), ...rows("project_annotation")] };
+      },
+    );
+    expect(found).toEqual({
+      remotes: [
+        ["p1", "o2", "r1"],
+        ["p1", "o2", "r2"],
+        ["p2", "o1", "r1"],
+      ],
+      annotations: [
+        ["p1", "o2", "a", "x"],
+        ["p2", "o1", "a", "x"],
+        ["p2", "o1", "b", "y"],
+      ],
+      // As before, they go with their project.
+      left: [
+        ["p1", "o2", "r1"],
+        ["p1", "o2", "r2"],
+        ["p1", "o2", "a", "x"],
+      ],
+    });
+  });
+});
+
 describe("an environment of an earlier release", () => {
   const queued = (phase: EnvironmentPhase, desiredPhase: EnvironmentPhase) =>
     migrated(

@@ -10,6 +10,7 @@ import { insertProject, removeProject, updateProject } from "../../src/store/pro
 import type { ProjectFilter } from "../../src/store/project-filter.ts";
 import { listProjects } from "../../src/store/project-list.ts";
 import { type ProjectOrder, type ProjectPage, searchProjects } from "../../src/store/project-search.ts";
+import { findLocalRunnerId } from "../../src/store/runner.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Scope, SYSTEM } from "../../src/store/store.ts";
@@ -242,4 +243,68 @@ describe("a search", () => {
       }
     },
   );
+});
+
+test("a search tests no row of another organization, however many have the values that it asks for", async () => {
+  const beside = openTestStore();
+  const { raw, db, close } = openConnection(join(beside.dataDir, DATABASE_FILE), "reader");
+  let asked = 0;
+  // Every row that is tested asks, not one of 64.
+  raw.function("random", () => 0);
+  raw.function("in_time", () => ++asked);
+  const small = await beside.found("harbour");
+  const large = await beside.found("island");
+  const insert = (caller: Caller, count: number) =>
+    beside.store.write(SYSTEM, "test", async (tx) => {
+      const specs = [
+        { spec: { case: "git" as const, value: { remoteUri: "https://git.example.org/a.git" } } },
+      ];
+      for (let index = 0; index < count; index++) {
+        const project = create(ProjectSchema, {
+          id: beside.newId(),
+          desiredPhase: 1,
+          metadata: { annotations: { team: "north" } },
+          initializer: { specs },
+          environmentClasses: [{ environmentClass: { case: "localRunner", value: true } }],
+        });
+        await insertProject(tx, caller, project);
+      }
+    });
+  const runnerIds = await Promise.all([small, large].map((caller) => findLocalRunnerId(db, caller)));
+  const filters: Partial<ProjectFilter>[] = [
+    { annotations: { team: "north" } },
+    { remoteUris: ["https://git.example.org/a.git"] },
+    { runnerIds },
+  ];
+  /** How many rows a page with a count tests by each filter, as leads of few rows and of many are followed. */
+  const tested = async () => {
+    const counts: number[] = [];
+    for (const filter of filters) {
+      const page = {
+        filter: { ...ANY_PROJECT, ...filter },
+        order: { field: "id", direction: "asc" },
+        after: undefined,
+        limit: 1,
+        countLimit: 10,
+      } as const;
+      for (const few of [3_000, 0]) {
+        asked = 0;
+        const limit = { attempt: async () => undefined };
+        const { rows, count } = await searchProjects(db, small, page, limit, { few, rare: 20 });
+        expect([rows.length, count]).toEqual([1, 1]);
+        counts.push(asked);
+      }
+    }
+    return counts;
+  };
+  try {
+    await insert(small, 1);
+    const alone = await tested();
+    expect(Math.min(...alone)).toBeGreaterThan(0);
+    await insert(large, 2_000);
+    expect(await tested()).toEqual(alone);
+  } finally {
+    close();
+    await beside.close();
+  }
 });

@@ -128,12 +128,18 @@ test("what a filter has an index for leads to projects, and its rows are tested 
   const leads = quickLeads(db, scope, filter);
   leads.unshift(await textLead(db, "shi", [1, 2], 1));
   for (const { projects } of leads) await projects.select("project.id").execute();
-  const byId = "SEARCH project USING COVERING INDEX sqlite_autoindex_project_1";
-  expect(plans().map((plan) => plan.map((line) => line.replace(/ \(.*| INDEX \d+:.*/, "")))).toEqual([
-    ["SCAN project_search VIRTUAL TABLE", "SEARCH project USING INDEX project_by_search_row"],
-    ["SEARCH project USING INDEX project_by_creator"],
-    ["SEARCH project_remote USING COVERING INDEX project_remote_by_uri", byId],
-    ["SEARCH project_environment_class USING COVERING INDEX project_environment_class_by_runner", byId],
-    ["SEARCH project_annotation USING COVERING INDEX project_annotation_by_pair", byId],
+  const byId = "SEARCH project USING COVERING INDEX sqlite_autoindex_project_1 (id=?)";
+  const by = (table: string, rest: string) => `SEARCH ${table} USING COVERING INDEX ${table}_by_${rest}`;
+  expect(plans().map((plan) => plan.map((line) => line.replace(/ INDEX \d+:.*/, "")))).toEqual([
+    ["SCAN project_search VIRTUAL TABLE", "SEARCH project USING INDEX project_by_search_row (search_row=?)"],
+    ["SEARCH project USING INDEX project_by_creator (organization_id=? AND creator_id=?)"],
+    [by("project_remote", "uri (organization_id=? AND remote_uri=?)"), byId],
+    [
+      by("project_environment_class", "runner (runner_id=?)"),
+      "LIST SUBQUERY 1",
+      "SEARCH runner USING INDEX sqlite_autoindex_runner_1 (id=?)",
+      byId,
+    ],
+    [by("project_annotation", "pair (organization_id=? AND key=? AND value=?)"), byId],
   ]);
 });

@@ -350,12 +350,13 @@ CREATE TABLE project (
 
 CREATE TABLE project_annotation (
   project_id text not null references project (id) on delete cascade,
+  organization_id text not null,
   key text not null,
   value text not null,
   primary key (project_id, key)
 ) strict, without rowid;
 
-CREATE INDEX project_annotation_by_pair on project_annotation (key, value, project_id);
+CREATE INDEX project_annotation_by_pair on project_annotation (organization_id, key, value, project_id);
 
 CREATE INDEX project_by_creator on project (organization_id, creator_id);
 
@@ -381,11 +382,12 @@ CREATE INDEX project_environment_class_by_runner on project_environment_class (r
 
 CREATE TABLE project_remote (
   project_id text not null references project (id) on delete cascade,
+  organization_id text not null,
   remote_uri text not null,
   primary key (project_id, remote_uri)
 ) strict, without rowid;
 
-CREATE INDEX project_remote_by_uri on project_remote (remote_uri, project_id);
+CREATE INDEX project_remote_by_uri on project_remote (organization_id, remote_uri, project_id);
 
 CREATE VIRTUAL TABLE project_search using fts5 (
   grams, content = '', columnsize = 0, detail = none, tokenize = 'ascii', prefix = '1 2'

@@ -1,9 +1,11 @@
+import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
 import type { ProjectPage } from "../../src/store/project-search.ts";
+import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { Searches } from "../../src/store/sqlite/search-thread.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
@@ -159,6 +161,26 @@ test("a thread that ends fails the search under way only, and the next search st
   expect(String(failed.cause)).toContain("unable to open database file");
   new Database(ownFile()).prepare("vacuum into ?").run(file);
   expect(await outcome(searches.search("projects", caller, ship))).toBe("found");
+});
+
+test("a search whose transaction the engine ends tells the engine's failure, and the thread goes on", async () => {
+  await servicesOf(made, caller).project("ship");
+  const file = join(made.dataDir, "later.db");
+  new Database(ownFile()).prepare("vacuum into ?").run(file);
+  const searches = searchesOf(file);
+  expect(await outcome(searches.search("projects", caller, ship))).toBe("found");
+  // What the thread must read next stands in the log, and that breaks off.
+  const { raw, close } = openConnection(file, "writer");
+  raw.exec("update project_search_range set last_row = last_row + 1");
+  const log = `${file}-wal`;
+  const whole = readFileSync(log);
+  truncateSync(log, 32);
+  const failed = await outcome(searches.search("projects", caller, ship));
+  expect(String(failed)).toContain("disk I/O error");
+  expect(failed).not.toBeInstanceOf(StoreUnavailable);
+  writeFileSync(log, whole);
+  expect(await outcome(searches.search("projects", caller, ship))).toBe("found");
+  close();
 });
 
 test("closing ends what runs and refuses what waits and what comes", async () => {

@@ -26,8 +26,11 @@ export function numbersAsRows(numbers: readonly number[]): RawBuilder<{ value: n
   return sql`json_each(${JSON.stringify(numbers)})`;
 }
 
+/** Rows of project_search by their numbers, both ends among them. */
+export type RowRange = readonly [first: number, last: number];
+
 /** Whether a row of project_search is one of a range and among those that a query of grams names. */
-export function hasGrams(query: string, [first, last]: readonly [number, number]): Expression<SqlBool> {
+export function hasGrams(query: string, [first, last]: RowRange): Expression<SqlBool> {
   // The driver binds numbers as reals, and of those the index reads no bounds.
   return sql<SqlBool>`project_search match ${query}
     and project_search.rowid between cast(${first} as integer) and cast(${last} as integer)`;

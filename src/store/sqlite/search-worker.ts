@@ -65,7 +65,8 @@ async function answer({ number, name, scope, parameters }: SearchOrder): Promise
     if (error instanceof Ended) return { number, ended: error.why === "late" ? "late" : "cancelled" };
     return { number, failure: String((error as Error).stack ?? error) };
   } finally {
-    raw.exec("rollback");
+    // Some failures, such as one of the disk, have ended the transaction already.
+    if (raw.inTransaction) raw.exec("rollback");
   }
 }
 

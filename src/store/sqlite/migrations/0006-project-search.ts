@@ -4,7 +4,9 @@
  * of their own, so that what other organizations hold costs a search nothing.
  * Texts shorter than a gram are found by the index of the first characters.
  * From then on the writer merges the index in small steps (upkeep-thread.ts).
- * Filters by creator get an index as those by remote, runner and annotation have.
+ * Filters by creator get an index as those by remote, runner and annotation have,
+ * and the indexes of remotes and annotations begin with the organization: their
+ * tables are made anew, since a column without a default cannot be added.
  */
 export const name = "0006-project-search";
 
@@ -39,6 +41,35 @@ create index project_by_creator on project (organization_id, creator_id);
 
 insert into project_search (rowid, grams)
 select search_row, search_grams(search_text) from project order by search_row;
+
+alter table project_remote rename to project_remote_before;
+create table project_remote (
+  project_id text not null references project (id) on delete cascade,
+  organization_id text not null,
+  remote_uri text not null,
+  primary key (project_id, remote_uri)
+) strict, without rowid;
+insert into project_remote (project_id, organization_id, remote_uri)
+select project_id, organization_id, remote_uri
+from project_remote_before cross join project on project.id = project_id
+order by project_id, remote_uri;
+drop table project_remote_before;
+create index project_remote_by_uri on project_remote (organization_id, remote_uri, project_id);
+
+alter table project_annotation rename to project_annotation_before;
+create table project_annotation (
+  project_id text not null references project (id) on delete cascade,
+  organization_id text not null,
+  key text not null,
+  value text not null,
+  primary key (project_id, key)
+) strict, without rowid;
+insert into project_annotation (project_id, organization_id, key, value)
+select project_id, organization_id, key, value
+from project_annotation_before cross join project on project.id = project_id
+order by project_id, key;
+drop table project_annotation_before;
+create index project_annotation_by_pair on project_annotation (organization_id, key, value, project_id);
 
 insert into project_search (project_search, rank) values ('automerge', 0);
 `;
