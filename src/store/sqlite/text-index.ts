@@ -10,23 +10,19 @@ export interface EnteredText {
 }
 
 /**
- * Texts that are entered between two merges. Each group of them becomes a small
- * segment of the index, and segments have to be merged into larger ones; with 16
- * small ones the engine would do so on its own, within the change. Left to itself
- * altogether, it would merge some hundreds of pages at once every 64 pages.
+ * Commits that enter texts, each of which makes a small segment of the index,
+ * until segments are merged: as many as migration 0006 lets wait on a level.
+ * With 16 the engine would merge them on its own, within the change.
  */
-const TEXTS_BEFORE_MERGE = 12;
+const SEGMENTS_BEFORE_MERGE = 8;
 
-/** Pages that are merged for each text: measured, the number of segments stays at about ten with one less. */
-const PAGES_PER_TEXT = 6;
+/** Pages that are merged at once, in about 7 ms; as many after each later change until nothing is left to merge. */
+const PAGES_AT_ONCE = 32;
 
-/** At most so many at once, about 15 ms; what is left is made up for by later writes. */
-const MOST_PAGES = 128;
-
-/** Writes the index of texts; its upkeep is done in a thread, a little after each few texts. */
+/** Writes the index of texts; its upkeep is done in a thread, a little after each few changes. */
 export class TextIndex {
   readonly #upkeep: Upkeep;
-  #unmerged = 0;
+  #segments = 0;
 
   constructor(upkeep: Upkeep) {
     this.#upkeep = upkeep;
@@ -34,16 +30,15 @@ export class TextIndex {
 
   /** In the open transaction, outside of savepoints: the index writes itself out at each. */
   async enter(db: Kysely<Schema>, texts: readonly EnteredText[]): Promise<void> {
+    if (texts.length === 0) return;
     for (const { row, text } of texts) await insertSearchText(db, row, text);
-    this.#unmerged += texts.length;
+    this.#segments += 1;
   }
 
   /** To be awaited while no transaction is open. */
   async merge(): Promise<void> {
-    if (this.#unmerged < TEXTS_BEFORE_MERGE || this.#upkeep.isBusy) return;
-    const mergePages = Math.min(this.#unmerged * PAGES_PER_TEXT, MOST_PAGES);
-    if (await this.#upkeep.order({ mergePages })) {
-      this.#unmerged = Math.max(0, this.#unmerged - Math.ceil(mergePages / PAGES_PER_TEXT));
-    }
+    if (this.#segments < SEGMENTS_BEFORE_MERGE || this.#upkeep.isBusy) return;
+    const answer = await this.#upkeep.order({ mergePages: PAGES_AT_ONCE });
+    if (answer?.hasMerged === false) this.#segments = 0;
   }
 }

@@ -14,6 +14,8 @@ export interface Pass {
 export interface UpkeepAnswer {
   /** Of a checkpoint. */
   readonly pass?: Pass;
+  /** Whether there was anything to merge. */
+  readonly hasMerged?: boolean;
   readonly failure?: { readonly message: string; readonly code: string };
 }
 

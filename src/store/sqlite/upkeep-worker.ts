@@ -15,11 +15,17 @@ const merge = raw.prepare(
   "insert into project_search (project_search, rank) values ('merge', cast(? as integer))",
 );
 
+const changes = raw.prepare<[], number>("select total_changes()").pluck();
+
+/** What the index changes for a merge that finds nothing to do. */
+const IDLE_CHANGES = 1;
+
 function done(order: UpkeepOrder): UpkeepAnswer {
   try {
     if ("mergePages" in order) {
+      const before = changes.get() ?? 0;
       merge.run(order.mergePages);
-      return {};
+      return { hasMerged: (changes.get() ?? 0) - before > IDLE_CHANGES };
     }
     // PASSIVE waits for nobody and lets nobody wait.
     const [pass] = raw.pragma("wal_checkpoint(PASSIVE)") as [NonNullable<UpkeepAnswer["pass"]>];

@@ -72,4 +72,5 @@ drop table project_annotation_before;
 create index project_annotation_by_pair on project_annotation (organization_id, key, value, project_id);
 
 insert into project_search (project_search, rank) values ('automerge', 0);
+insert into project_search (project_search, rank) values ('usermerge', 8);
 `;
