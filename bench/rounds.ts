@@ -6,6 +6,7 @@ import type { Load } from "./load/load.ts";
 import { threadsMs } from "./machine.ts";
 import type { Options } from "./options.ts";
 import { expectSameAnswers } from "./peers/same-answers.ts";
+import { expectSameRows } from "./peers/same-rows.ts";
 import { type Peer, type PeerName, startPeer } from "./peers/start-peer.ts";
 
 /** What one case came to on one peer in one round. */
@@ -71,14 +72,18 @@ async function startPeers(
   return peers;
 }
 
-/** Reads must have one answer whoever is asked. */
+/** Reads must have one answer, and changes of one project leave the same rows, whoever is asked. */
 async function expectAlike(cases: readonly Case[], data: Seeded, peers: Map<PeerName, Peer>): Promise<void> {
   for (const { group, peers: names, requests, forms } of cases) {
     const asked = names.flatMap((name) => peers.get(name) ?? []);
     const [first] = requests(data);
-    if (group === "reads" && !forms && first) await expectSameAnswers(asked, data.token, first);
+    if (!first) continue;
+    if (group === "reads" && !forms) await expectSameAnswers(asked, data.token, first);
+    if (CHANGES_OF_ONE.test(first.operation)) await expectSameRows(asked, data.token, first);
   }
 }
+
+const CHANGES_OF_ONE = /\/(Create|Update)Project$/;
 
 /** Other peers come first in other rounds, so that none gains by its place. */
 function rotated<T>(list: readonly T[], by: number): T[] {

@@ -19,6 +19,7 @@ export type PeerName =
 export interface Peer {
   readonly name: PeerName;
   readonly url: string;
+  readonly dataDir: string;
   readonly process: ChildProcess;
   /** Empties its access log, which is a file for all alike. */
   clearLog(): void;
@@ -53,6 +54,7 @@ export async function startPeer(
   return {
     name,
     url,
+    dataDir,
     process: child,
     clearLog: () => ftruncateSync(logFile),
     async stop() {

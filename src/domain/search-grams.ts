@@ -49,7 +49,7 @@ export function allGrams(grams: readonly string[]): string {
   return grams.map((gram) => `"${gram}"`).join(" AND ");
 }
 
-/** Whether a term is shorter than a gram, so that the index has to gather it from many grams. */
+/** Whether a term is shorter than a gram, so that it is looked up as the beginning of grams. */
 export function isShort(term: string): boolean {
   return term.length < 2 * LENGTH && [...term].length < LENGTH;
 }
