@@ -7,7 +7,8 @@ import type { Peer } from "./start-peer.ts";
 
 /** Rows of a project and of its last change, each with the columns that do not differ from run to run. */
 const QUERIES = {
-  project: "select organization_id, creator_id, desired_phase, search_text, body from project where id = ?",
+  project: `select project.organization_id, creator_id, desired_phase, search_text, body, last_row = search_row as found
+    from project join project_search_range using (organization_id) where id = ?`,
   project_remote: "select organization_id, remote_uri from project_remote where project_id = ? order by 2",
   project_annotation:
     "select organization_id, key, value from project_annotation where project_id = ? order by 2",

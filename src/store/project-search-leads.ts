@@ -20,7 +20,7 @@ export interface Lead {
  * The lead of a search text that is not empty.
  *
  * @param range which rows of the index are the organization's
- * @param rare how many texts have a rare gram at most; those that more have lead to nothing beside one
+ * @param rare a gram that more texts than this have is left out beside a rarer one
  */
 export async function textLead(
   db: Kysely<Schema>,
@@ -41,8 +41,8 @@ async function tellingQuery(
   [first, last]: RowRange,
   rare: number,
 ): Promise<string> {
-  const asked = isShort(search) ? [] : askedGrams(search);
-  if (asked.length <= 1) return gramQuery(search);
+  if (isShort(search)) return gramQuery(search);
+  const asked = askedGrams(search);
   const telling: string[] = [];
   for (const gram of asked) {
     const [found] = await countTexts(db, { query: allGrams([gram]), first, last, most: rare + 1 });

@@ -198,7 +198,7 @@ describe("the log beside the file", () => {
   });
 });
 
-test("a thread of checkpoints that ends is replaced once the log has grown again", async () => {
+test("a thread of upkeep that ends is replaced once the log has grown again", async () => {
   const file = join(dataDir, DATABASE_FILE);
   const link = join(temporaryFolder(), "link");
   // Nothing can be opened there yet.

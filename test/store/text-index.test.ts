@@ -48,21 +48,29 @@ test("texts become small segments, which are merged before the engine would do s
   expect(found()).toBe(200);
 });
 
+test("a commit makes one segment, whatever order its texts come in", async () => {
+  await store.write(SYSTEM, "test", async (tx) => {
+    for (const row of [9, 2, 8, 3, 7, 4]) tx.enterText(row, `text ${row}`);
+  });
+  expect(segments()).toBe(1);
+  expect(found()).toBe(6);
+});
+
 test("a merge waits for no other process, and a later one makes up for it", async () => {
   const upkeep = new Upkeep(join(dataDir, DATABASE_FILE), (error) => {
     throw error;
   });
   await enter(1, 7);
   beside.exec("begin immediate");
-  expect(await upkeep.order({ mergePages: 36 })).toBeUndefined();
+  expect(await upkeep.order({ mergePages: 16 })).toBeUndefined();
   beside.exec("commit");
   expect(segments()).toBe(7);
-  expect(await upkeep.order({ mergePages: 36 })).toEqual({ hasMerged: false });
+  expect(await upkeep.order({ mergePages: 16 })).toEqual({ hasMerged: false });
   await enter(8, 1);
   await until(
     async () => segments(),
     (count) => count === 1,
   );
-  expect(await upkeep.order({ mergePages: 36 })).toEqual({ hasMerged: false });
+  expect(await upkeep.order({ mergePages: 16 })).toEqual({ hasMerged: false });
   await upkeep.close();
 });

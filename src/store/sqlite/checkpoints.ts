@@ -14,7 +14,7 @@ const FEW_PAGES = 100;
 const EMPTY: Pass = { log: 0, checkpointed: 0 };
 
 /**
- * Copies the log into the file in a thread of its own, since that forces the
+ * Copies the log into the file in the thread of upkeep, since that forces the
  * disk twice and takes milliseconds. Passes run beside the writes, which go on
  * meanwhile, so none of them reaches the end of the log. Once few pages are left,
  * the next transaction waits for a last pass; after that the engine begins the

@@ -32,7 +32,8 @@ const QUICK_MS = 2;
 /**
  * It holds up whatever else the event loop has to do. That is nothing while the
  * loop has had no more events since the last commit: the write's own request,
- * and the end of a force beside it.
+ * and the end of a force beside it. A guess on the careful side, since a new
+ * connection for each write is an event too.
  */
 const QUIET_EVENTS = 2;
 
@@ -64,7 +65,8 @@ export function forcedByCommit({ writing }: DurabilityOptions): Durability {
  * The engine writes a commit to its log without forcing it; then the log is
  * forced in a thread of the pool, while this thread goes on with reads and with
  * the requests of the next group. Only a lonely write is forced on the spot, while
- * the loop has nothing else to do, the disk is quick and no upkeep keeps it busy. The rules that make this safe:
+ * the loop has nothing else to do, the disk is quick and no upkeep keeps it busy.
+ * The rules that make this safe:
  *
  * - The log is one file for as long as a connection is open: a checkpoint of any
  *   process begins it anew or shortens it, and none replaces it. So a handle
@@ -76,6 +78,8 @@ export function forcedByCommit({ writing }: DurabilityOptions): Durability {
  *   what searches found waits: no answer and no event tells of rows that a loss of
  *   power could take back. Only another process can see them a moment early.
  * - No transaction is open meanwhile, so that another process gets its turn to write.
+ * - A merge of the index of texts is committed without a force of its own. A loss
+ *   of power may take it back, and it says nothing new.
  * - A force that fails ends the process. What it was to write may be lost and is
  *   not tried again by the kernel, whatever a second force says. The next start
  *   copies what the log holds into the file and forces that, before it serves.
@@ -104,7 +108,7 @@ export function forcedBeside(
     try {
       fdatasyncSync(log);
     } catch (error) {
-      endProcess(error as Error);
+      endOnLostForce(error as Error);
       underWay = new Promise(() => {});
       return underWay;
     }
@@ -120,7 +124,7 @@ export function forcedBeside(
     try {
       writing.exec("commit");
       underWay = new Promise<void>((resolve) =>
-        (force ?? fdatasync)(log, (error) => (error ? endProcess(error) : resolve())),
+        (force ?? fdatasync)(log, (error) => (error ? endOnLostForce(error) : resolve())),
       );
       await underWay;
     } finally {
@@ -157,7 +161,7 @@ function loopEvents(): number {
 }
 
 /** Thrown where nobody catches it: who wrote gets no answer, and a restart follows. */
-export function endProcess(cause: Error): void {
+export function endOnLostForce(cause: Error): void {
   setImmediate(() => {
     throw new Error(`the disk did not take what was written: ${cause.message}`, { cause });
   });

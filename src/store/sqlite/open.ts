@@ -10,7 +10,7 @@ import {
   type WriteTransaction,
 } from "../store.ts";
 import { openConnection } from "./connection.ts";
-import { endProcess, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
+import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
 import { migrate } from "./migrate.ts";
 import { Searches } from "./search-thread.ts";
 import { TextIndex } from "./text-index.ts";
@@ -55,7 +55,7 @@ export function openStore(options: StoreOptions): Store {
   }
   const reading = openConnection(file, "reader");
   const grouping = options.grouping ?? true;
-  const upkeep = new Upkeep(file, endProcess);
+  const upkeep = new Upkeep(file, endOnLostForce);
   const connections = { file, writing: writing.raw, reading: reading.raw, upkeep };
   const durability = grouping ? forcedBeside(connections, options.force) : forcedByCommit(connections);
   const textIndex = new TextIndex(upkeep);

@@ -10,10 +10,16 @@ const raw = new Database(workerData as string, { timeout: 0 });
 raw.pragma("synchronous = NORMAL");
 raw.pragma("wal_autocheckpoint = 0");
 
-// The number has to reach the index as an integer; the driver binds reals.
-const merge = raw.prepare(
-  "insert into project_search (project_search, rank) values ('merge', cast(? as integer))",
-);
+/** Prepared by the first merge: a checkpoint needs no index of texts. */
+let merging: Database.Statement<[number]> | undefined;
+
+function merge(pages: number): void {
+  // The number has to reach the index as an integer; the driver binds reals.
+  merging ??= raw.prepare(
+    "insert into project_search (project_search, rank) values ('merge', cast(? as integer))",
+  );
+  merging.run(pages);
+}
 
 const changes = raw.prepare<[], number>("select total_changes()").pluck();
 
@@ -24,7 +30,7 @@ function done(order: UpkeepOrder): UpkeepAnswer {
   try {
     if ("mergePages" in order) {
       const before = changes.get() ?? 0;
-      merge.run(order.mergePages);
+      merge(order.mergePages);
       return { hasMerged: (changes.get() ?? 0) - before > IDLE_CHANGES };
     }
     // PASSIVE waits for nobody and lets nobody wait.

@@ -121,6 +121,7 @@ export class Writer {
     while (this.#queue.length > 0) {
       await this.#commitGroup();
       await this.#options.durability.tidy();
+      // Awaited, as this thread would stand still at `begin` until the merge has committed.
       await this.#options.textIndex.merge();
       // Lets waiting requests be read, so that the next group is as large as it can be.
       await new Promise<void>((next) => setImmediate(next));
@@ -150,7 +151,7 @@ export class Writer {
   }
 
   async #attemptGroup(members: Job[], settled: (() => void)[]): Promise<void> {
-    const stuck = setTimeout(endProcess, STUCK_MS);
+    const stuck = setTimeout(endStuck, STUCK_MS);
     try {
       const started = performance.now();
       do {
@@ -211,7 +212,7 @@ export class Writer {
  * nobody catches it, so that a restart follows: nothing of the group is
  * committed, and a server that answers no write any more would be worse.
  */
-function endProcess(): never {
+function endStuck(): never {
   throw new Error(
     `a write has not settled for ${STUCK_MS} ms: it awaits something other than its own queries`,
   );

@@ -3,7 +3,7 @@
  * searchGrams of domain/; the row numbers of one organization stand in a range
  * of their own, so that what other organizations hold costs a search nothing.
  * Texts shorter than a gram are found by the index of the first characters.
- * From then on the writer merges the index in small steps (upkeep-thread.ts).
+ * The server merges the index in small steps, of eight segments of a size.
  * Filters by creator get an index as those by remote, runner and annotation have,
  * and the indexes of remotes and annotations begin with the organization: their
  * tables are made anew, since a column without a default cannot be added.
