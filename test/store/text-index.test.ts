@@ -27,6 +27,10 @@ async function enter(first: number, count: number): Promise<void> {
   }
 }
 
+/** Resolves when so many segments are left; a little is merged behind each change, once the thread is there. */
+const merged = (fits: (segments: number) => boolean) =>
+  until(() => store.write(SYSTEM, "test", async () => segments()), fits);
+
 const segments = () =>
   beside.prepare("select count(distinct segid) from project_search_idx").pluck().get() as number;
 const found = () =>
@@ -36,15 +40,9 @@ test("texts become small segments, which are merged before the engine would do s
   await enter(1, 7);
   expect(segments()).toBe(7);
   await enter(8, 1);
-  await until(
-    async () => segments(),
-    (count) => count === 1,
-  );
+  await merged((count) => count === 1);
   await enter(9, 192);
-  await until(
-    async () => segments(),
-    (count) => count < 16,
-  );
+  await merged((count) => count < 8);
   expect(found()).toBe(200);
 });
 
@@ -67,10 +65,7 @@ test("a merge waits for no other process, and a later one makes up for it", asyn
   expect(segments()).toBe(7);
   expect(await upkeep.order({ mergePages: 16 })).toEqual({ hasMerged: false });
   await enter(8, 1);
-  await until(
-    async () => segments(),
-    (count) => count === 1,
-  );
+  await merged((count) => count === 1);
   expect(await upkeep.order({ mergePages: 16 })).toEqual({ hasMerged: false });
   await upkeep.close();
 });

@@ -16,6 +16,9 @@ export interface EnteredText {
  */
 const SEGMENTS_BEFORE_MERGE = 8;
 
+/** When the thread is told to start, which takes 100 ms: no write waits for that. */
+const SEGMENTS_BEFORE_START = 4;
+
 /**
  * Pages that are merged at once, in 2 to 20 ms: a merge ends only between two
  * grams. As many follow after each later change until nothing is left to merge.
@@ -46,6 +49,7 @@ export class TextIndex {
 
   /** To be awaited while no transaction is open. */
   async merge(): Promise<void> {
+    if (this.#segments === SEGMENTS_BEFORE_START) void this.#upkeep.start();
     if (this.#segments < SEGMENTS_BEFORE_MERGE || this.#upkeep.isBusy) return;
     const answer = await this.#upkeep.order({ mergePages: PAGES_AT_ONCE });
     if (!answer) this.#segments = SEGMENTS_BEFORE_MERGE - RETRY_AFTER;

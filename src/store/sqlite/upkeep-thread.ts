@@ -1,7 +1,10 @@
 import { Worker } from "node:worker_threads";
 
-/** A pass of a checkpoint over the log, or the merging of so many pages of the index of texts. */
-export type UpkeepOrder = { readonly checkpoint: true } | { readonly mergePages: number };
+/** A pass of a checkpoint over the log, the merging of so many pages of the index of texts, or nothing but to be there. */
+export type UpkeepOrder =
+  | { readonly checkpoint: true }
+  | { readonly mergePages: number }
+  | { readonly start: true };
 
 /** What a checkpoint came to. */
 export interface Pass {
@@ -39,6 +42,11 @@ export class Upkeep {
   /** An order is under way; another one would wait for it. */
   get isBusy(): boolean {
     return this.#isBusy;
+  }
+
+  /** Starts the thread if there is none; orders do so, too, and wait for it. */
+  async start(): Promise<void> {
+    if (!this.#thread) await this.order({ start: true });
   }
 
   /** @returns undefined when it failed, or the thread ended; later orders try again */

@@ -28,6 +28,7 @@ const IDLE_CHANGES = 1;
 
 function done(order: UpkeepOrder): UpkeepAnswer {
   try {
+    if ("start" in order) return {};
     if ("mergePages" in order) {
       const before = changes.get() ?? 0;
       merge(order.mergePages);
