@@ -24,10 +24,10 @@ export interface Durability {
 
 /**
  * A lonely write is forced on the spot where the disk takes no longer than this,
- * half of what a group may work: the way to a thread and back costs such a write
+ * which is what a group may work: the way to a thread and back costs such a write
  * 150 µs of 900 on a machine at rest, and twice its time on a busy one.
  */
-const QUICK_MS = 2;
+const QUICK_MS = 4;
 
 /**
  * It holds up whatever else the event loop has to do. That is nothing while the
@@ -38,7 +38,7 @@ const QUICK_MS = 2;
 const QUIET_EVENTS = 2;
 
 /** After a slow force at most so many lonely writes are forced beside before another is tried on the spot. */
-const MOST_SPARED = 64;
+const MOST_SPARED = 16;
 
 /** Writes to the disk what a file holds in memory, as fdatasync of node:fs does. */
 export type Force = (file: number, done: (error: Error | null) => void) => void;
