@@ -43,6 +43,7 @@ async function tellingQuery(
 ): Promise<string> {
   if (isShort(search)) return gramQuery(search);
   const asked = askedGrams(search);
+  if (asked.length === 1) return allGrams(asked);
   const telling: string[] = [];
   for (const gram of asked) {
     const [found] = await countTexts(db, { query: allGrams([gram]), first, last, most: rare + 1 });
