@@ -75,6 +75,6 @@ export function testWith(...programs: readonly string[]): (name: string, run: ()
     ["--version", "version"].some((word) => spawnSync(name, [word], { env: { PATH } }).status === 0);
   const missing = programs.filter((name) => !isThere(name));
   if (missing.length === 0) return (name, run) => test(name, run);
-  const why = `skipped: this machine has no ${missing.join(", no ")}`;
-  return (name, run) => test.skip(`${name} (${why})`, run); // a machine needs no more than git, Node and npm
+  const absent = missing.join(", no ");
+  return (name, run) => test.skip(`${name} (skipped: this machine has no ${absent})`, run);
 }
