@@ -228,3 +228,25 @@ test("a thread of upkeep that ends is replaced once the log has grown again", as
   await upkeep.close();
   writing.close();
 });
+
+test("a pass waits for its turn while the thread of upkeep is at another order", async () => {
+  const file = join(dataDir, DATABASE_FILE);
+  const writing = new Database(file);
+  writing.pragma("wal_autocheckpoint = 0");
+  const upkeep = new Upkeep(file, (error) => {
+    throw error;
+  });
+  const checkpoints = new Checkpoints(upkeep, writing);
+  const copied = () => (writing.pragma("wal_checkpoint(NOOP)") as [{ checkpointed: number }])[0].checkpointed;
+  writing.prepare("insert into fact (name, value) values ('large', ?)").run("x".repeat(DUE_PAGES * 4096));
+  const started = upkeep.start();
+  await checkpoints.keepShort();
+  await started;
+  expect(await upkeep.order({ start: true })).toEqual({});
+  expect(copied()).toBe(0);
+  await checkpoints.keepShort();
+  await checkpoints.close();
+  expect(copied()).toBeGreaterThan(0);
+  await upkeep.close();
+  writing.close();
+});

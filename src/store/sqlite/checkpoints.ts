@@ -38,7 +38,8 @@ export class Checkpoints {
 
   /** To be awaited while no transaction is open. */
   async keepShort(): Promise<void> {
-    if (this.#running) return;
+    // The thread answers one order at a time, and a start is one.
+    if (this.#running || this.#upkeep.isBusy) return;
     const log = this.#pages();
     if (log === undefined) return;
     if (log < this.#last.log) {
