@@ -20,6 +20,8 @@ const STATEMENT_CACHE_SIZE = 500;
 export interface Connection {
   readonly raw: Database.Database;
   readonly db: Kysely<Schema>;
+  /** Called before each query. */
+  beforeQuery: () => void;
   close(): void;
 }
 
@@ -44,15 +46,18 @@ export function openConnection(file: string, mode: "reader" | "writer"): Connect
     raw.pragma("temp_store = MEMORY");
   }
   raw.pragma("foreign_keys = ON");
-  const db = new Kysely<Schema>({ dialect: new StableSqliteDialect({ database: cached(raw) }) });
-  runDirectly(db, (sql) => direct(raw.prepare(sql)));
-  return { raw, db, close: () => raw.close() };
+  const database = cached(raw, () => connection.beforeQuery());
+  const db = new Kysely<Schema>({ dialect: new StableSqliteDialect({ database }) });
+  const connection: Connection = { raw, db, beforeQuery: () => undefined, close: () => raw.close() };
+  runDirectly(db, (sql) => direct(raw.prepare(sql), connection));
+  return connection;
 }
 
 /** The same as the query builder's dialect for SQLite does with a statement. */
-function direct(statement: Database.Statement): Statement {
-  if (statement.reader) return (values) => statement.all(values);
+function direct(statement: Database.Statement, connection: Connection): Statement {
   return (values) => {
+    connection.beforeQuery();
+    if (statement.reader) return statement.all(values);
     statement.run(values);
     return [];
   };
@@ -78,11 +83,13 @@ function writeAhead(raw: Database.Database): void {
 }
 
 /** The query builder prepares every call anew; this keeps the statements, dropping the oldest. */
-function cached(raw: Database.Database) {
+function cached(raw: Database.Database, beforeQuery: () => void) {
   const statements = new Map<string, Database.Statement>();
   return {
     close: () => raw.close(),
     prepare(sql: string) {
+      // It prepares a query right before it runs it.
+      beforeQuery();
       const known = statements.get(sql);
       if (known) return known as never;
       const statement = raw.prepare(sql);

@@ -2,6 +2,7 @@ import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import type Database from "better-sqlite3";
 import { Checkpoints } from "./checkpoints.ts";
+import type { Snapshot } from "./snapshot.ts";
 import type { Upkeep } from "./upkeep-thread.ts";
 
 /** How the commits of the writer come to outlast a loss of power. */
@@ -47,14 +48,17 @@ export interface DurabilityOptions {
   /** The database file. */
   readonly file: string;
   readonly writing: Database.Database;
-  readonly reading: Database.Database;
+  readonly snapshot: Snapshot;
   readonly upkeep: Upkeep;
 }
 
 /** Each commit forces the disk itself, and nothing else happens meanwhile: what an ordinary server does. */
-export function forcedByCommit({ writing }: DurabilityOptions): Durability {
+export function forcedByCommit({ writing, snapshot }: DurabilityOptions): Durability {
   return {
-    commit: async () => void writing.exec("commit"),
+    async commit() {
+      snapshot.renew();
+      writing.exec("commit");
+    },
     settled: async () => undefined,
     tidy: async () => undefined,
     close: async () => undefined,
@@ -74,8 +78,8 @@ export function forcedByCommit({ writing }: DurabilityOptions): Durability {
  *   process has written there before, in its order. Closing the handle releases
  *   no lock: the engine locks the other two files, never this one.
  * - One commit at a time is on its way to the disk. Until it is there, reads stay
- *   at what was committed before it, held by a statement that has not ended, and
- *   what searches found waits: no answer and no event tells of rows that a loss of
+ *   at what was committed before it, held by a transaction, and what searches
+ *   found waits: no answer and no event tells of rows that a loss of
  *   power could take back. Only another process can see them a moment early.
  * - No transaction is open meanwhile, so that another process gets its turn to write.
  * - A merge of the index of texts is committed without a force of its own. A loss
@@ -85,7 +89,7 @@ export function forcedByCommit({ writing }: DurabilityOptions): Durability {
  *   copies what the log holds into the file and forces that, before it serves.
  */
 export function forcedBeside(
-  { file, writing, reading, upkeep }: DurabilityOptions,
+  { file, writing, snapshot, upkeep }: DurabilityOptions,
   force?: Force,
 ): Durability {
   // In write-ahead mode this forces at checkpoints only, and when the log begins anew.
@@ -95,7 +99,6 @@ export function forcedBeside(
   const log = openSync(`${file}-wal`, "r+");
   const checkpoints = new Checkpoints(upkeep, writing);
   const changes = writing.prepare<[], number>("select total_changes()").pluck();
-  const anyRow = reading.prepare("select 1 from migration");
   let forced = changes.get();
   let underWay = Promise.resolve();
   let eventsBefore = loopEvents();
@@ -103,6 +106,7 @@ export function forcedBeside(
   const spared = { left: 0, next: 1 };
 
   const commitAndForce = () => {
+    snapshot.renew();
     writing.exec("commit");
     const began = performance.now();
     try {
@@ -119,16 +123,15 @@ export function forcedBeside(
   };
 
   const commitAndForceBeside = async () => {
-    const hold = anyRow.iterate();
-    hold.next();
     try {
+      snapshot.hold();
       writing.exec("commit");
       underWay = new Promise<void>((resolve) =>
         (force ?? fdatasync)(log, (error) => (error ? endOnLostForce(error) : resolve())),
       );
       await underWay;
     } finally {
-      hold.return?.();
+      snapshot.renew();
     }
   };
 

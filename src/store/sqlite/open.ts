@@ -13,6 +13,7 @@ import { openConnection } from "./connection.ts";
 import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
 import { migrate } from "./migrate.ts";
 import { Searches } from "./search-thread.ts";
+import { Snapshot } from "./snapshot.ts";
 import { TextIndex } from "./text-index.ts";
 import { Upkeep } from "./upkeep-thread.ts";
 import { GROUP_MS, Writer } from "./writer.ts";
@@ -54,9 +55,11 @@ export function openStore(options: StoreOptions): Store {
     throw error;
   }
   const reading = openConnection(file, "reader");
+  const snapshot = new Snapshot(reading.raw);
+  reading.beforeQuery = () => snapshot.share();
   const grouping = options.grouping ?? true;
   const upkeep = new Upkeep(file, endOnLostForce);
-  const connections = { file, writing: writing.raw, reading: reading.raw, upkeep };
+  const connections = { file, writing: writing.raw, snapshot, upkeep };
   const durability = grouping ? forcedBeside(connections, options.force) : forcedByCommit(connections);
   const textIndex = new TextIndex(upkeep);
   const writer = new Writer(writing, { groupMs: GROUP_MS, ...options, grouping, durability, textIndex });

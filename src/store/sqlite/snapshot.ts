@@ -1,0 +1,49 @@
+import type Database from "better-sqlite3";
+
+/**
+ * The state of the database that a connection reads. All reads of one turn of
+ * the event loop share a transaction: one of its own for each statement costs
+ * more than to find a row does. It ends with the turn, or before that when a
+ * commit of this process is to be seen, so no read is older than its turn.
+ */
+export class Snapshot {
+  readonly #reading: Database.Database;
+  readonly #begin: Database.Statement;
+  readonly #end: Database.Statement;
+  readonly #anyRow: Database.Statement;
+  #isHeld = false;
+
+  constructor(reading: Database.Database) {
+    this.#reading = reading;
+    this.#begin = reading.prepare("begin");
+    this.#end = reading.prepare("commit");
+    this.#anyRow = reading.prepare("select 1 from migration limit 1");
+  }
+
+  /** To be called before each read. */
+  share(): void {
+    if (this.#reading.inTransaction) return;
+    this.#begin.run();
+    setImmediate(this.#endTurn);
+  }
+
+  /** Reads see what is committed now, and nothing later, until {@link renew}. */
+  hold(): void {
+    this.renew();
+    this.#begin.run();
+    // The transaction begins with its first read.
+    this.#anyRow.get();
+    this.#isHeld = true;
+  }
+
+  /** The next read sees what is committed by then. */
+  renew(): void {
+    this.#isHeld = false;
+    // An error of the disk may have ended it.
+    if (this.#reading.inTransaction) this.#end.run();
+  }
+
+  readonly #endTurn = () => {
+    if (this.#reading.open && !this.#isHeld) this.renew();
+  };
+}
