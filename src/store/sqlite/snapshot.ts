@@ -11,6 +11,7 @@ export class Snapshot {
   readonly #begin: Database.Statement;
   readonly #end: Database.Statement;
   readonly #anyRow: Database.Statement;
+  #isOpen = false;
   #isHeld = false;
 
   constructor(reading: Database.Database) {
@@ -22,8 +23,9 @@ export class Snapshot {
 
   /** To be called before each read. */
   share(): void {
-    if (this.#reading.inTransaction) return;
+    if (this.#isOpen) return;
     this.#begin.run();
+    this.#isOpen = true;
     setImmediate(this.#endTurn);
   }
 
@@ -31,15 +33,17 @@ export class Snapshot {
   hold(): void {
     this.renew();
     this.#begin.run();
+    this.#isOpen = true;
+    this.#isHeld = true;
     // The transaction begins with its first read.
     this.#anyRow.get();
-    this.#isHeld = true;
   }
 
   /** The next read sees what is committed by then. */
   renew(): void {
+    this.#isOpen = false;
     this.#isHeld = false;
-    // An error of the disk may have ended it.
+    // An error of the disk may have ended it before.
     if (this.#reading.inTransaction) this.#end.run();
   }
 
