@@ -41,7 +41,9 @@ test.each([
   const seen: string[][] = [];
   for (const name of ["a", "b", "c"]) {
     expect(await factsIn(store)).not.toContain(name);
-    await store.write(SYSTEM, "test", (tx) => put(tx, name)).then(async () => seen.push(await factsIn(store)));
+    await store
+      .write(SYSTEM, "test", (tx) => put(tx, name))
+      .then(async () => seen.push(await factsIn(store)));
   }
   expect(seen).toEqual([["a"], ["a", "b"], ["a", "b", "c"]]);
 });
