@@ -5,7 +5,8 @@ export default {
   testMatch: ["**/*.test.ts"],
   extensionsToTreatAsEsm: [".ts"],
   transform: { "\\.ts$": "<rootDir>/jest.strip.mjs" },
-  testTimeout: 60_000,
+  // Ends what hangs, and nothing that is slow because the machine is.
+  testTimeout: 180_000,
   // Tests wait for servers of their own most of the time: one worker a processor keeps the machine at work.
   maxWorkers: "100%",
 };

@@ -13,7 +13,8 @@
  *     edit PATH WORDS    adds a line to a file of the repository
  *     tool NAME WORDS    asks for a tool
  *     image              answers the type and size of each image of the message
- *     slow NUMBER        works in so many steps of a fifth of a second; what comes meanwhile goes into the turn
+ *     slow NUMBER        works in so many steps of a fifth of a second; what comes meanwhile goes into the turn,
+ *                        and "enough" ends it
  *     spawn NUMBER WORDS starts so many sub-agents with the words as their message, " / " between its
  *                        lines, and waits for their ends
  *     tell WORDS         says the words to the run that started it
@@ -167,13 +168,15 @@ function tool(words) {
 }
 
 async function workSlowly(steps) {
-  for (let step = 1; step <= steps; step++) {
+  let isEnough = false;
+  for (let step = 1; step <= steps && !isEnough; step++) {
     say({ type: "activity", text: `step ${step} of ${steps}` });
     text(`step ${step}`);
     await delay(STEP_MS);
     for (let message = waiting.shift(); message; message = waiting.shift()) {
       confirm(message);
       text(`steered: ${wordsOf(message)}`);
+      isEnough ||= wordsOf(message) === "enough";
     }
   }
   say({ type: "usage", iterations: steps });

@@ -94,7 +94,7 @@ describe("a chat on a pipe", () => {
   test("shows the queue with its receipts, and rearranges it by the beginnings of ids", async () => {
     const talk = await startTalk(server);
     const at = startChat(talk);
-    at.type("slow 40");
+    at.type("slow 1000");
     await at.until("step 1");
     for (const word of ["one", "two", "three", "four"]) at.type(`echo ${word}`);
     await until(
@@ -115,7 +115,7 @@ describe("a chat on a pipe", () => {
     await at.until("steered: echo three");
     at.type("/inputs");
     await at.until(`seen       ${three}  echo three`);
-    expect(at.lines()).toContain(`seen       ${slow}  slow 40`);
+    expect(at.lines()).toContain(`seen       ${slow}  slow 1000`);
     expect(at.lines()).toContain(`deleted    ${two}  echo two`);
     at.type("/steer nosuch");
     await at.until("no message in the queue has an id that begins nosuch");

@@ -37,6 +37,11 @@ afterAll(async () => {
 const inRepository = () => ({ codeContext: { contextUrl: { url: repository.url } } });
 const got = ({ id }: Pick<Talk, "id">) => gotBy(id, logFile);
 const steer = (userInputId: string) => ({ controlInput: { steerQueuedMessage: { userInputId } } });
+/** Ends a slow turn, which goes on as long as nobody says so. */
+async function isEnough(talk: Talk): Promise<void> {
+  await talk.say("enough", "enough");
+  await talk.send(steer("enough"));
+}
 
 describe("a conversation with a real agent", () => {
   test("goes on for ten turns, in a checkout, each input got once and in order", async () => {
@@ -68,23 +73,25 @@ describe("a conversation with a real agent", () => {
 
   test("takes a message that is steered into the turn that goes on, and the others after it", async () => {
     const talk = await startTalk(server);
-    await talk.say("long", "slow 10");
+    await talk.say("long", "slow 1000");
     await talk.untilSaid("step 2");
     for (const id of ["first", "second", "third"]) await talk.say(id, `echo ${id}`);
     await talk.send(steer("second"));
+    await talk.untilSaid("steered: echo second");
+    await isEnough(talk);
     await talk.untilIdle();
     const said = talk.said();
     const at = said.indexOf("steered: echo second");
-    expect([at > said.indexOf("step 2"), at < said.indexOf("step 10")]).toEqual([true, true]);
-    expect(said.slice(-3)).toEqual(["step 10", "first", "third"]);
-    expect(got(talk).map(({ id }) => id)).toEqual(["long", "second", "first", "third"]);
+    expect(at).toBeGreaterThan(said.indexOf("step 2"));
+    expect(said.slice(-3)).toEqual(["steered: enough", "first", "third"]);
+    expect(got(talk).map(({ id }) => id)).toEqual(["long", "second", "enough", "first", "third"]);
     expect(talk.blocks.find(({ sequence }) => Number(sequence) === at + 1)?.inputId).toBe("long");
     await talk.stop();
   });
 
   test("gets a message that two clients move where the first of them put it, until the other looks again", async () => {
     const talk = await startTalk(server);
-    await talk.say("long", "slow 15");
+    await talk.say("long", "slow 1000");
     await talk.untilSaid("step 1");
     const names = ["a", "b", "c"];
     for (const id of names) await talk.say(id, `echo ${id}`);
@@ -104,9 +111,10 @@ describe("a conversation with a real agent", () => {
     const refused = answers.findIndex(({ status }) => status === 409);
     expect(answers[refused]?.body.code).toBe("aborted");
     await succeeded(move(targets[refused] ?? "", await revision()));
+    await isEnough(talk);
     await talk.untilIdle();
     const order = refused === 0 ? ["c", "a", "b"] : ["a", "c", "b"];
-    expect(got(talk).map(({ id }) => id)).toEqual(["long", ...order]);
+    expect(got(talk).map(({ id }) => id)).toEqual(["long", "enough", ...order]);
     expect(talk.said().slice(-3)).toEqual(order);
     await talk.stop();
   });
@@ -151,7 +159,14 @@ describe("a conversation with a real agent", () => {
 
   test("of a parent has five of six sub-agents, of whose ends it learns once each", async () => {
     const talk = await startTalk(server);
-    await talk.say("one", "spawn 6 echo hello / slow 3 / leave");
+    await talk.say("one", "spawn 6 echo hello / slow 1000 / leave");
+    // All of them work until the last one was refused.
+    await until(talk.said, (said) => said.some((words) => words.startsWith("refused")));
+    for (const { id } of (await talk.get()).status.subagents) {
+      const child = talkOf(server, id);
+      await child.untilSaid("step 1");
+      await isEnough(child);
+    }
     await until(talk.said, (said) => said.filter((words) => words.startsWith("woken by")).length === 5);
     const said = talk.said();
     expect(said.slice(0, 5)).toEqual([1, 2, 3, 4, 5].map((each) => `started 1-${each}`));
@@ -162,8 +177,7 @@ describe("a conversation with a real agent", () => {
       [1, 2, 3, 4, 5].map((each) => [`number ${each}`, "PHASE_STOPPED"]),
     );
     for (const { id } of status.subagents) {
-      expect(talkOf(server, id)).toBeDefined();
-      expect(got({ id }).map(({ words }) => words)).toEqual(["echo hello\nslow 3\nleave"]);
+      expect(got({ id }).map(({ words }) => words)).toEqual(["echo hello\nslow 1000\nleave", "enough"]);
     }
     // There is room again.
     await talk.say("two", "spawn 1 leave");

@@ -1,13 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import {
-  type AgentHome,
-  agentHome,
-  type HeldRun,
-  LASTING_LEASES,
-  startHeldRun,
-} from "../harness/agent-run.ts";
+import { type AgentHome, agentHome, type HeldRun, startHeldRun } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { LASTING_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { decisionOf } from "../harness/policies.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";

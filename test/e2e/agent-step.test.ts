@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { type AgentHome, agentHome, heldRun, LASTING_LEASES, leaseRun } from "../harness/agent-run.ts";
+import { type AgentHome, agentHome, heldRun, leaseRun } from "../harness/agent-run.ts";
 import { type Answer, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { LASTING_LEASES } from "../harness/lease.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { type Run, startRun, task } from "../harness/workflow-run.ts";
 

@@ -1,14 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import {
-  type AgentHome,
-  agentHome,
-  heldRun,
-  LASTING_LEASES,
-  leaseRun,
-  startHeldRun,
-} from "../harness/agent-run.ts";
+import { type AgentHome, agentHome, heldRun, leaseRun, startHeldRun } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { LASTING_LEASES } from "../harness/lease.ts";
 import { decisionOf } from "../harness/policies.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 

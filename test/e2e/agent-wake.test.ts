@@ -1,16 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
+import { SYSTEM } from "../../src/store/store.ts";
 import {
   type AgentHome,
   agentHome,
   type HeldRun,
   heldRun,
-  LASTING_LEASES,
   leaseRun,
   startHeldRun,
 } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { type FakeRunner, runnerOf, succeeded } from "../harness/fake-runner.ts";
+import { LASTING_LEASES } from "../harness/lease.ts";
+import { besideServer } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -38,6 +40,15 @@ async function wakesOf(run: HeldRun): Promise<Answer["body"][]> {
   return inputs.flatMap(({ wakeEvent }) => (wakeEvent ? [wakeEvent] : []));
 }
 
+/** Lets the time of these timers come, whichever runs have them. */
+function runOut(on: Pick<TestServer, "dataDir">, ...ids: readonly string[]): Promise<unknown> {
+  return besideServer(on, (store) =>
+    store.write(SYSTEM, "test", ({ db, now }) =>
+      db.updateTable("agent_interest").set({ fires_at: now }).where("interest_id", "in", ids).execute(),
+    ),
+  );
+}
+
 /** The same runner, as it calls another server. */
 function runnerAt(at: TestServer, { runnerId, token, environmentClassId }: FakeRunner): FakeRunner {
   return runnerOf(at, { runnerId, token, environmentClassIds: [environmentClassId] });
@@ -57,10 +68,6 @@ describe("a timer", () => {
     const inputs = run.inputs();
     const began = Date.now();
     await run.wait([{ id: "soon", timer: "1s" }]);
-    const { waitingInfo } = (await run.get()).status;
-    expect(waitingInfo.interests).toMatchObject([{ id: "soon", timer: { duration: "1s" } }]);
-    const firesAt = Date.parse(waitingInfo.interests[0].timer.firesAt);
-    expect(firesAt - Date.parse(waitingInfo.waitingSince)).toBe(1_000);
     const [delivery] = await inputs.until(1);
     expect(Date.now() - began).toBeGreaterThanOrEqual(1_000);
     expect(wakeIn(delivery)).toMatchObject({ interestId: "soon", payload: { case: "timer" } });
@@ -72,14 +79,25 @@ describe("a timer", () => {
     inputs.leave();
   });
 
+  test("is told with the time at which it runs out", async () => {
+    const run = await startHeldRun(home);
+    await run.wait([{ id: "later", timer: "3600s" }]);
+    const { waitingInfo } = (await run.get()).status;
+    expect(waitingInfo.interests).toMatchObject([{ id: "later", timer: { duration: "3600s" } }]);
+    const firesAt = Date.parse(waitingInfo.interests[0].timer.firesAt);
+    expect(firesAt - Date.parse(waitingInfo.waitingSince)).toBe(3_600_000);
+  });
+
   test("is forgotten when the agent comes to wait for something else, and by a run that stops", async () => {
     const stopped = await startHeldRun(home);
-    await stopped.wait([{ id: "never", timer: "1s" }]);
+    await stopped.wait([{ id: "never", timer: "3600s" }]);
     await succeeded(home.runner.finish(stopped.work));
     const run = await startHeldRun(home);
-    await run.wait([{ id: "first", timer: "1s" }]);
+    await run.wait([{ id: "first", timer: "3600s" }]);
     await succeeded(run.report({ state: "STATE_RUNNING" }));
-    await run.wait([{ id: "second", timer: "2s" }]);
+    await run.wait([{ id: "second", timer: "3600s" }]);
+    await runOut(server, "never", "first");
+    await runOut(server, "second");
     await until(
       () => run.list(),
       (inputs) => inputs.length > 0,
@@ -95,13 +113,11 @@ describe("a timer", () => {
       const here = await agentHome(first);
       const run = await startHeldRun(here);
       await run.wait([
-        { id: "soon", timer: "1s" },
+        { id: "soon", timer: "3600s" },
         { id: "later", timer: "3600s" },
       ]);
-      const { waitingInfo } = (await run.get()).status;
-      const firesAt = Date.parse(waitingInfo.interests[0].timer.firesAt);
       await first.stop();
-      await until(Date.now, (now) => now > firesAt);
+      await runOut(first, "soon");
       const next = await startServer({ dataDir: first.dataDir, args: LASTING_LEASES });
       const { runner, token } = here;
       const resumed = heldRun({ server: next, token, runner: runnerAt(next, runner) }, run.id, run.work);

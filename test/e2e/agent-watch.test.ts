@@ -4,16 +4,10 @@ import { v7 } from "uuid";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import type { WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import {
-  type AgentHome,
-  agentHome,
-  type HeldRun,
-  heldRun,
-  LASTING_LEASES,
-  startHeldRun,
-} from "../harness/agent-run.ts";
+import { type AgentHome, agentHome, type HeldRun, heldRun, startHeldRun } from "../harness/agent-run.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { LASTING_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 

@@ -10,7 +10,11 @@ import {
   stopRunners,
 } from "../harness/runner-process.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
+
+/** No server has this port. */
+const NOWHERE = "http://127.0.0.1:1";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -65,22 +69,19 @@ describe("a runner", () => {
   });
 
   test("waits for a server that is away", async () => {
-    const other = await startServer();
-    const { exchangeToken } = await newExchangeToken(other);
-    await other.stop();
-    const runner = startRunnerProcess(other, { env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken } });
+    const { exchangeToken } = await newExchangeToken(server);
+    // It keeps the port, which somebody else could take where the server itself went.
+    const proxy = await startServerProxy({ url: NOWHERE });
+    const runner = startRunnerProcess(proxy, { env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken } });
     await runner.said("the server cannot be reached; trying again");
-    const { dataDir, port } = other;
-    await startServer({ dataDir, args: ["--port", String(port)] });
+    proxy.forwardTo(server);
     await runner.said("the runner takes work");
     expect(await runner.stop()).toBe(0);
+    await proxy.stop();
   });
 
   test("stops at once while it waits for its server", async () => {
-    const runner = startRunnerProcess(
-      { url: "http://127.0.0.1:1" },
-      { env: { CHARTROOM_EXCHANGE_TOKEN: "cr_exc_x" } },
-    );
+    const runner = startRunnerProcess({ url: NOWHERE }, { env: { CHARTROOM_EXCHANGE_TOKEN: "cr_exc_x" } });
     await runner.said("the server cannot be reached; trying again");
     expect(await runner.stop()).toBe(0);
   });
@@ -117,7 +118,7 @@ describe("a runner that cannot work says why in a sentence", () => {
   test("when its folder is that of another server's runner, and shows that one's token to nobody", async () => {
     const { stateDir, stop } = await startRegisteredRunner(server);
     await stop();
-    expect(await complaint({ stateDir }, "http://127.0.0.1:1")).toMatch(
+    expect(await complaint({ stateDir }, NOWHERE)).toMatch(
       new RegExp(`is that of a runner of ${server.url}: use another folder`),
     );
   });

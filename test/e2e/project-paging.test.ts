@@ -5,6 +5,7 @@ import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { walk } from "../harness/project-pages.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
 
 let server: TestServer;
 let otherToken: string;
@@ -29,24 +30,16 @@ async function createSet(set: string, count: number, token?: string): Promise<st
   return body.createdProjects.map(({ id }: { id: string }) => id);
 }
 
-/** Polls, as nothing tells of what happens in the background. */
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`after 15 seconds still not so: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
 const isGone = async (projectId: string) =>
   (await call("ProjectService/GetProject", { projectId })).status === 404;
-/** Whether every environment counts in its project's score; no answer of the server tells. */
-const isRefreshed = async () => {
+/** How many environments do not count in their project's score yet; no answer of the server tells. */
+const uncounted = () => {
   const db = new Database(join(server.dataDir, "chartroom.db"), { readonly: true });
-  const uncounted = db.prepare("select 1 from environment where counted = 0").all();
+  const { length } = db.prepare("select 1 from environment where counted = 0").all();
   db.close();
-  return uncounted.length === 0;
+  return length;
 };
+const untilRefreshed = () => until(uncounted, (count) => count === 0);
 const use = (projectId: string) => call("EnvironmentService/CreateEnvironmentFromProject", { projectId });
 
 describe("pages by id, while others insert and delete between them", () => {
@@ -72,8 +65,9 @@ describe("pages by id, while others insert and delete between them", () => {
         deleted.add(projectId);
       }
       if (page % 4 === 1)
-        await until("deleted projects are gone", async () =>
-          (await Promise.all(going.map(isGone))).every(Boolean),
+        await until(
+          () => Promise.all(going.map(isGone)),
+          (gone) => gone.every(Boolean),
         );
     }
     const lasting = before.filter((id) => !deleted.has(id));
@@ -95,7 +89,7 @@ describe("pages by popularity, while scores are refreshed between them", () => {
       const ids = await createSet(set, 60);
       const query = { filter: { annotations: { set } }, sort: { field: "popularity", order } };
       for (const id of ids.slice(0, 25)) await use(id);
-      await until("the scores are fresh", isRefreshed);
+      await untilRefreshed();
 
       const [quiet = []] = (await walk(server, server.token, query, 100)).map(idsOf);
       const refreshed = new Set<string>();
@@ -113,7 +107,7 @@ describe("pages by popularity, while scores are refreshed between them", () => {
           await use(id);
           refreshed.add(id);
         }
-        await until("the scores are fresh", isRefreshed);
+        await untilRefreshed();
       } while (token !== "");
       const still = (id: string) => !refreshed.has(id);
       expect(refreshed.size).toBeGreaterThan(4);

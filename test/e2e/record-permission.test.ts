@@ -7,9 +7,6 @@ import { addMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { watch } from "../harness/watch.ts";
 
-/** A stream ends this soon after its caller may not go on. */
-const END_LIMIT_MS = 2_000;
-
 let server: TestServer;
 let organizationId: string;
 beforeAll(async () => {
@@ -40,8 +37,6 @@ describe("the record of an organization", () => {
     const role = "ORGANIZATION_ROLE_MEMBER";
     const set = await post(server, "OrganizationService/SetRole", { organizationId, userId, role });
     expect(set.status).toBe(200);
-    const started = performance.now();
     expect((await stream.ended).code).toBe(Code.PermissionDenied);
-    expect(performance.now() - started).toBeLessThan(END_LIMIT_MS);
   });
 });

@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { doAction, type FakeRunner, type Leased, registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { LASTING_LEASES, runOut } from "../harness/lease.ts";
 import { organizationWithPolicies } from "../harness/policies.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { startRun, task } from "../harness/workflow-run.ts";
 
-const LEASE_S = 5;
-
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer({ args: ["--lease-duration", String(LEASE_S)] });
+  server = await startServer({ args: LASTING_LEASES });
 });
 afterAll(stopAll);
 
@@ -92,8 +91,9 @@ describe("work", () => {
     const run = await startRun(server, { token });
     const old = await runner.leaseOne();
     const second = await registerRunner(server, { token });
-    const anew = await second.leaseOne({ wait: `${LEASE_S + 10}s` });
-    expect(Date.parse(old.expiresAt)).toBeLessThanOrEqual(Date.now());
+    expect(await second.lease()).toEqual([]);
+    await runOut(server, old);
+    const anew = await second.leaseOne();
     expect([anew.leaseId, anew.fence, anew.attempt]).toEqual([old.leaseId, "2", 2]);
     for (const answer of await Promise.all(allOn(runner, old))) expect(refusal(answer)).toEqual(LOST);
     await doAction(second, anew);
@@ -102,6 +102,19 @@ describe("work", () => {
       failures: [],
       warnings: [{ reason: "attempt_lost", meta: { runner_id: runner.runnerId, attempt: "1" } }],
     });
+  });
+
+  test("is leased for as long as the server was told, and is another's when that time is over", async () => {
+    const hasty = await startServer({ args: ["--lease-duration", "5"] });
+    const [first, second] = [await registerRunner(hasty), await registerRunner(hasty)];
+    await startRun(hasty);
+    const asked = Date.now();
+    const old = await first.leaseOne();
+    const endsAt = Date.parse(old.expiresAt);
+    expect([endsAt >= asked + 5_000, endsAt <= Date.now() + 5_000]).toEqual([true, true]);
+    const anew = await second.leaseOne();
+    expect(Date.now()).toBeGreaterThanOrEqual(endsAt);
+    expect([anew.leaseId, anew.fence]).toEqual([old.leaseId, "2"]);
   });
 
   test("is lost to everybody but the runner and the fence that hold it", async () => {

@@ -9,8 +9,8 @@ import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 afterAll(stopAll);
 
 const PATH = "/api/service.v1.ProjectService/CreateProject";
-/** From the last answer to the end of the process. */
-const MOST_MS = 500;
+/** From the last answer to the end of the process: far less than the 10 s that a server waits for its callers. */
+const MOST_MS = 5_000;
 
 const headers = (server: TestServer, body: string) => ({
   authorization: `Bearer ${server.token}`,
@@ -90,7 +90,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     const told = performance.now();
     server.process.kill(signal);
     expect(await exit).toEqual([0, null]);
-    expect(performance.now() - told).toBeLessThan(MOST_MS * 2);
+    expect(performance.now() - told).toBeLessThan(MOST_MS);
     session.destroy();
   },
 );

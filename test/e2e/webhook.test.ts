@@ -213,10 +213,10 @@ describe("a delivery that is not believed", () => {
     const minute = () => Math.floor(Date.now() / 60_000);
     const first = minute();
     for (let attempt = 0; attempt < 20; attempt += 1) await deliver(server, id, RUN, header);
-    // Where a minute ended meanwhile, the next one has an entry of its own.
-    const most = minute() - first + 1;
     let ledger = await ledgerOf(server, id);
     while (ledger.length === 0) ledger = await ledgerOf(server, id);
+    // Where a minute ended meanwhile, the next one has an entry of its own.
+    const most = minute() - first + 1;
     expect(ledger.length).toBeLessThanOrEqual(most);
     expect(ledger[0]).toMatchObject({
       verdict: "TRIGGER_VERDICT_BAD_SIGNATURE",

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { doAction, type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { LASTING_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
@@ -15,8 +16,7 @@ beforeAll(async () => {
   server = await startServer({
     args: [
       "--allow-organization-creation",
-      "--lease-duration",
-      "5",
+      ...LASTING_LEASES,
       "--allow-private-remotes",
       "--plain-http-hosts",
       host.host,

@@ -12,9 +12,6 @@ import { type OrganizationWithPolicies, organizationWithPolicies } from "./polic
 import { type Reading, readStream } from "./reading.ts";
 import type { TestServer } from "./server.ts";
 
-/** For servers whose leases a test holds as long as it goes on, however busy the machine is. */
-export const LASTING_LEASES: readonly string[] = ["--lease-duration", "3600"];
-
 /** An organization with a runner and an agent of its own, so that no other test takes its work. */
 export interface AgentHome extends OrganizationWithPolicies {
   readonly server: TestServer;

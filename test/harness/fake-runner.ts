@@ -17,7 +17,7 @@ export interface FakeRunner {
   call(operation: string, body?: object): Promise<Answer>;
   /** The works that it is given now, or within `wait`; by default one, at once. */
   lease(request?: object): Promise<Answer["body"][]>;
-  /** The one work that it is given within 10 s. */
+  /** The one work that it is given, for which it waits. */
   leaseOne(request?: object): Promise<Answer["body"]>;
   renew(work: Leased): Promise<Answer>;
   report(work: Leased, progress?: object): Promise<Answer>;
@@ -81,8 +81,8 @@ export function runnerOf(
     call,
     lease,
     async leaseOne(request = {}) {
-      const [work] = await lease({ wait: "10s", ...request });
-      if (!work) throw new Error("the runner was given no work within 10 s");
+      const [work] = await lease({ wait: "60s", ...request });
+      if (!work) throw new Error("the runner was given no work");
       return work;
     },
     renew: (work) => call("RenewLease", named(work, {})),

@@ -9,7 +9,7 @@ export const ROOT = join(import.meta.dirname, "../..");
 export const PROGRAMS = join(ROOT, "node_modules/.bin");
 
 /** A program that hangs is killed after this. */
-const TIME_MS = 25_000;
+const TIME_MS = 120_000;
 
 /** How a program ended. */
 export interface Ended {

@@ -53,10 +53,9 @@ export function startRunnerProcess(
     stdio: ["ignore", "pipe", "pipe"],
   });
   running.add(child);
-  const ended = once(child, "exit").then(([code]) => {
-    running.delete(child);
-    return code as number | null;
-  });
+  child.once("exit", () => running.delete(child));
+  // Not its exit: what it wrote last may have to be read yet then.
+  const ended = once(child, "close").then(([code]) => code as number | null);
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {

@@ -62,6 +62,8 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
       reject(new Error(`the server ended with ${code} before it was ready:\n${logText}`)),
     );
   });
+  // Not its exit: what it wrote last may have to be read yet then.
+  const ended = once(child, "close").then(([code]) => code as number | null);
   const url = await ready;
   const isNew = options.dataDir === undefined;
   while (isNew && !/cr_pat_\w+'/.test(output)) await once(child.stdout, "data");
@@ -79,10 +81,8 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
         .map((line) => JSON.parse(line)),
     logText: () => logText,
     async stop() {
-      if (child.exitCode !== null) return child.exitCode;
       child.kill("SIGTERM");
-      const [code] = (await once(child, "exit")) as [number | null];
-      return code;
+      return ended;
     },
     async kill() {
       if (child.exitCode !== null || child.signalCode !== null) return;

@@ -32,7 +32,7 @@ export function runShell(
     env: { PATH: process.env.PATH, LC_ALL: "C.UTF-8", ...environment },
     stdio: ["ignore", "pipe", "pipe"],
     encoding: "utf8",
-    timeout: 10_000,
+    timeout: 60_000,
   });
   return { status, output: stdout, errors: stderr };
 }

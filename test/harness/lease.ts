@@ -1,0 +1,19 @@
+import { SYSTEM } from "../../src/store/store.ts";
+import type { Leased } from "./fake-runner.ts";
+import { besideServer } from "./member.ts";
+import type { TestServer } from "./server.ts";
+
+/** For servers whose leases a test holds as long as it goes on, however busy the machine is. */
+export const LASTING_LEASES: readonly string[] = ["--lease-duration", "3600"];
+
+/** Lets the time of a lease come now; the server finds that within a second. */
+export async function runOut(
+  server: Pick<TestServer, "dataDir">,
+  { leaseId }: Pick<Leased, "leaseId">,
+): Promise<void> {
+  await besideServer(server, (store) =>
+    store.write(SYSTEM, "test", ({ db, now }) =>
+      db.updateTable("work").set({ expires_at: now }).where("id", "=", leaseId).executeTakeFirstOrThrow(),
+    ),
+  );
+}
