@@ -514,5 +514,5 @@ describe("an agent's program", () => {
     expect(before).toBeLessThan(100);
     gate.resolve();
     await agent.until(() => agent.said().length === 300);
-  }, 30_000);
+  });
 });
