@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 const EVERY_MS = 50;
-const MOST_MS = 20_000;
+/** Less than a test may take, so that the last answer is told. */
+const MOST_MS = 50_000;
 
 /** Asks again and again until the answer fits: for what no event tells. Fails with the last answer after `mostMs`. */
 export async function until<T>(
