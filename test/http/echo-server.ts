@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { exemptFromBodyGuard } from "../../src/http/body-guard.ts";
 import { createListener, type HttpRequest, type HttpResponse } from "../../src/http/listener.ts";
 
