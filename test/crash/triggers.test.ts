@@ -70,7 +70,7 @@ describe("a server that is killed", () => {
       expect(names).toHaveLength(200);
       expect(await executions()).toHaveLength(before + 200);
     }
-  });
+  }, 180_000);
 
   test(`while deliveries arrive has done each of them once, however often it is sent, ${ROUNDS} times`, async () => {
     const workflow = await addWorkflow(server);
@@ -96,7 +96,7 @@ describe("a server that is killed", () => {
       expect(there.toSorted()).toEqual([...sent.values()].toSorted());
       expect(await started()).toHaveLength(there.length);
     }
-  });
+  }, 180_000);
 });
 
 /** Sends a delivery under an id; the execution that it, or the first of its copies, started. */
