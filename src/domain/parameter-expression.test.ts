@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
+import { cpuMs } from "../../test/harness/cpu-time.ts";
 import { replay } from "../../test/harness/seed.ts";
 import { meansParameter, parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
 
@@ -112,11 +113,12 @@ test("everything between expressions comes back as it was", () => {
 });
 
 test("a long text without sense is read in time that grows with its length", () => {
-  const started = performance.now();
-  for (const piece of ["{", "{{ ", "{{ .Parameters", "{{ .Parameters.a", " .Parameters", "}"]) {
-    try {
-      parameterExpressions(piece.repeat(20_000 / piece.length), "place");
-    } catch {}
-  }
-  expect(performance.now() - started).toBeLessThan(1_000);
+  const tookMs = cpuMs(() => {
+    for (const piece of ["{", "{{ ", "{{ .Parameters", "{{ .Parameters.a", " .Parameters", "}"]) {
+      try {
+        parameterExpressions(piece.repeat(20_000 / piece.length), "place");
+      } catch {}
+    }
+  });
+  expect(tookMs).toBeLessThan(1_000);
 });

@@ -1,7 +1,15 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { folder, isRunning, run, shell, stoppedAfterLine } from "../../test/harness/runner-command.ts";
+import {
+  folder,
+  isRunning,
+  run,
+  shell,
+  signalGroup,
+  stoppedAfterLine,
+} from "../../test/harness/runner-command.ts";
+import { commandRunner } from "./command.ts";
 
 describe("a program that hangs", () => {
   test("is ended at its time", async () => {
@@ -47,14 +55,20 @@ describe("a program that hangs", () => {
 });
 
 describe("the group of a program ends with it", () => {
+  /** For programs that let the grace pass. */
+  const runBriefly = commandRunner(signalGroup, { graceMs: 300 });
+
   test("a grandchild that ignores SIGTERM is killed after the grace", async () => {
+    // In which the program itself ends of the first signal, though its turn comes late.
+    const graceMs = 3_000;
     const { line, result, tookMs } = await stoppedAfterLine(
       `sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & wait`,
       (grandchild) => expect(isRunning(Number(grandchild))).toBe(true),
+      commandRunner(signalGroup, { graceMs }),
     );
     expect(result).toMatchObject({ stopped: true, signal: "SIGTERM" });
     expect(isRunning(Number(line))).toBe(false);
-    expect(tookMs).toBeGreaterThanOrEqual(300);
+    expect(tookMs).toBeGreaterThanOrEqual(graceMs);
   });
 
   test("a child that forks to the background and exits takes what it forked along", async () => {
@@ -64,13 +78,15 @@ describe("the group of a program ends with it", () => {
   });
 
   test("a background child that ignores SIGTERM and holds the pipes does not hold the result", async () => {
-    const result = await run(shell(`sh -c 'trap "" TERM; while :; do sleep 0.05; done' & echo $!; exit 5`));
+    const result = await runBriefly(
+      shell(`sh -c 'trap "" TERM; while :; do sleep 0.05; done' & echo $!; exit 5`),
+    );
     expect(result.exit).toBe(5);
     expect(isRunning(Number(result.stdout))).toBe(false);
   });
 
   test("what is stopped by a signal is killed too", async () => {
-    const result = await run(
+    const result = await runBriefly(
       shell(
         "sh -c 'kill -STOP $$' & echo $!; until grep -q '^State:.T' /proc/$!/status; do sleep 0.01; done",
       ),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
+import { cpuMs } from "../../test/harness/cpu-time.ts";
 import { replay } from "../../test/harness/seed.ts";
 import { sourceOfPage } from "./context-url.ts";
 
@@ -83,9 +84,10 @@ test("every path is read, in time that grows with its length", () => {
     }),
     replay,
   );
-  const started = performance.now();
-  for (const piece of ["/", "/-", "/-/", "/a", "/-/tree", "/pull/1", "/merge_requests/"]) {
-    sourceOfPage(HOST + piece.repeat(2_000 / piece.length));
-  }
-  expect(performance.now() - started).toBeLessThan(1_000);
+  const tookMs = cpuMs(() => {
+    for (const piece of ["/", "/-", "/-/", "/a", "/-/tree", "/pull/1", "/merge_requests/"]) {
+      sourceOfPage(HOST + piece.repeat(2_000 / piece.length));
+    }
+  });
+  expect(tookMs).toBeLessThan(1_000);
 });

@@ -133,11 +133,11 @@ test("a server that is away longer than the lease holds has lost the work", asyn
   const away = () => {
     throw new ConnectError("away", Code.Unavailable);
   };
-  const lease = leaseAt({ reportProgress: away, renewLease: away }, 1_000);
   const before = performance.now();
+  const lease = leaseAt({ reportProgress: away, renewLease: away }, 1_000);
   await expect(lease.report({})).rejects.toMatchObject({ interruption: "lost" });
-  expect(performance.now() - before).toBeGreaterThan(900);
-  expect(performance.now() - before).toBeLessThan(3_000);
+  expect(performance.now() - before).toBeGreaterThan(990);
+  expect(performance.now() - before).toBeLessThan(15_000);
 });
 
 test("what the service refuses is not sent again, and the work goes on", async () => {

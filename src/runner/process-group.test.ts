@@ -16,8 +16,8 @@ test("a group whose dead nobody asks after is gone all the same", async () => {
   while ((await statOf(line))?.state !== "Z") await delay(5);
   expect(() => signalGroup(Number(line), 0)).not.toThrow();
   const started = performance.now();
-  await endGroup(signalGroup, Number(line), 10_000);
-  expect(performance.now() - started).toBeLessThan(5_000);
+  await endGroup(signalGroup, Number(line), 40_000);
+  expect(performance.now() - started).toBeLessThan(20_000);
   parent.kill("SIGKILL");
 });
 

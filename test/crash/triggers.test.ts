@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { openData } from "../../src/commands/open-data.ts";
@@ -54,7 +55,7 @@ describe("a server that is killed", () => {
           .where("workflow_id", "in", made)
           .execute(),
       );
-      while ((await executions()).length === before);
+      while ((await executions()).length === before) await nextTurn();
       await killAndRestart();
       const due = () =>
         store.reader
@@ -62,14 +63,14 @@ describe("a server that is killed", () => {
           .select("next_at")
           .where("next_at", "<=", Date.now())
           .execute();
-      while ((await due()).length > 0);
+      while ((await due()).length > 0) await nextTurn();
       const starts = (await started()).filter(({ workflow_id }) => made.includes(workflow_id));
       const names = starts.map(({ workflow_id, trigger_index }) => `${workflow_id} ${trigger_index}`);
       expect(new Set(names).size).toBe(200);
       expect(names).toHaveLength(200);
       expect(await executions()).toHaveLength(before + 200);
     }
-  });
+  }, 180_000);
 
   test(`while deliveries arrive has done each of them once, however often it is sent, ${ROUNDS} times`, async () => {
     const workflow = await addWorkflow(server);
@@ -95,7 +96,7 @@ describe("a server that is killed", () => {
       expect(there.toSorted()).toEqual([...sent.values()].toSorted());
       expect(await started()).toHaveLength(there.length);
     }
-  });
+  }, 180_000);
 });
 
 /** Sends a delivery under an id; the execution that it, or the first of its copies, started. */

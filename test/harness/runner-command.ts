@@ -15,7 +15,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 export const signalGroup: SignalGroup = (groupId, signal) => process.kill(-groupId, signal);
 export const path = process.env.PATH ?? "";
-export const run = commandRunner(signalGroup, { graceMs: 300 });
+/** With more time for a program to end when it is told to than a busy machine lets it wait for its turn. */
+export const run = commandRunner(signalGroup, { graceMs: 30_000 });
 
 export function shell(command: string, more: Partial<Command> = {}): Command {
   return {
@@ -28,15 +29,16 @@ export function shell(command: string, more: Partial<Command> = {}): Command {
   };
 }
 
-/** Runs a command and stops it when it has written its first line. */
+/** Runs a command, by `runs`, and stops it when it has written its first line. */
 export async function stoppedAfterLine(
   command: string,
   look: (line: string) => void = () => undefined,
+  runs = run,
 ): Promise<{ readonly line: string; readonly result: CommandResult; readonly tookMs: number }> {
   const stop = new AbortController();
   let text = "";
   let stoppedAt = 0;
-  const result = await run(
+  const result = await runs(
     shell(command, {
       signal: stop.signal,
       onOutput: (bytes) => {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 const EVERY_MS = 50;
-/** What still hangs then will hang for good, on a slow and busy machine too. */
+/** What still hangs then will hang for good; less than a test may take, so that the last answer is told. */
 const MOST_MS = 100_000;
 
 /** Asks again and again until the answer fits: for what no event tells. Fails with the last answer after `mostMs`. */

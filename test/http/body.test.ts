@@ -16,9 +16,16 @@ const MEBIBYTE = 1_048_576;
 
 let echo: Echo;
 beforeAll(async () => {
-  echo = await startEcho({ limits: SHORT_LIMITS });
+  const { bodyIdleMs = 0, checkIntervalMs = 0 } = SHORT_LIMITS;
+  echo = await startEcho({ limits: { bodyIdleMs, checkIntervalMs } });
 });
 afterAll(stopEchoes);
+
+/** A server whose limits see time pass only when the test lets it: what is to stay open does on a busy machine, too. */
+function startClocked(): Promise<Echo> {
+  const { bodyIdleMs = 0 } = SHORT_LIMITS;
+  return startEcho({ limits: { bodyIdleMs, checkIntervalMs: 5 }, clock: true });
+}
 
 function head(path: string, length: number): string {
   return `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\nContent-Type: text/plain\r\n\r\n`;
@@ -49,7 +56,7 @@ describe("a body that stops coming", () => {
     expect(text).toMatch(/\r\nConnection: close\r\n/i);
     expect(JSON.parse(text.split("\r\n\r\n")[1] ?? "")).toMatchObject(TOO_SLOW);
     expect(ms).toBeGreaterThan(450);
-    expect(ms).toBeLessThan(3_000);
+    expect(ms).toBeLessThan(15_000);
   });
 
   test("fails the handler that reads it, whose answer then goes nowhere", async () => {
@@ -105,17 +112,17 @@ describe("a body that stops coming", () => {
 });
 
 describe("a body below the least rate", () => {
-  // 10,000 bytes per second without a pause that would count as idle.
-  const slow = parts(60_000, 120);
+  // 10,000 bytes per second without a pause that would count as idle, for longer than any machine is busy.
+  const slow = parts(300_000, 600);
 
   test("is cut on HTTP/1.1", async () => {
     const client = await connectRaw(echo.port);
-    client.send(head("/count", 60_000));
+    client.send(head("/count", 300_000));
     trickle(client, slow, 50);
     const { text, ms } = await client.closed;
     expect(text).toMatch(/^HTTP\/1\.1 408/);
     expect(ms).toBeGreaterThan(450);
-    expect(ms).toBeLessThan(5_000);
+    expect(ms).toBeLessThan(600 * 50);
   });
 
   test("is cut on HTTP/2", async () => {
@@ -132,18 +139,32 @@ describe("a body at a good rate", () => {
   // 400,000 bytes per second for three times as long as the limits are lenient.
   const good = parts(600_000, 30);
 
+  /** Sends a part each time that 50 ms have passed since the one before had come. */
+  async function sendSteadily(watched: Echo, send: (part: Buffer) => unknown): Promise<void> {
+    let sent = 0;
+    for (const part of good) {
+      await watched.pass(50);
+      send(part);
+      sent += part.length;
+      for (let heard = 0; heard < sent; ) heard = (await watched.next("heard")).bytes ?? 0;
+    }
+  }
+
   test("is taken on HTTP/1.1 however long it takes", async () => {
-    const client = await connectRaw(echo.port);
-    client.send(head("/count", 600_000));
-    trickle(client, good, 50);
+    const clocked = await startClocked();
+    const client = await connectRaw(clocked.port);
+    client.send(head("/heard", 600_000));
+    await sendSteadily(clocked, client.send);
     expect(await client.until('{"bytes":600000}')).toMatch(/^HTTP\/1\.1 200/);
     client.socket.destroy();
   });
 
   test("is taken on HTTP/2 however long it takes", async () => {
-    const session = await connectHttp2(echo.port);
-    const stream = open(session, "/count");
-    void sendPaced(stream, good, 50);
+    const clocked = await startClocked();
+    const session = await connectHttp2(clocked.port);
+    const stream = open(session, "/heard");
+    await sendSteadily(clocked, (part) => stream.write(part));
+    stream.end();
     expect(await answerOf(stream)).toMatchObject({ status: 200, body: '{"bytes":600000}' });
     session.close();
   });
@@ -151,14 +172,18 @@ describe("a body at a good rate", () => {
 
 describe("a handler that is slower than the client", () => {
   test.each(["/late?ms=1200", "/busy?ms=1200"])("gets every byte on both protocols: %s", async (path) => {
-    const client = await connectRaw(echo.port);
+    const clocked = await startClocked();
+    const client = await connectRaw(clocked.port);
     client.send(head(path, MEBIBYTE));
     client.send(Buffer.alloc(MEBIBYTE));
+    await clocked.next("waiting");
 
-    const session = await connectHttp2(echo.port);
+    const session = await connectHttp2(clocked.port);
     const stream = open(session, path);
     stream.end(Buffer.alloc(MEBIBYTE));
+    await clocked.next("waiting");
 
+    await clocked.pass(1_200);
     expect(await answerOf(stream)).toMatchObject({ status: 200, body: `{"bytes":${MEBIBYTE}}` });
     expect(await client.until(`{"bytes":${MEBIBYTE}}`)).toMatch(/^HTTP\/1\.1 200/);
     client.socket.destroy();
@@ -166,8 +191,11 @@ describe("a handler that is slower than the client", () => {
   });
 
   test("may take its time to ask for a body that the client holds back", async () => {
-    const client = await connectRaw(echo.port);
+    const clocked = await startClocked();
+    const client = await connectRaw(clocked.port);
     client.send(head("/late?ms=1200", 4).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n"));
+    await clocked.next("waiting");
+    await clocked.pass(1_200);
     await client.until("100 Continue");
     client.send("some");
     await client.until('{"bytes":4}');
@@ -177,10 +205,12 @@ describe("a handler that is slower than the client", () => {
 
 describe("an exempt request", () => {
   test("may keep its side open for any time", async () => {
-    const session = await connectHttp2(echo.port);
+    const clocked = await startClocked();
+    const session = await connectHttp2(clocked.port);
     const stream = open(session, "/exempt");
     stream.write("some");
-    await wait(1_200);
+    await clocked.next("exempt");
+    await clocked.pass(1_200);
     stream.end("more");
     expect(await answerOf(stream)).toMatchObject({ status: 200, body: '{"bytes":8}' });
     session.close();

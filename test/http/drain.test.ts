@@ -2,12 +2,15 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { createListener } from "../../src/http/listener.ts";
-import { type Echo, SHORT_LIMITS, startEcho, stopEchoes } from "./echo-process.ts";
+import { type Echo, startEcho, stopEchoes } from "./echo-process.ts";
 import { answerOf, connectHttp2, open, post } from "./http2-client.ts";
 import { connectRaw } from "./raw-client.ts";
 
-/** A process that was drained must be gone so soon after its last answer. */
-const EXIT_MS = 500;
+/**
+ * A process that was drained must be gone so soon after its last answer. It takes less than half a second; what a
+ * busy machine adds is a small part of the time that a drain may take.
+ */
+const EXIT_MS = 10_000;
 
 afterAll(stopEchoes);
 
@@ -30,7 +33,7 @@ const NEVER_TAKEN: ReadonlySet<string> = new Set(["ECONNREFUSED", "ECONNRESET"])
 
 describe("a drain", () => {
   test("lets requests in flight finish on both protocols, serves new ones, and the process exits", async () => {
-    const echo = await startEcho();
+    const echo = await startEcho({ graceMs: 40_000, clock: true });
     const client = await connectRaw(echo.port);
     client.send(get("/slow?ms=1500"));
     await echo.next("slow");
@@ -49,6 +52,7 @@ describe("a drain", () => {
     // The connection of a request in flight takes others, too.
     expect(await post(session, "/count", "hello")).toMatchObject({ status: 200, body: '{"bytes":5}' });
 
+    await echo.pass(1_500);
     expect((await client.closed).text).toMatch(/connection: close\r\n.*\{"slow":true\}$/is);
     expect(await answered).toMatchObject({ status: 200, body: '{"slow":true}' });
     const last = performance.now();
@@ -93,23 +97,25 @@ describe("a drain", () => {
   test("breaks off what is not done within the grace, and says so", async () => {
     const echo = await startEcho({ graceMs: 400 });
     const client = await connectRaw(echo.port);
-    client.send(get("/slow?ms=5000"));
+    client.send(get("/slow?ms=60000"));
     await echo.next("slow");
     const session = await connectHttp2(echo.port);
-    const stream = open(session, "/slow?ms=5000");
+    const stream = open(session, "/slow?ms=60000");
     stream.end();
     const answer = answerOf(stream);
     await echo.next("slow");
     echo.terminate();
     const { isDone, ms } = await echo.next("drained");
     expect(isDone).toBe(false);
-    expect(ms).toBeLessThan(1_000);
+    expect(ms).toBeGreaterThan(390);
+    expect(ms).toBeLessThan(20_000);
     expect((await client.closed).text).toBe("");
     expect((await answer).status).toBe(0);
   });
 
   test("costs no request its answer, however busy the clients are", async () => {
-    const echo = await startEcho({ graceMs: 1_000 });
+    // Of which the last quarter must not pass while a process stands still.
+    const echo = await startEcho({ graceMs: 8_000 });
     const url = `http://127.0.0.1:${echo.port}/slow?ms=20`;
     let served = 0;
     const failures: unknown[] = [];
@@ -129,8 +135,10 @@ describe("a drain", () => {
         } catch (error) {
           // The listener may close between the two connections, or at the very moment of the second: the kernel
           // then breaks off what the server never took. What it took is counted below.
-          const { cause } = error as { cause?: { code?: string } };
-          if (!NEVER_TAKEN.has(cause?.code ?? "")) failures.push(cause ?? error);
+          const { cause } = error as { cause?: { code?: string; socket?: { bytesRead?: number } } };
+          // Closed before this process, which stood still, came to send on it what it had opened.
+          const isClosed = cause?.code === "UND_ERR_SOCKET" && cause.socket?.bytesRead === 0;
+          if (!isClosed && !NEVER_TAKEN.has(cause?.code ?? "")) failures.push(cause ?? error);
         }
       }
     });
@@ -155,7 +163,8 @@ describe("a drain", () => {
 
 describe("close", () => {
   test("breaks every connection at once", async () => {
-    const listener = createListener({ host: "127.0.0.1", port: 0, limits: SHORT_LIMITS, handle: () => {} });
+    const limits = { discardMs: 60_000, flushMs: 60_000, checkIntervalMs: 25 };
+    const listener = createListener({ host: "127.0.0.1", port: 0, limits, handle: () => {} });
     const { port } = await listener.listen();
     const client = await connectRaw(port);
     client.send(get("/"));
@@ -163,7 +172,8 @@ describe("close", () => {
     const stream = open(session, "/");
     const begun = performance.now();
     await Promise.all([listener.close(), listener.close()]);
-    expect(performance.now() - begun).toBeLessThan(300);
+    // All of its limits are longer.
+    expect(performance.now() - begun).toBeLessThan(5_500);
     expect((await client.closed).text).toBe("");
     expect((await answerOf(stream)).status).toBe(0);
     expect(listener.active).toBe(0);

@@ -4,7 +4,10 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { ListenerLimits } from "../../src/http/listener-limits.ts";
 
-/** Limits that a test can wait for, with room for a busy machine. */
+/**
+ * Limits that a test can wait for. They pass while a process stands still, too: what is to stay open
+ * needs longer ones, or the clock of its own that EchoOptions has.
+ */
 export const SHORT_LIMITS: Partial<ListenerLimits> = {
   headersTimeoutMs: 400,
   keepAliveTimeoutMs: 300,
@@ -18,7 +21,10 @@ export const SHORT_LIMITS: Partial<ListenerLimits> = {
 export interface EchoOptions {
   readonly limits?: Partial<ListenerLimits>;
   readonly tls?: { key: string; cert: string };
+  /** How long a drain may take; by default long enough to be told from one that does not wait for it. */
   readonly graceMs?: number;
+  /** Time passes only when the test says so; see echo-server.ts. */
+  readonly clock?: boolean;
 }
 
 /** What echo-server.ts says of itself. */
@@ -34,6 +40,8 @@ export interface Echo {
   readonly port: number;
   /** The next event of that kind, in order; earlier ones of other kinds are skipped. */
   next(event: string): Promise<EchoEvent>;
+  /** With `clock`: lets time pass, and resolves when the limits have been looked at since. Skips events as `next` does. */
+  pass(ms: number): Promise<void>;
   /** Asks for a drain. */
   terminate(): void;
   /** When and how the process ended; `code` is null when a signal ended it. */
@@ -47,7 +55,7 @@ const running = new Set<ChildProcess>();
 
 export async function startEcho(options: EchoOptions = {}): Promise<Echo> {
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify(options)], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
   running.add(child);
   const exited = once(child, "exit").then(([code]) => {
@@ -65,13 +73,18 @@ export async function startEcho(options: EchoOptions = {}): Promise<Echo> {
     return JSON.parse(value);
   };
   const { port } = (await line()) as { port: number };
+  const next = async (event: string) => {
+    for (;;) {
+      const said = (await line()) as EchoEvent;
+      if (said.event === event) return said;
+    }
+  };
   return {
     port,
-    async next(event) {
-      for (;;) {
-        const said = (await line()) as EchoEvent;
-        if (said.event === event) return said;
-      }
+    next,
+    async pass(ms) {
+      child.stdin.write(`${ms}\n`);
+      await next("passed");
     },
     terminate: () => void child.kill("SIGTERM"),
     exited,

@@ -9,8 +9,9 @@ import { REPOSITORY, triggeredWorkflows } from "../store/triggered-workflow.ts";
 import { answerOf, connectHttp2, open } from "./http2-client.ts";
 import { connectRaw } from "./raw-client.ts";
 
-/** A body may bring nothing for this long. */
+/** A body may bring nothing for this long, of a time that passes only where a test says so. */
 const IDLE_MS = 200;
+let passedMs = 0;
 /** Held of all bodies together. */
 const MOST_HELD_BYTES = 1_000;
 
@@ -46,7 +47,7 @@ beforeAll(async () => {
   listener = createListener({
     host: "127.0.0.1",
     port: 0,
-    limits: { bodyIdleMs: IDLE_MS, checkIntervalMs: 20 },
+    limits: { bodyIdleMs: IDLE_MS, checkIntervalMs: 20, now: () => passedMs },
     handle: createFront({
       entry: () => Promise.reject(new Error("an operation was called")),
       webhook,
@@ -68,6 +69,9 @@ const head = (length: number) =>
 const RUN = '{"parameters":{}}';
 
 test("a body that comes too slowly is cut, over both protocols, and starts nothing", async () => {
+  const time = setInterval(() => {
+    passedMs += 10;
+  }, 10);
   const client = await connectRaw(port);
   client.send(head(RUN.length) + RUN.slice(0, 5));
   expect((await client.closed).text).toMatch(/^HTTP\/1.1 408 .*too slowly/s);
@@ -76,6 +80,7 @@ test("a body that comes too slowly is cut, over both protocols, and starts nothi
   const answer = answerOf(stream);
   stream.write(RUN.slice(0, 5));
   expect((await answer).status).toBe(408);
+  clearInterval(time);
   session.destroy();
   expect(await ledger()).toEqual([]);
 });

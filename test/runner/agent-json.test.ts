@@ -66,16 +66,16 @@ describe("a conversation", () => {
 
   test("takes what is steered into the turn that goes on", async () => {
     const agent = await scripted();
-    agent.say("one", "slow 3");
-    await agent.until(() => agent.said().includes("text: step 1\n"));
+    // Far longer than this process may stand still before it hears of the first step.
+    const steps = Array.from({ length: 20 }, (_, index) => `text: step ${index + 1}\n`);
+    agent.say("one", "slow 20");
+    await agent.until(() => agent.said().length > 0);
     agent.say("two", "a word", { steer: true });
     await agent.until(() => waits(agent) === 2);
-    expect(agent.said()).toEqual([
-      "text: step 1\n",
-      "text: steered: a word\n",
-      "text: step 2\n",
-      "text: step 3\n",
-    ]);
+    const steered = agent.said().indexOf("text: steered: a word\n");
+    expect(agent.said()).toEqual(steps.toSpliced(steered, 0, "text: steered: a word\n"));
+    expect(steered).toBeGreaterThan(0);
+    expect(steered).toBeLessThan(steps.length);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING"]);
   });
 
@@ -379,7 +379,7 @@ describe("the end", () => {
   test("comes when the lease is lost, and nothing is told any more", async () => {
     const agent = await scripted();
     agent.say("one", "slow 1000");
-    await agent.until(() => agent.said().length === 2);
+    await agent.until(() => agent.said().length >= 2);
     const count = agent.reports.length;
     agent.assignment.lease.interrupt("lost");
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
@@ -514,5 +514,5 @@ describe("an agent's program", () => {
     expect(before).toBeLessThan(100);
     gate.resolve();
     await agent.until(() => agent.said().length === 300);
-  }, 30_000);
+  });
 });

@@ -1,9 +1,11 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
 import { WorkInterrupted } from "../../src/runner/lease.ts";
 import type { AgentAtWorkOptions } from "../harness/agent-service.ts";
 import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
+import { createGate } from "../harness/gate.ts";
 
 const { start } = agentsAtWork();
 
@@ -25,10 +27,15 @@ describe("an agent that reads a prompt and prints an answer", () => {
   });
 
   test("gets what is steered when the turn is over, before it is said to wait", async () => {
-    const agent = await shell('read line; echo "got $line"; [ "$line" != one ] || sleep 0.5');
+    const gate = createGate();
+    gate.close("one");
+    const agent = await shell(`read line; echo "got $line"; [ "$line" != one ] || { ${gate.wait("one")}; }`);
     agent.say("one", "one");
     await agent.until(() => agent.said().length === 1);
     agent.say("two", "two", { steer: true });
+    // It is handed out within this process, in few turns of its loop.
+    for (let turn = 0; turn < 200; turn++) await nextTurn();
+    gate.open("one");
     await agent.until(() => waits(agent) === 2);
     expect(agent.said()).toEqual(["text: got one\n", "text: got two\n"]);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "RUNNING", "WAITING"]);

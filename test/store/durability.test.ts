@@ -169,7 +169,6 @@ describe("the log beside the file", () => {
         return count;
       },
       (sofar) => sofar >= times,
-      20_000,
     );
   };
 

@@ -21,7 +21,14 @@ interface OpenAtOptions {
 
 /** Opens the store of a folder; what waits at the same time shares a commit, however slow the machine is. */
 export function openAt(dataDir: string, options: OpenAtOptions = {}): Store {
-  return openStore({ dataDir, now: () => NOW_MS, newId: v7, audit: AUDIT, groupMs: 1_000, ...options });
+  return openStore({
+    dataDir,
+    now: () => NOW_MS,
+    newId: v7,
+    audit: AUDIT,
+    groupMs: Number.POSITIVE_INFINITY,
+    ...options,
+  });
 }
 
 /** A new store with two organizations and nothing else in it. */

@@ -33,7 +33,8 @@ const ship: ProjectPage = {
   countLimit: undefined,
 };
 
-function searchesOf(file: string, limitMs?: number, settled = async () => {}): Searches {
+/** With more time for a search than a process stands still, unless told otherwise. */
+function searchesOf(file: string, limitMs = 60_000, settled = async () => {}): Searches {
   const searches = new Searches(file, settled, limitMs);
   open.push(searches);
   return searches;
