@@ -10,7 +10,8 @@ import { lockFolder } from "../store/sqlite/lock.ts";
 import type { Store } from "../store/store.ts";
 import type { Running, Terminal } from "./command-line.ts";
 import { startLocalRunner } from "./local-runner.ts";
-import { openData, StartError, usable } from "./open-data.ts";
+import { openData, usable } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 /**
  * Starts the server and tells where it is; on the first start it makes an
