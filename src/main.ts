@@ -13,8 +13,7 @@ import { declareData } from "./commands/declare-data.ts";
 import { declareOrganization } from "./commands/declare-organization.ts";
 import { declareRunner } from "./commands/declare-runner.ts";
 import { declareToken } from "./commands/declare-token.ts";
-import { StartError } from "./commands/open-data.ts";
-import { serve } from "./commands/serve.ts";
+import { StartError } from "./commands/start-error.ts";
 import { ConfigError, readConfig, SETTINGS } from "./config.ts";
 import { flushLog } from "./log.ts";
 
@@ -86,7 +85,14 @@ withSettings(
     .description(
       "start the server; the first start makes an organization, its administrator and one access token",
     )
-    .action((flags: Flags) => runUntilTold(async () => serve(readConfig(flags, process.env), terminal))),
+    .action((flags: Flags) =>
+      runUntilTold(async () => {
+        const config = readConfig(flags, process.env);
+        // Loaded when it is asked for, here and for the other commands: none waits for the parts of another.
+        const { serve } = await import("./commands/serve.ts");
+        return serve(config, terminal);
+      }),
+    ),
   SETTINGS,
 );
 

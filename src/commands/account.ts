@@ -9,7 +9,8 @@ import { findAccount, findAccountByEmail } from "../store/account.ts";
 import type { AccountTable, Schema } from "../store/schema.ts";
 import { OPERATOR, type WriteTransaction } from "../store/store.ts";
 import { insertSubscription } from "../store/subscription.ts";
-import { openExistingData, StartError } from "./open-data.ts";
+import { openExistingData } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 

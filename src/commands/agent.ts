@@ -8,18 +8,21 @@ import {
 } from "../services/agent-registry.ts";
 import { findAgents } from "../store/agent.ts";
 import type { Store } from "../store/store.ts";
+import type { FormName } from "./declare-agent.ts";
 import { openExistingData, toStartError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
-/** The forms in which an agent's program speaks, by their names on the command line. */
-export const FORMS = { "json-lines": AgentForm.JSON_LINES, text: AgentForm.TEXT } as const;
+const FORMS: Readonly<Record<FormName, AgentForm>> = {
+  "json-lines": AgentForm.JSON_LINES,
+  text: AgentForm.TEXT,
+};
 
 export interface AgentOptions {
   readonly name: string;
   readonly command: string;
-  readonly form: keyof typeof FORMS;
+  readonly form: FormName;
   readonly description: string;
   readonly takesSettings: boolean;
   readonly isDefault: boolean;

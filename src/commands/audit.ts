@@ -4,7 +4,7 @@ import type { ChainReport } from "../domain/audit-verification.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { verifyChains } from "../store/audit-chain.ts";
 import { openReadOnly, type ReadOnlyStore } from "../store/sqlite/open-read-only.ts";
-import { StartError } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 /** What `chartroom audit verify` found. */
 export interface Verdict {

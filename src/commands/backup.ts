@@ -1,6 +1,6 @@
 import { type Config, keyFileOf } from "../config.ts";
 import { backUp, restore } from "../store/sqlite/backup.ts";
-import { StartError } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 /**
  * Backs the database of a data folder up; the server may be running. The keys

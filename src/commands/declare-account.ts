@@ -1,6 +1,8 @@
 import type { Command } from "commander";
-import { addSubscription, blockAsOperator, unblockAsOperator } from "./account.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+
+// Loaded when it is asked for: no command waits for the parts of another.
+const work = () => import("./account.ts");
 
 /** `chartroom account ...` and `chartroom subscription ...`. */
 export function declareAccount(program: Command, terminal: Terminal): void {
@@ -11,7 +13,9 @@ export function declareAccount(program: Command, terminal: Terminal): void {
       .description("cut an account, by id or email, off at once; the server may be running")
       .requiredOption("--reason <text>", "why; kept in the audit trail")
       .action((named: string, { reason, ...flags }: Flags & { reason: string }) =>
-        runOnData(terminal, flags, (config) => blockAsOperator(config, { account: named, reason })),
+        runOnData(terminal, flags, async (config) =>
+          (await work()).blockAsOperator(config, { account: named, reason }),
+        ),
       ),
   );
   withDataSettings(
@@ -19,7 +23,7 @@ export function declareAccount(program: Command, terminal: Terminal): void {
       .command("unblock <account>")
       .description("give a blocked account, by id or email, its access again, and nothing else")
       .action((named: string, flags: Flags) =>
-        runOnData(terminal, flags, (config) => unblockAsOperator(config, named)),
+        runOnData(terminal, flags, async (config) => (await work()).unblockAsOperator(config, named)),
       ),
   );
   withDataSettings(
@@ -31,7 +35,9 @@ export function declareAccount(program: Command, terminal: Terminal): void {
       .requiredOption("--account <id or email>", "whose subscription")
       .requiredOption("--name <text>", "what it is called")
       .action(({ account: named, name, ...flags }: Flags & { account: string; name: string }) =>
-        runOnData(terminal, flags, (config) => addSubscription(config, { account: named, name })),
+        runOnData(terminal, flags, async (config) =>
+          (await work()).addSubscription(config, { account: named, name }),
+        ),
       ),
   );
 }

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import { RUNNER_SETTINGS, TOKEN_VARIABLE } from "../config.ts";
 import { type FlagsOf, readSettings, setting } from "../settings.ts";
-import { chat } from "./chat/chat.ts";
 import { type Terminal, withSettings } from "./command-line.ts";
-import { StartError } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 const CHAT_SETTINGS = {
   server: setting({ ...RUNNER_SETTINGS.server, help: "URL of the server that has the run" }),
@@ -22,6 +21,8 @@ export function declareAgentChat(agent: Command, terminal: Terminal): void {
         const token = env[TOKEN_VARIABLE]?.trim();
         if (!token)
           throw new StartError(`put an access token into ${TOKEN_VARIABLE}: chartroom token create`);
+        // Loaded when it is asked for: no command waits for the parts of another.
+        const { chat } = await import("./chat/chat.ts");
         const isWell = await chat({ server, token, agentExecutionId, input, output });
         terminal.setExitCode(isWell ? 0 : 1);
       }),

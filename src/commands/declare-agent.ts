@@ -1,7 +1,14 @@
 import { type Command, Option } from "commander";
-import { type AgentOptions, addAgent, dropAgent, FORMS, listAgents, makeDefault } from "./agent.ts";
+import type { AgentOptions } from "./agent.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 import { declareAgentChat } from "./declare-agent-chat.ts";
+
+// Loaded when it is asked for: no command waits for the parts of another.
+const work = () => import("./agent.ts");
+
+/** The forms in which an agent's program speaks, by their names on the command line. */
+const FORM_NAMES = ["json-lines", "text"] as const;
+export type FormName = (typeof FORM_NAMES)[number];
 
 /** What the flags of `agent add` are called where they differ from the options. */
 type AddFlags = Flags &
@@ -32,7 +39,7 @@ export function declareAgent(program: Command, terminal: Terminal): void {
             "--form <form>",
             "how the program speaks: JSON lines (docs/agents.md), or plain text a turn",
           )
-            .choices(Object.keys(FORMS))
+            .choices([...FORM_NAMES])
             .default("text"),
         )
         .option("--description <text>", "what it is, for people", "")
@@ -41,14 +48,16 @@ export function declareAgent(program: Command, terminal: Terminal): void {
     ).action((name: string, { command, form, description, organization, ...flags }: AddFlags) => {
       const { default: isDefault = false, takesSettings = false, ...settings } = flags;
       const options = { name, command, form, description, takesSettings, isDefault, organization };
-      return runOnData(terminal, settings, (config) => addAgent(config, options));
+      return runOnData(terminal, settings, async (config) => (await work()).addAgent(config, options));
     }),
   );
   withDataSettings(
     agent
       .command("list")
       .description("list the agents with their ids, owners, forms and commands")
-      .action((flags: Flags) => runOnData(terminal, flags, listAgents)),
+      .action((flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await work()).listAgents(config)),
+      ),
   );
   withDataSettings(
     ofOrganization(
@@ -57,7 +66,7 @@ export function declareAgent(program: Command, terminal: Terminal): void {
         .description("take an agent off the register: its runs that have begun go on, others fail")
         .argument("<agent>", "its name or id"),
     ).action((name: string, { organization, ...flags }: OwnerFlags) =>
-      runOnData(terminal, flags, (config) => dropAgent(config, { name, organization })),
+      runOnData(terminal, flags, async (config) => (await work()).dropAgent(config, { name, organization })),
     ),
   );
   withDataSettings(
@@ -67,7 +76,9 @@ export function declareAgent(program: Command, terminal: Terminal): void {
         .description("use an agent where a request names none")
         .argument("<agent>", "its name or id"),
     ).action((name: string, { organization, ...flags }: OwnerFlags) =>
-      runOnData(terminal, flags, (config) => makeDefault(config, { name, organization })),
+      runOnData(terminal, flags, async (config) =>
+        (await work()).makeDefault(config, { name, organization }),
+      ),
     ),
   );
   declareAgentChat(agent, terminal);

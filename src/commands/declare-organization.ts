@@ -1,8 +1,10 @@
 import { Argument, type Command, Option } from "commander";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
-import { markEnterprise } from "./enterprise.ts";
-import { addMember, type MemberOptions } from "./member.ts";
-import { createOrganization, listOrganizations, type OrganizationOptions } from "./organization.ts";
+import type { MemberOptions } from "./member.ts";
+import type { OrganizationOptions } from "./organization.ts";
+
+// Loaded when it is asked for: no command waits for the parts of another.
+const work = () => import("./organization.ts");
 
 /** `chartroom organization ...` and `chartroom member ...`. */
 export function declareOrganization(program: Command, terminal: Terminal): void {
@@ -19,8 +21,8 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
         "Administrator",
       )
       .action(({ name, email, administratorName, ...flags }: Flags & OrganizationOptions) =>
-        runOnData(terminal, flags, (config) =>
-          createOrganization(config, { name, email, administratorName }),
+        runOnData(terminal, flags, async (config) =>
+          (await work()).createOrganization(config, { name, email, administratorName }),
         ),
       ),
   );
@@ -28,7 +30,9 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
     organization
       .command("list")
       .description("list the organizations with their ids")
-      .action((flags: Flags) => runOnData(terminal, flags, listOrganizations)),
+      .action((flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await work()).listOrganizations(config)),
+      ),
   );
   withDataSettings(
     organization
@@ -39,7 +43,9 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
         new Argument("<mark>", "on, or off: policies that need the mark go with it").choices(["on", "off"]),
       )
       .action((named: string, mark: string, flags: Flags) =>
-        runOnData(terminal, flags, (config) => markEnterprise(config, named, mark === "on")),
+        runOnData(terminal, flags, async (config) =>
+          (await import("./enterprise.ts")).markEnterprise(config, named, mark === "on"),
+        ),
       ),
   );
   withDataSettings(
@@ -57,7 +63,9 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
           .default("member"),
       )
       .action(({ organization: named, email, name, role, ...flags }: Flags & MemberOptions) =>
-        runOnData(terminal, flags, (config) => addMember(config, { organization: named, email, name, role })),
+        runOnData(terminal, flags, async (config) =>
+          (await import("./member.ts")).addMember(config, { organization: named, email, name, role }),
+        ),
       ),
   );
 }

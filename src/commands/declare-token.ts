@@ -1,6 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
-import { createToken, listTokens, revokeToken, type TokenOptions } from "./token.ts";
+import type { TokenOptions } from "./token.ts";
+
+// Loaded when it is asked for: no command waits for the parts of another.
+const work = () => import("./token.ts");
 
 /** `chartroom token ...`. */
 export function declareToken(program: Command, terminal: Terminal): void {
@@ -16,8 +19,8 @@ export function declareToken(program: Command, terminal: Terminal): void {
       .option("--days <number>", "how long it is valid, 1 to 90 days", days, 30)
       .option("--read-only", "may call only operations that change nothing", false)
       .action(({ user, description, days, readOnly, ...flags }: Flags & TokenOptions) =>
-        runOnData(terminal, flags, (config) =>
-          createToken(config, { ...(user && { user }), description, days, readOnly }),
+        runOnData(terminal, flags, async (config) =>
+          (await work()).createToken(config, { ...(user && { user }), description, days, readOnly }),
         ),
       ),
   );
@@ -27,14 +30,16 @@ export function declareToken(program: Command, terminal: Terminal): void {
       .description("list access tokens of users and service accounts, without their values")
       .option("--user <id or email>", "only tokens of this user")
       .action(({ user, ...flags }: Flags & { user?: string }) =>
-        runOnData(terminal, flags, (config) => listTokens(config, user)),
+        runOnData(terminal, flags, async (config) => (await work()).listTokens(config, user)),
       ),
   );
   withDataSettings(
     token
       .command("revoke <id>")
       .description("revoke an access token by its id; the next request that carries it is refused")
-      .action((id: string, flags: Flags) => runOnData(terminal, flags, (config) => revokeToken(config, id))),
+      .action((id: string, flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await work()).revokeToken(config, id)),
+      ),
   );
 }
 

@@ -8,7 +8,8 @@ import { DamagedWebhookSecret, sealWebhookSecretsAnew } from "../services/workfl
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-import { openExistingData, StartError } from "./open-data.ts";
+import { openExistingData } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 /**
  * Makes a new key and seals all credentials with it. The former keys stay in the

@@ -4,9 +4,10 @@ import { accountOf } from "../services/found-organization.ts";
 import { joinOrganization } from "../services/membership.ts";
 import { createPersonalToken } from "../services/personal-token.ts";
 import { OPERATOR, type WriteTransaction } from "../store/store.ts";
-import { openExistingData, StartError, toStartError } from "./open-data.ts";
+import { openExistingData, toStartError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 import { checkPerson } from "./person.ts";
+import { StartError } from "./start-error.ts";
 
 export interface MemberOptions {
   /** Id or name. */

@@ -7,11 +7,7 @@ import { idMaker } from "../new-id.ts";
 import { findNamedKeyIds } from "../store/key-id.ts";
 import { DATABASE_FILE, openStore } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-
-/** A problem of the surroundings that the person at the terminal can mend. */
-export class StartError extends Error {
-  override readonly name = "StartError";
-}
+import { StartError } from "./start-error.ts";
 
 /** Rethrows a rule of the domain as what the person at the terminal can mend; the rest as it is. */
 export function toStartError(error: unknown): never {

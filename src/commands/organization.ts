@@ -7,8 +7,9 @@ import { foundOrganization } from "../services/found-organization.ts";
 import { findOrganizations } from "../store/organization.ts";
 import type { OrganizationTable } from "../store/schema.ts";
 import type { Store } from "../store/store.ts";
-import { openExistingData, StartError, toStartError } from "./open-data.ts";
+import { openExistingData, toStartError } from "./open-data.ts";
 import { checkPerson } from "./person.ts";
+import { StartError } from "./start-error.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 

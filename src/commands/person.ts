@@ -1,4 +1,4 @@
-import { StartError } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 /** Control characters, which would come out of lists as something else than they are. */
 const CONTROL = /\p{Cc}/u;

@@ -4,7 +4,7 @@ import type { Log } from "../log.ts";
 import { type Runner, type RunnerOptions, startRunner } from "../runner/program.ts";
 import { RunnerProblem } from "../runner/runner-problem.ts";
 import type { Terminal } from "./command-line.ts";
-import { StartError } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 type RemoteConfig = Pick<
   RunnerConfig,

@@ -3,8 +3,8 @@ import { EXCHANGE_TOKEN_VARIABLE, type RunnerConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { connectTo } from "../runner/connection.ts";
 import type { Running, Terminal } from "./command-line.ts";
-import { StartError } from "./open-data.ts";
 import { machineOptions, startedRunner, toStartError } from "./runner-machine.ts";
+import { StartError } from "./start-error.ts";
 
 /**
  * Starts a runner that works for a server elsewhere.

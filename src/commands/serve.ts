@@ -9,8 +9,8 @@ import { hasOrganization } from "../store/organization.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import type { Store } from "../store/store.ts";
 import type { Running, Terminal } from "./command-line.ts";
-import { startLocalRunner } from "./local-runner.ts";
-import { openData, StartError, usable } from "./open-data.ts";
+import { openData, usable } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 /**
  * Starts the server and tells where it is; on the first start it makes an
@@ -42,7 +42,14 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     terminal.print(`Chartroom is ready at ${url}\n`);
     if (!(await hasOrganization(store.reader))) terminal.print(welcome(url, await firstToken(store, keys)));
     const localRunner = config.localRunner
-      ? await startLocalRunner(config, { server, url, store, keys, log, terminal })
+      ? await (await import("./local-runner.ts")).startLocalRunner(config, {
+          server,
+          url,
+          store,
+          keys,
+          log,
+          terminal,
+        })
       : undefined;
     return {
       async stop() {

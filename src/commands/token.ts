@@ -4,7 +4,8 @@ import type { FoundUser } from "../store/member.ts";
 import { OPERATOR, type Store } from "../store/store.ts";
 import { removeToken } from "../store/token.ts";
 import { findAccessTokens, findAnyToken, type OperatorsToken } from "../store/token-list.ts";
-import { openExistingData, StartError } from "./open-data.ts";
+import { openExistingData } from "./open-data.ts";
+import { StartError } from "./start-error.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 

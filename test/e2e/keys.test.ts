@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { v7 } from "uuid";
 import { loadKeys } from "../../src/keys.ts";
@@ -37,8 +37,22 @@ function within<T>(dataDir: string, fn: (db: Database.Database) => T): T {
 const hostTokens = (dataDir: string) =>
   within(dataDir, (db) => db.prepare<[], HostTokenRow>("select * from host_token order by id").all());
 
-/** A server that has stopped, with one credential, and one workflow whose webhook secret was replaced. */
-async function stoppedServer() {
+/** What a server left behind, and how to get at it. */
+type Left = Awaited<ReturnType<typeof leftByServer>>;
+
+let left: Left;
+beforeAll(async () => {
+  left = await leftByServer();
+});
+
+/** A copy of what a server left that has stopped: one credential, and one workflow whose webhook secret was replaced. */
+function stoppedServer(): Left {
+  const dataDir = join(temporaryFolder(), "data");
+  cpSync(left.dataDir, dataDir, { recursive: true });
+  return { ...left, dataDir };
+}
+
+async function leftByServer() {
   const server = await startServer();
   const { runner } = (await post(server, "RunnerService/CreateRunner", { name: "In the attic" })).body;
   const { runnerId } = runner;
@@ -52,7 +66,8 @@ async function stoppedServer() {
   const workflowId = workflow.id;
   const { secret } = (await post(server, "WorkflowService/RotateWorkflowWebhookSecret", { workflowId })).body;
   await server.stop();
-  return { server, runnerId, workflowId, webhookSecret: secret };
+  const { dataDir, token } = server;
+  return { dataDir, token, runnerId, workflowId, webhookSecret: secret };
 }
 
 /** Adds many credentials the way the server stores them, but quickly. */
@@ -78,8 +93,7 @@ function addHostTokens(dataDir: string, runnerId: string, count: number): void {
 
 describe("chartroom keys rotate", () => {
   test("makes a new key, keeps the former and seals every credential with the new one", async () => {
-    const { server, workflowId, webhookSecret } = await stoppedServer();
-    const { dataDir } = server;
+    const { dataDir, token, workflowId, webhookSecret } = stoppedServer();
     const [former] = secretsIn(dataDir);
     const before = hostTokens(dataDir);
     const { code, stdout, stderr } = await rotate(dataDir);
@@ -102,18 +116,12 @@ describe("chartroom keys rotate", () => {
     );
     expect(named).toEqual([[keys.id, keys.id]]);
     const running = await startServer({ dataDir });
-    const asked = await post(
-      running,
-      "WorkflowService/GetWorkflowWebhookSecret",
-      { workflowId },
-      server.token,
-    );
+    const asked = await post(running, "WorkflowService/GetWorkflowWebhookSecret", { workflowId }, token);
     expect(asked.body).toEqual({ secret: webhookSecret });
   });
 
   test("leaves tokens, pages, idempotent answers and the audit chain working, rotation after rotation", async () => {
-    const { server } = await stoppedServer();
-    const { dataDir, token } = server;
+    const { dataDir, token } = stoppedServer();
     const create = (on: TestServer, as = token) =>
       post(on, "UserService/CreatePersonalAccessToken", { description: "kept" }, as);
     const once = { "idempotency-key": "before-the-rotation" };
@@ -141,8 +149,7 @@ describe("chartroom keys rotate", () => {
   });
 
   test("killed in the middle, leaves every credential readable, and is finished by the next one", async () => {
-    const { server, runnerId } = await stoppedServer();
-    const { dataDir } = server;
+    const { dataDir, token, runnerId } = stoppedServer();
     const count = 4_000;
     addHostTokens(dataDir, runnerId, count);
     const [first] = hostTokens(dataDir);
@@ -177,7 +184,7 @@ describe("chartroom keys rotate", () => {
     expect(readable()).toEqual({ keyCount: 2, values: count + 1 });
     // A server starts on it, and a further rotation makes a further key.
     const running = await startServer({ dataDir });
-    expect((await post(running, "ProjectService/ListProjects", {}, server.token)).status).toBe(200);
+    expect((await post(running, "ProjectService/ListProjects", {}, token)).status).toBe(200);
     await running.stop();
     expect((await rotate(dataDir)).stdout).toMatch(/^The new key is /);
     expect(readable()).toEqual({ keyCount: 3, values: count + 1 });
@@ -210,8 +217,7 @@ describe("a key file that lacks a key which rows name", () => {
     ["one without a retired key", (secrets: string[]) => secrets.slice(0, 1)],
     ["one from before the rotation", (secrets: string[]) => secrets.slice(1)],
   ])("stops the start and every command with a clear sentence: %s", async (_, broken) => {
-    const { server } = await stoppedServer();
-    const { dataDir } = server;
+    const { dataDir, token } = stoppedServer();
     await rotate(dataDir);
     // Something that only the new key has made.
     await runCommand(["token", "create", "--data-dir", dataDir]);
@@ -231,7 +237,7 @@ describe("a key file that lacks a key which rows name", () => {
     }
     copyFileSync(kept, keyFile(dataDir));
     const running = await startServer({ dataDir });
-    expect((await post(running, "ProjectService/ListProjects", {}, server.token)).status).toBe(200);
+    expect((await post(running, "ProjectService/ListProjects", {}, token)).status).toBe(200);
   });
 
   test("is found out by each table whose rows name a key", async () => {
@@ -242,8 +248,7 @@ describe("a key file that lacks a key which rows name", () => {
       ["workflow_secret", "previous_key_id"],
       ["audit_log", "key_id"],
     ]) {
-      const { server } = await stoppedServer();
-      const { dataDir } = server;
+      const { dataDir } = stoppedServer();
       within(dataDir, (db) => {
         db.exec("drop trigger audit_log_is_not_updated");
         const id = table === "workflow_secret" ? "workflow_id" : "id";

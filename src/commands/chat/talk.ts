@@ -9,7 +9,7 @@ import {
 import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { backOffMs, pause } from "../../runner/back-off.ts";
 import { connectTo } from "../../runner/connection.ts";
-import { StartError } from "../open-data.ts";
+import { StartError } from "../start-error.ts";
 
 type Control = MessageInitShape<typeof AgentControlInputSchema>["control"];
 
