@@ -7,6 +7,6 @@ export default {
   transform: { "\\.ts$": "<rootDir>/jest.strip.mjs" },
   // Ends what hangs, and nothing that is slow because the machine is.
   testTimeout: 180_000,
-  // Tests wait for servers of their own most of the time: one worker a processor keeps the machine at work.
-  maxWorkers: "100%",
+  // Tests wait for servers of their own most of the time: three workers for two processors keep the machine at work.
+  maxWorkers: "150%",
 };

@@ -103,5 +103,5 @@ describe("a server that is killed at any moment", () => {
     expect(lost).toBe(KILLS * CLIENTS);
     expect(countEvents(dataDir)).toBeGreaterThan(KILLS * CLIENTS);
     expect(rowProblems(dataDir)).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -3,9 +3,13 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, afterEach, expect, test } from "@jest/globals";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { SYSTEM } from "../../src/store/store.ts";
 import { addScriptedAgent, gotBy, leaveTalks, startTalk, type Talk } from "../harness/agent-talk.ts";
+import { LASTING_LEASES, runAllOut } from "../harness/lease.ts";
+import { besideServer } from "../harness/member.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
 afterEach(async () => {
@@ -16,9 +20,9 @@ afterAll(stopAll);
 
 const SEEN = "AGENT_INPUT_RECEIPT_SEEN";
 
-/** A server with the scripted agent; a lost runner is noticed soon. */
+/** A server with the scripted agent. */
 async function place() {
-  const server = await startServer({ args: ["--lease-duration", "5"] });
+  const server = await startServer({ args: LASTING_LEASES });
   const logFile = join(temporaryFolder(), "got");
   await addScriptedAgent(server, logFile);
   return { server, logFile };
@@ -44,12 +48,13 @@ test("a runner that is killed in the middle of turns loses no input, and shows n
     await talk.say(id, words);
   };
   for (let round = 1; round <= 4; round++) {
-    await say(`long ${round}`, "slow 100");
+    await say(`long ${round}`, "slow 1000");
     for (const each of ["a", "b"]) await say(`${each} ${round}`, `echo ${each} ${round}`);
     await until(talk.said, (said) => said.lastIndexOf("step 1") > said.lastIndexOf(`b ${round - 1}`));
     // Each time a little later in the turn.
     await new Promise((resolve) => setTimeout(resolve, 40 * round));
     await runner.kill();
+    await runAllOut(server);
     for (const { id, receipt } of await talk.inputs()) {
       if (receipt === SEEN) expect(gotBy(talk.id, logFile).map((got) => got.id)).toContain(id);
     }
@@ -66,27 +71,30 @@ test("a runner that is killed in the middle of turns loses no input, and shows n
   );
   const numbers = talk.blocks.map(({ sequence }) => Number(sequence));
   expect(numbers).toEqual(numbers.map((_, at) => at + 1));
-}, 120_000);
+});
 
 test("a run that waits for a timer is woken by it once, though the server was away meanwhile", async () => {
   const { server: first, logFile } = await place();
-  await startRegisteredRunner(first);
-  const here = { url: first.url, token: first.token };
-  const talk = await startTalk(here);
-  await talk.say("one", "wait 4");
+  const proxy = await startServerProxy(first);
+  await startRegisteredRunner({ ...first, url: proxy.url });
+  const talk = await startTalk({ url: proxy.url, token: first.token });
+  await talk.say("one", "wait 3600");
   await until(talk.get, ({ status }) => status.waitingInfo?.interests.length === 1);
   await first.stop();
-  await startServer({
-    dataDir: first.dataDir,
-    args: ["--lease-duration", "5", "--port", String(first.port)],
-  });
+  await besideServer(first, (store) =>
+    store.write(SYSTEM, "test", ({ db, now }) =>
+      db.updateTable("agent_interest").set({ fires_at: now }).execute(),
+    ),
+  );
+  proxy.forwardTo(await startServer({ dataDir: first.dataDir, args: LASTING_LEASES }));
   await talk.untilSaid("woken by timer-1");
   await talk.say("two", "echo after");
   await talk.untilSaid("after");
   await talk.untilIdle();
   expect(talk.said()).toEqual(["woken by timer-1", "after"]);
   expect(gotBy(talk.id, logFile)).toHaveLength(3);
-}, 60_000);
+  await proxy.stop();
+});
 
 test("a watch that is dropped 200 times and taken up again loses nothing", async () => {
   const { server } = await place();
@@ -105,7 +113,7 @@ test("a watch that is dropped 200 times and taken up again loses nothing", async
   expect(sequences).toEqual(Array.from({ length: 600 }, (_, at) => at + 1));
   await talk.untilIdle();
   expect(talk.blocks).toHaveLength(600);
-}, 60_000);
+});
 
 /** Numbers of so many blocks after one, of a watch that is broken off behind them. */
 async function dropped(

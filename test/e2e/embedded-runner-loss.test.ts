@@ -3,19 +3,18 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { Answer } from "../harness/call.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
+import { LASTING_LEASES, runAllOut } from "../harness/lease.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startServerProxy } from "../harness/server-proxy.ts";
 import { readLog } from "../harness/step-output.ts";
 import { until } from "../harness/until.ts";
 import { type Run, startRun, task } from "../harness/workflow-run.ts";
 
-/** Short, so that a lost lease is given to another soon. */
-const LEASE = ["--lease-duration", "5"];
-
 let server: TestServer;
 let repository: BareRepository;
 beforeAll(async () => {
-  server = await startServer({ args: LEASE });
+  server = await startServer({ args: LASTING_LEASES });
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
 });
 afterAll(async () => {
@@ -88,6 +87,7 @@ test("work of a runner that is killed is done again, visibly, and nothing of it 
   const log = await readLog(server, id, { stepIndex: 1, until: (text) => /begun \d+\n/.test(text) });
   const processId = Number(/begun (\d+)/.exec(log)?.[1]);
   await killed.kill();
+  await runAllOut(server);
   expect(isRunning(processId)).toBe(true);
 
   const { stateDir, runnerId } = killed;
@@ -107,24 +107,28 @@ test("work of a runner that is killed is done again, visibly, and nothing of it 
 });
 
 test("a runner goes on with its work while its server is restarted", async () => {
-  const before = await startServer({ args: ["--lease-duration", "60"] });
-  const runner = await startRegisteredRunner(before);
+  const before = await startServer({ args: LASTING_LEASES });
+  const proxy = await startServerProxy(before);
+  const here = { ...before, url: proxy.url };
+  const runner = await startRegisteredRunner(here);
   const gate = join(temporaryFolder(), "gate");
-  const run = await start({ steps: [waiting(gate)] }, before);
-  const processId = await begun(run, before);
+  const run = await start({ steps: [waiting(gate)] }, here);
+  const processId = await begun(run, here);
   await before.kill();
-  const { dataDir, port, token } = before;
-  const again = await startServer({ dataDir, args: ["--lease-duration", "60", "--port", String(port)] });
+  const { dataDir, token } = before;
+  const again = await startServer({ dataDir, args: LASTING_LEASES });
+  proxy.forwardTo(again);
   expect(isRunning(processId)).toBe(true);
   writeFileSync(gate, "");
   const action = await over(run);
   expect([action.status.failures, action.status.warnings, action.status.attempt]).toEqual([[], [], 1]);
   expect(await readLog({ url: again.url, token }, action.id)).toMatch(/^begun \d+\nover\n$/);
   await runner.stop();
+  await proxy.stop();
 });
 
 test("a runner whose server is away longer than its lease gives its work up", async () => {
-  const before = await startServer({ args: LEASE });
+  const before = await startServer({ args: ["--lease-duration", "5"] });
   const runner = await startRegisteredRunner(before);
   const run = await start({ steps: [waiting("/nonexistent")] }, before);
   const processId = await begun(run, before);
@@ -136,16 +140,22 @@ test("a runner whose server is away longer than its lease gives its work up", as
 });
 
 test("the runner beside the server gives its work back before the server ends", async () => {
-  const args = [...LEASE, "--local-runner", "--allow-file-remotes"];
+  const args = [...LASTING_LEASES, "--local-runner", "--allow-file-remotes"];
   const before = await startServer({ args });
   const gate = join(temporaryFolder(), "gate");
-  const run = await start({ steps: [waiting(gate)] }, before);
+  let url = before.url;
+  const here = {
+    ...before,
+    get url() {
+      return url;
+    },
+  };
+  const run = await start({ steps: [waiting(gate)] }, here);
   const processId = await begun(run, before);
   expect([await before.stop(), isRunning(processId)]).toEqual([0, false]);
   expect(before.log().filter(({ level }) => level === "error")).toEqual([]);
   writeFileSync(gate, "");
-  const { dataDir, port } = before;
-  await startServer({ dataDir, args: [...args, "--port", String(port)] });
+  ({ url } = await startServer({ dataDir: before.dataDir, args }));
   const action = await over(run);
   expect([action.status.failures, action.status.attempt]).toEqual([[], 2]);
   expect(lostAttempts(action)).toHaveLength(1);

@@ -1,6 +1,7 @@
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import { type DescMethodUnary, fromBinary, type MessageShape } from "@bufbuild/protobuf";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 
@@ -66,9 +67,15 @@ export async function startServerProxy(server: { readonly url: string }): Promis
     await holdOne(operation, "request", body);
     if (req.socket.destroyed) return;
     const answer = await forwarded(req, res, body);
-    const answerBody = await buffer(answer);
-    if (answer.statusCode === 200) await holdOne(operation, "answer", body, answerBody);
-    res.writeHead(answer.statusCode ?? 502, answer.headers).end(answerBody);
+    const status = answer.statusCode ?? 502;
+    if (holds.some((each) => each.operation === operation && each.at === "answer")) {
+      const answerBody = await buffer(answer);
+      if (status === 200) await holdOne(operation, "answer", body, answerBody);
+      res.writeHead(status, answer.headers).end(answerBody);
+    } else {
+      res.writeHead(status, answer.headers).flushHeaders();
+      await pipeline(answer, res);
+    }
   }
 
   function forwarded(req: IncomingMessage, res: ServerResponse, body: Buffer): Promise<IncomingMessage> {
