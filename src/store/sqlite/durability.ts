@@ -25,7 +25,7 @@ export interface Durability {
 
 /**
  * A lonely write is forced on the spot where the disk takes no longer than this,
- * which is what a group may work: the way to a thread and back costs such a write
+ * half of what a group may work: the way to a thread and back costs such a write
  * 150 µs of 900 on a machine at rest, and twice its time on a busy one.
  */
 const QUICK_MS = 4;
