@@ -50,7 +50,11 @@ async function kindsOf(server: GrownServer): Promise<Asked[]> {
   const kinds = SEARCH_KINDS.map(async (kind) => {
     const asked = (title: string, requests: readonly LoadRequest[]): Asked => {
       const { mostMs } = kind;
-      return { server, requests, row: { projects: server.projects, title, mostMs, results: [], firstMs: [] } };
+      return {
+        server,
+        requests,
+        row: { projects: server.projects, title, mostMs, results: [], firstMs: [] },
+      };
     };
     const first = asked(kind.title, searchRequests(kind));
     return kind.isDeep
