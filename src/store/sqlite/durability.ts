@@ -32,8 +32,8 @@ const QUICK_MS = 4;
 
 /**
  * It holds up whatever else the event loop has to do. That is nothing while the
- * loop has had no more events since the last commit: the write's own request,
- * and the end of a force beside it. A guess on the careful side, since a new
+ * loop has had no more events since the last commit, those of the upkeep aside:
+ * the write's own request, and the end of a force beside it. A guess on the careful side, since a new
  * connection for each write is an event too.
  */
 const QUIET_EVENTS = 2;
@@ -142,7 +142,7 @@ export function forcedBeside(
         writing.exec("commit");
         return;
       }
-      const events = loopEvents();
+      const events = loopEvents() - upkeep.answers;
       const isQuiet = isLonely && events - eventsBefore <= QUIET_EVENTS && !upkeep.isBusy;
       eventsBefore = events;
       const isOnTheSpot = isQuiet && !force && spared.left-- <= 0;

@@ -32,6 +32,7 @@ export class Upkeep {
   readonly #onLostForce: (error: Error) => void;
   #thread: Worker | undefined;
   #isBusy = false;
+  #answers = 0;
 
   /** @param onLostForce called when the disk did not take what was forced; ends the process */
   constructor(file: string, onLostForce: (error: Error) => void) {
@@ -42,6 +43,11 @@ export class Upkeep {
   /** An order is under way; another one would wait for it. */
   get isBusy(): boolean {
     return this.#isBusy;
+  }
+
+  /** How many orders are over. */
+  get answers(): number {
+    return this.#answers;
   }
 
   /** Starts the thread if there is none; orders do so, too, and wait for it. */
@@ -72,6 +78,7 @@ export class Upkeep {
       thread.postMessage(order);
     });
     this.#isBusy = false;
+    this.#answers += 1;
     thread.unref();
     // What is tried again skips what was written before, which is what was lost.
     if (answer?.failure?.code === "SQLITE_IOERR_FSYNC") {
