@@ -1,3 +1,5 @@
+import { availableParallelism } from "node:os";
+
 // Node strips the types itself; jest only has to do the same to the files it loads.
 export default {
   testEnvironment: "node",
@@ -7,6 +9,6 @@ export default {
   transform: { "\\.ts$": "<rootDir>/jest.strip.mjs" },
   // Ends what hangs, and nothing that is slow because the machine is.
   testTimeout: 180_000,
-  // Tests wait for servers of their own most of the time: three workers for two processors keep the machine at work.
-  maxWorkers: "150%",
+  // Tests wait for servers of their own much of the time: three workers for two processors keep the machine at work.
+  maxWorkers: Math.ceil(1.5 * availableParallelism()),
 };
