@@ -1,9 +1,10 @@
-import type { Kysely } from "kysely";
-import { narrowed } from "./project-filter.ts";
+import { type Kysely, sql } from "kysely";
+import { narrowed, type Projects } from "./project-filter.ts";
 import type { ProjectTable } from "./project-schema.ts";
 import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
 import type { Lead } from "./project-search-leads.ts";
 import type { Schema } from "./schema.ts";
+import { valuesAsRows } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is made of. */
@@ -16,15 +17,19 @@ export const PROJECT_COLUMNS = [
 
 /**
  * Looks at everything that a lead leads to, and so counts on the way; undefined
- * when more than `most` pass.
+ * when more than `most` pass. Where it can be sorted beforehand and no count is
+ * asked for, it looks no further than it must.
  */
 export async function gather(
   db: Kysely<Schema>,
   scope: Scope,
   page: ProjectPage,
-  { projects }: Lead,
+  { projects, isSortable }: Lead,
   most: number,
 ): Promise<FoundProjects | undefined> {
+  if (isSortable && page.countLimit === undefined) {
+    return { rows: await firstPassing(db, scope, page, projects), count: undefined };
+  }
   const passing = await narrowed(projects, scope, page.filter)
     .select(["project.id", "project.popularity"])
     .limit(most + 1)
@@ -81,40 +86,68 @@ export async function walk(
   return [...ties, ...behind];
 }
 
+/**
+ * Sorts what a lead leads to, each once, and tests it until the page is full: as
+ * many as it holds, as nearly all pass mostly, then twice as many, and so on.
+ */
+async function firstPassing(
+  db: Kysely<Schema>,
+  scope: Scope,
+  page: ProjectPage,
+  projects: Projects<object>,
+): Promise<FoundProject[]> {
+  const all = await sorted(projects.select("project.id"), page).execute();
+  const rows: FoundProject[] = [];
+  let [start, size] = [0, page.limit];
+  while (rows.length < page.limit && start < all.length) {
+    const ids = all.slice(start, start + size).map(({ id }) => id);
+    const passing = await narrowed(projectsById(db, ids), scope, page.filter)
+      .select(PROJECT_COLUMNS)
+      .execute();
+    rows.push(...inOrder(passing, ids));
+    start += size;
+    size *= 2;
+  }
+  return rows.slice(0, page.limit);
+}
+
 /** Looks at everything that a lead leads to, however much, and keeps only the page. */
 export async function findPage(
   db: Kysely<Schema>,
   scope: Scope,
-  { after, limit, order, filter }: ProjectPage,
+  page: ProjectPage,
   { projects }: Lead,
 ): Promise<FoundProject[]> {
-  const all = narrowed(projects, scope, filter).select("project.id").distinct();
-  const { popularity, id } = directions(order);
-  let found: { id: string }[];
-  if (order.field === "id") {
-    const rest = after ? all.where("project.id", id.behind, after.id) : all;
-    found = await rest.orderBy("project.id", id.direction).limit(limit).execute();
-  } else {
-    const rest = after
-      ? all.where((eb) =>
-          eb.or([
-            eb("project.popularity", popularity.behind, after.key),
-            eb.and([eb("project.popularity", "=", after.key), eb("project.id", id.behind, after.id)]),
-          ]),
-        )
-      : all;
-    found = await rest
-      // The sum keeps the engine from the order's index, whose rows lie all over the file.
-      .orderBy((eb) => eb("project.popularity", "+", 0), popularity.direction)
-      .orderBy("project.id", id.direction)
-      .limit(limit)
-      .execute();
-  }
+  const all = narrowed(projects, scope, page.filter).select("project.id").distinct();
+  const found = await sorted(all, page).limit(page.limit).execute();
   return wholeRows(
     db,
     scope,
     found.map((row) => row.id),
   );
+}
+
+/**
+ * What lies behind the last page, in the page's order, without the indexes of the
+ * orders: those lead all over the file, where a lead has named the projects.
+ */
+function sorted<O>(all: Projects<O>, { after, order }: ProjectPage): Projects<O> {
+  const ways = directions(order);
+  const id = sql<string>`+${sql.ref("project.id")}`;
+  const popularity = sql<number>`+${sql.ref("project.popularity")}`;
+  if (order.field === "id") {
+    const rest = after ? all.where(id, ways.id.behind, after.id) : all;
+    return rest.orderBy(id, ways.id.direction);
+  }
+  const rest = after
+    ? all.where((eb) =>
+        eb.or([
+          eb(popularity, ways.popularity.behind, after.key),
+          eb.and([eb(popularity, "=", after.key), eb(id, ways.id.behind, after.id)]),
+        ]),
+      )
+    : all;
+  return rest.orderBy(popularity, ways.popularity.direction).orderBy(id, ways.id.direction);
 }
 
 /** In which directions an order goes, and by which comparison a row lies behind another. */
@@ -143,12 +176,21 @@ export async function countPassing(
 /** The rows of a page, in the order of its ids. */
 async function wholeRows(db: Kysely<Schema>, scope: Scope, ids: readonly string[]): Promise<FoundProject[]> {
   if (ids.length === 0) return [];
-  const rows = await db
-    .selectFrom("project")
+  const rows = await projectsById(db, ids)
     .select(PROJECT_COLUMNS)
     .where("project.organization_id", "=", scope.organizationId)
-    .where("project.id", "in", ids)
     .execute();
+  return inOrder(rows, ids);
+}
+
+function projectsById(db: Kysely<Schema>, ids: readonly string[]): Projects<object> {
+  const all = db.selectFrom(valuesAsRows(ids).as("asked")).crossJoin("project");
+  // The builder's type tells of the other table as well, which is enough of a difference for it.
+  return all.whereRef("project.id", "=", "asked.value") as unknown as Projects<object>;
+}
+
+/** Rows in the order of their ids; an id without a row is left out. */
+function inOrder(rows: readonly FoundProject[], ids: readonly string[]): FoundProject[] {
   const byId = new Map(rows.map((row) => [row.id, row]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 }

@@ -3,7 +3,7 @@ import type { PagePosition } from "../domain/page.ts";
 import type { ProjectFilter } from "./project-filter.ts";
 import type { ProjectTable } from "./project-schema.ts";
 import { findSearchRange } from "./project-search-index.ts";
-import { fewOf, isFew, type Lead, noLead, quickLeads, textLead } from "./project-search-leads.ts";
+import { endLead, fewOf, isFew, type Lead, noLead, quickLeads, textLead } from "./project-search-leads.ts";
 import { countPassing, findPage, gather, walk } from "./project-search-rows.ts";
 import type { Schema } from "./schema.ts";
 import type { SearchLimit } from "./search.ts";
@@ -44,6 +44,8 @@ const BOUNDS = {
    * reads 80 ns for each text of a common gram, and testing a project takes 5 µs.
    */
   rare: 1_000,
+  /** So many texts that have the last grams of a search are tested before the others are asked for as well. */
+  sameEnd: 1_000,
 } as const;
 
 /** A lead of more rows than this is followed to its end only when nothing else helps: a row takes 5 microseconds. */
@@ -69,17 +71,25 @@ export async function searchProjects(
   scope: Scope,
   page: ProjectPage,
   limit: SearchLimit,
-  { few, rare }: Record<keyof typeof BOUNDS, number> = BOUNDS,
+  { few, rare, sameEnd }: Record<keyof typeof BOUNDS, number> = BOUNDS,
 ): Promise<FoundProjects> {
   const { search } = page.filter;
   const range = await findSearchRange(db, scope);
   // The text holds one value a line; a search across lines would find what no value contains.
   if (!range || search.includes("\n")) return { rows: [], count: page.countLimit && 0 };
+  const all = async (lead: Lead, most: number) => {
+    const small = await fewOf(db, lead, most);
+    return small && gather(db, scope, page, small, most);
+  };
   const leads = quickLeads(db, scope, page.filter);
-  if (search !== "") leads.unshift(await textLead(db, search, range, rare));
+  if (search !== "") {
+    const end = endLead(db, search, range);
+    const found = end && (await all(end, sameEnd));
+    if (found) return found;
+    leads.unshift(await textLead(db, search, range, rare));
+  }
   for (const lead of leads) {
-    const small = await fewOf(db, lead, few);
-    const found = small && (await gather(db, scope, page, small, few));
+    const found = await all(lead, few);
     if (found) return found;
   }
   const [first] = leads;

@@ -125,7 +125,7 @@ function common(walks: boolean): Source {
   opened.push(raw);
   const attempt = async <T>(_: number, query: () => Promise<T>) => (walks ? query() : undefined);
   const search = (_: string, scope: Scope, page: ProjectPage) =>
-    searchProjects(db, scope, page, { attempt }, { few: 0, rare: 20 });
+    searchProjects(db, scope, page, { attempt }, { few: 0, rare: 20, sameEnd: 20 });
   return (caller, page) =>
     listProjects({ reader: db, search: search as TestStore["store"]["search"] }, caller, page, () => never);
 }
@@ -138,7 +138,7 @@ async function pages(
   filter: ProjectFilter,
   order: ProjectOrder,
   size: number,
-  countLimit: number,
+  countLimit: number | undefined,
 ) {
   const ids: string[] = [];
   let after: PagePosition | undefined;
@@ -209,7 +209,8 @@ describe("a search", () => {
         annotations: fc.constantFrom({}, {}, { team: "north" }, { team: "nowhere" }),
       }),
       fc.constantFrom("few", "walking", "by the index"),
-      async (term, order, size, isStranger, others, way) => {
+      fc.constantFrom(20, undefined),
+      async (term, order, size, isStranger, others, way, countLimit) => {
         const caller = isStranger ? stranger : own;
         const ids = [...known.values()].flat().map(({ id }) => id);
         const projectIds = others.isNarrow ? ids.filter((_, index) => index % 3 === 0) : [];
@@ -222,9 +223,9 @@ describe("a search", () => {
           filter,
           order,
           wanted.length > 50 ? 100 : size,
-          20,
+          countLimit,
         );
-        expect(found).toEqual({ ids: wanted, count: Math.min(wanted.length, 20) });
+        expect(found).toEqual({ ids: wanted, count: countLimit && Math.min(wanted.length, countLimit) });
       },
     );
     await fc.assert(property, { numRuns: 600, ...replay });
@@ -290,7 +291,7 @@ test("a search tests no row of another organization, however many have the value
       for (const few of [3_000, 0]) {
         asked = 0;
         const limit = { attempt: async () => undefined };
-        const { rows, count } = await searchProjects(db, small, page, limit, { few, rare: 20 });
+        const { rows, count } = await searchProjects(db, small, page, limit, { few, rare: 20, sameEnd: 20 });
         expect([rows.length, count]).toEqual([1, 1]);
         counts.push(asked);
       }

@@ -9,7 +9,8 @@ import { listInputs } from "../../src/store/agent-input-list.ts";
 import { findDueTimers } from "../../src/store/agent-interest.ts";
 import { findOutput } from "../../src/store/agent-output.ts";
 import { listProjects } from "../../src/store/project-list.ts";
-import { quickLeads, textLead } from "../../src/store/project-search-leads.ts";
+import { fewOf, quickLeads, textLead } from "../../src/store/project-search-leads.ts";
+import { gather } from "../../src/store/project-search-rows.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
@@ -131,7 +132,10 @@ test("what a filter has an index for leads to projects, and its rows are tested 
   const byId = "SEARCH project USING COVERING INDEX sqlite_autoindex_project_1 (id=?)";
   const by = (table: string, rest: string) => `SEARCH ${table} USING COVERING INDEX ${table}_by_${rest}`;
   expect(plans().map((plan) => plan.map((line) => line.replace(/ INDEX \d+:.*/, "")))).toEqual([
-    ["SCAN project_search VIRTUAL TABLE", "SEARCH project USING INDEX project_by_search_row (search_row=?)"],
+    [
+      "SCAN project_search VIRTUAL TABLE",
+      "SEARCH project USING COVERING INDEX project_by_search_row (search_row=?)",
+    ],
     ["SEARCH project USING INDEX project_by_creator (organization_id=? AND creator_id=?)"],
     [by("project_remote", "uri (organization_id=? AND remote_uri=?)"), byId],
     [
@@ -142,4 +146,24 @@ test("what a filter has an index for leads to projects, and its rows are tested 
     ],
     [by("project_annotation", "pair (organization_id=? AND key=? AND value=?)"), byId],
   ]);
+});
+
+test("what few texts lead to is sorted by an index alone, behind the last page too", async () => {
+  const few = await fewOf(db, await textLead(db, "shi", [1, 2], 1), 1);
+  if (!few) throw new Error("an index without texts led to more than one");
+  queries = [];
+  for (const field of ["id", "popularity"] as const) {
+    for (const after of [undefined, { key: 1, id: "a" }]) {
+      const order = { field, direction: "desc" } as const;
+      await gather(db, scope, { filter: ANY_PROJECT, order, after, limit: 1, countLimit: undefined }, few, 1);
+    }
+  }
+  const all = plans().map((plan) => plan.map((line) => line.replace(/ INDEX \d+:.*/, "")));
+  expect(all).toHaveLength(4);
+  for (const plan of all) {
+    expect(plan.slice(0, 2)).toEqual([
+      "SCAN found VIRTUAL TABLE",
+      expect.stringContaining("SEARCH project USING COVERING INDEX project_by_search_row (search_row=?"),
+    ]);
+  }
 });

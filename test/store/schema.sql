@@ -366,7 +366,7 @@ CREATE INDEX project_by_phase on project (desired_phase, id);
 
 CREATE INDEX project_by_popularity on project (organization_id, popularity desc, id);
 
-CREATE UNIQUE INDEX project_by_search_row on project (search_row);
+CREATE INDEX project_by_search_row on project (search_row, popularity, id);
 
 CREATE TABLE project_environment_class (
   project_id text not null references project (id) on delete cascade,

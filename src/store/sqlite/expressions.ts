@@ -21,9 +21,9 @@ export function inTime(): Expression<SqlBool> {
   return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_QUESTION - 1)}) <> 0 or in_time())`;
 }
 
-/** Whole numbers as rows of a table with the column `value`. */
-export function numbersAsRows(numbers: readonly number[]): RawBuilder<{ value: number }> {
-  return sql`json_each(${JSON.stringify(numbers)})`;
+/** Texts or whole numbers as rows of a table with the column `value`. */
+export function valuesAsRows<T extends string | number>(values: readonly T[]): RawBuilder<{ value: T }> {
+  return sql`json_each(${JSON.stringify(values)})`;
 }
 
 /** Rows of project_search by their numbers, both ends among them. */

@@ -8,6 +8,7 @@ import * as third from "./migrations/0003-workflow.ts";
 import * as fourth from "./migrations/0004-member-list.ts";
 import * as fifth from "./migrations/0005-agent.ts";
 import * as sixth from "./migrations/0006-project-search.ts";
+import * as seventh from "./migrations/0007-project-search-order.ts";
 
 export interface Migration {
   readonly name: string;
@@ -16,7 +17,7 @@ export interface Migration {
 }
 
 /** In the order in which they were released. A released migration is never edited. */
-export const MIGRATIONS: readonly Migration[] = [first, second, third, fourth, fifth, sixth];
+export const MIGRATIONS: readonly Migration[] = [first, second, third, fourth, fifth, sixth, seventh];
 
 /** Tables that hold rows in a file that nobody has used yet. */
 const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);

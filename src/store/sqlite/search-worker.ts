@@ -6,8 +6,8 @@ import type { SearchAnswer, SearchOrder, SearchThreadData } from "./search-threa
 
 // The thread of Searches: one order at a time, each answered once.
 
-/** A quarter of what other connections keep of the file: what a search reads seldom comes again, and it takes no longer. */
-const CACHE_KIB = 4_000;
+/** As much as other connections keep of the file, here only of what lies past {@link MAPPED_BYTES}. */
+const CACHE_KIB = 16_000;
 
 /**
  * Read as memory, without a copy of each page, up to where the engine itself ends that: a search of many rows takes
