@@ -3,7 +3,7 @@ import { allGrams, askedGrams, gramQuery, isShort } from "../domain/search-grams
 import { prepared } from "./prepared.ts";
 import type { ProjectFilter, Projects } from "./project-filter.ts";
 import type { Schema } from "./schema.ts";
-import { hasGrams, type RowRange, valuesAsRows } from "./sqlite/expressions.ts";
+import { hasGrams, listAsRows, listOf, type RowRange } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What leads to projects that a filter may let through, and to all that it does. */
@@ -12,26 +12,38 @@ export interface Lead {
   readonly rows: SelectQueryBuilder<Schema, keyof Schema, object>;
   /** Those projects, found by these rows whatever the planner thinks of it. */
   readonly projects: Projects<object>;
-  /** The rows are those of the index of texts: `rowid` is the project's `search_row`. */
-  readonly isText?: boolean;
+  /** What of the index of texts the rows are: their `rowid` is the project's `search_row`. */
+  readonly texts?: Texts;
   /** Each row is of another project, and the index that leads to the projects has what sorts them. */
   readonly isSortable?: boolean;
+}
+
+/** Which texts the index is asked for. */
+interface Texts {
+  readonly query: string;
+  readonly first: number;
+  readonly last: number;
 }
 
 /** So many of the last grams of a text tell nearly as much as all: texts and ids differ most at their ends. */
 const END_GRAMS = 4;
 
-/** The lead of the last grams of a search text, in less time than that of all; undefined for a text of one gram. */
+/**
+ * The lead of the last grams of a search text, which is quick to follow;
+ * undefined for a text of one gram or none.
+ *
+ * @param range which rows of the index are the organization's
+ */
 export function endLead(db: Kysely<Schema>, search: string, range: RowRange): Lead | undefined {
   const asked = isShort(search) ? [] : askedGrams(search);
   return asked.length > 1 ? gramsLead(db, allGrams(asked.slice(-END_GRAMS)), range) : undefined;
 }
 
 /**
- * The lead of a search text that is not empty.
+ * The lead of a search text that is not empty and whose last grams, if it has
+ * several, more than `rare` texts have.
  *
- * @param range which rows of the index are the organization's
- * @param rare a gram that more texts than this have is left out beside a rarer one
+ * @param rare a gram that no more texts have leads without those that more have
  */
 export async function textLead(
   db: Kysely<Schema>,
@@ -42,10 +54,10 @@ export async function textLead(
   return gramsLead(db, await tellingQuery(db, search, range, rare), range);
 }
 
-function gramsLead(db: Kysely<Schema>, query: string, range: RowRange): Lead {
-  const rows = db.selectFrom("project_search").where(hasGrams(query, range));
+function gramsLead(db: Kysely<Schema>, query: string, [first, last]: RowRange): Lead {
+  const rows = db.selectFrom("project_search").where(hasGrams(query, [first, last]));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "project_search.rowid");
-  return { ...lead(rows, projects), isText: true };
+  return { ...lead(rows, projects), texts: { query, first, last } };
 }
 
 /** Asks for the rare ones of a text's grams, or for all when none is. */
@@ -57,9 +69,8 @@ async function tellingQuery(
 ): Promise<string> {
   if (isShort(search)) return gramQuery(search);
   const asked = askedGrams(search);
-  if (asked.length === 1) return allGrams(asked);
   const telling: string[] = [];
-  for (const gram of asked) {
+  for (const gram of asked.slice(0, -END_GRAMS)) {
     const [found] = await countTexts(db, { query: allGrams([gram]), first, last, most: rare + 1 });
     const count = found?.count ?? 0;
     if (count === 0) return allGrams([gram]);
@@ -68,20 +79,28 @@ async function tellingQuery(
   return allGrams(telling.length > 0 ? telling : asked);
 }
 
-/** How many texts of a range the index names, counted no further than `most`. */
-const countTexts = prepared<{ query: string; first: number; last: number; most: number }, { count: number }>(
-  (db, { query, first, last, most }) =>
-    db
-      .selectFrom(
-        db
-          .selectFrom("project_search")
-          .where(hasGrams(query, [first, last]))
-          .select((eb) => eb.lit(1).as("text"))
-          .limit(most)
-          .as("texts"),
-      )
-      .select((eb) => eb.fn.countAll<number>().as("count")),
+type UpTo = Texts & { readonly most: number };
+
+/** How many texts the index names, counted no further than `most`. */
+const countTexts = prepared<UpTo, { count: number }>((db, texts) =>
+  db.selectFrom(textRows(db, texts)).select((eb) => eb.fn.countAll<number>().as("count")),
 );
+
+/** The same, and their rows as a list in JSON. */
+const listTexts = prepared<UpTo, { count: number; rows: string }>((db, texts) =>
+  db
+    .selectFrom(textRows(db, texts))
+    .select((eb) => [eb.fn.countAll<number>().as("count"), listOf("texts.row").as("rows")]),
+);
+
+function textRows(db: Kysely<Schema>, { query, first, last, most }: UpTo) {
+  return db
+    .selectFrom("project_search")
+    .where(hasGrams(query, [first, last]))
+    .select("project_search.rowid as row")
+    .limit(most)
+    .as("texts");
+}
 
 /** The leads of the other fields, which say at once how many rows they have. */
 export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter): Lead[] {
@@ -132,22 +151,14 @@ export function noLead(db: Kysely<Schema>): Lead {
 
 /** A lead to the same projects, if it has `most` rows at most. The index of texts is read once: that takes the most time. */
 export async function fewOf(db: Kysely<Schema>, lead: Lead, most: number): Promise<Lead | undefined> {
-  if (!lead.isText) return (await isFew(db, lead, most)) ? lead : undefined;
-  const rows = lead.rows as SelectQueryBuilder<Schema, "project_search", object>;
-  const found = await rows
-    .select("project_search.rowid")
-    .limit(most + 1)
-    .execute();
-  return found.length > most
-    ? undefined
-    : rowsLead(
-        db,
-        found.map(({ rowid }) => rowid),
-      );
+  if (!lead.texts) return (await isFew(db, lead, most)) ? lead : undefined;
+  const [found] = await listTexts(db, { ...lead.texts, most: most + 1 });
+  return found && found.count <= most ? rowsLead(db, found.rows) : undefined;
 }
 
-function rowsLead(db: Kysely<Schema>, searchRows: readonly number[]): Lead {
-  const rows = db.selectFrom(valuesAsRows(searchRows).as("found"));
+/** @param searchRows a list in JSON */
+function rowsLead(db: Kysely<Schema>, searchRows: string): Lead {
+  const rows = db.selectFrom(listAsRows<number>(searchRows).as("found"));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "found.value");
   return { ...lead(rows, projects), isSortable: true };
 }

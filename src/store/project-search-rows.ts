@@ -4,7 +4,7 @@ import type { ProjectTable } from "./project-schema.ts";
 import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
 import type { Lead } from "./project-search-leads.ts";
 import type { Schema } from "./schema.ts";
-import { valuesAsRows } from "./sqlite/expressions.ts";
+import { listAsRows } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is made of. */
@@ -184,7 +184,7 @@ async function wholeRows(db: Kysely<Schema>, scope: Scope, ids: readonly string[
 }
 
 function projectsById(db: Kysely<Schema>, ids: readonly string[]): Projects<object> {
-  const all = db.selectFrom(valuesAsRows(ids).as("asked")).crossJoin("project");
+  const all = db.selectFrom(listAsRows<string>(JSON.stringify(ids)).as("asked")).crossJoin("project");
   // The builder's type tells of the other table as well, which is enough of a difference for it.
   return all.whereRef("project.id", "=", "asked.value") as unknown as Projects<object>;
 }

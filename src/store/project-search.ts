@@ -40,12 +40,10 @@ const BOUNDS = {
    */
   few: 3_000,
   /**
-   * A gram that no more texts have leads without those that more have: the index
+   * Grams that no more texts have lead without those that more have: the index
    * reads 80 ns for each text of a common gram, and testing a project takes 5 µs.
    */
   rare: 1_000,
-  /** So many texts that have the last grams of a search are tested before the others are asked for as well. */
-  sameEnd: 1_000,
 } as const;
 
 /** A lead of more rows than this is followed to its end only when nothing else helps: a row takes 5 microseconds. */
@@ -71,7 +69,7 @@ export async function searchProjects(
   scope: Scope,
   page: ProjectPage,
   limit: SearchLimit,
-  { few, rare, sameEnd }: Record<keyof typeof BOUNDS, number> = BOUNDS,
+  { few, rare }: Record<keyof typeof BOUNDS, number> = BOUNDS,
 ): Promise<FoundProjects> {
   const { search } = page.filter;
   const range = await findSearchRange(db, scope);
@@ -84,7 +82,7 @@ export async function searchProjects(
   const leads = quickLeads(db, scope, page.filter);
   if (search !== "") {
     const end = endLead(db, search, range);
-    const found = end && (await all(end, sameEnd));
+    const found = end && (await all(end, rare));
     if (found) return found;
     leads.unshift(await textLead(db, search, range, rare));
   }

@@ -125,7 +125,7 @@ function common(walks: boolean): Source {
   opened.push(raw);
   const attempt = async <T>(_: number, query: () => Promise<T>) => (walks ? query() : undefined);
   const search = (_: string, scope: Scope, page: ProjectPage) =>
-    searchProjects(db, scope, page, { attempt }, { few: 0, rare: 20, sameEnd: 20 });
+    searchProjects(db, scope, page, { attempt }, { few: 0, rare: 20 });
   return (caller, page) =>
     listProjects({ reader: db, search: search as TestStore["store"]["search"] }, caller, page, () => never);
 }
@@ -291,7 +291,7 @@ test("a search tests no row of another organization, however many have the value
       for (const few of [3_000, 0]) {
         asked = 0;
         const limit = { attempt: async () => undefined };
-        const { rows, count } = await searchProjects(db, small, page, limit, { few, rare: 20, sameEnd: 20 });
+        const { rows, count } = await searchProjects(db, small, page, limit, { few, rare: 20 });
         expect([rows.length, count]).toEqual([1, 1]);
         counts.push(asked);
       }

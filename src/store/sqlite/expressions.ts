@@ -21,9 +21,14 @@ export function inTime(): Expression<SqlBool> {
   return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_QUESTION - 1)}) <> 0 or in_time())`;
 }
 
-/** Texts or whole numbers as rows of a table with the column `value`. */
-export function valuesAsRows<T extends string | number>(values: readonly T[]): RawBuilder<{ value: T }> {
-  return sql`json_each(${JSON.stringify(values)})`;
+/** A list of texts or whole numbers in JSON as rows of a table with the column `value`. */
+export function listAsRows<T extends string | number>(list: string): RawBuilder<{ value: T }> {
+  return sql`json_each(${list})`;
+}
+
+/** The values of a column as a list in JSON. */
+export function listOf(column: `${string}.${string}`): RawBuilder<string> {
+  return sql`json_group_array(${sql.ref(column)})`;
 }
 
 /** Rows of project_search by their numbers, both ends among them. */
