@@ -10,7 +10,11 @@ const ROOMS: Readonly<Record<string, { rooms: readonly string[]; packages: reado
   store: { rooms: ["domain"], packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/] },
   "store/sqlite": {
     rooms: ["domain", "store"],
-    packages: [/^kysely/, /^better-sqlite3$/, /^node:(fs|path|perf_hooks|timers.promises|worker_threads)$/],
+    packages: [
+      /^kysely/,
+      /^better-sqlite3$/,
+      /^node:(fs|os|path|perf_hooks|timers.promises|worker_threads)$/,
+    ],
   },
   scm: {
     rooms: ["domain"],

@@ -1,10 +1,10 @@
-import { type Kysely, sql } from "kysely";
+import type { Kysely } from "kysely";
 import { narrowed, type Projects } from "./project-filter.ts";
 import type { ProjectTable } from "./project-schema.ts";
 import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
 import type { Lead } from "./project-search-leads.ts";
 import type { Schema } from "./schema.ts";
-import { listAsRows } from "./sqlite/expressions.ts";
+import { listAsRows, unindexed } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is made of. */
@@ -133,8 +133,8 @@ export async function findPage(
  */
 function sorted<O>(all: Projects<O>, { after, order }: ProjectPage): Projects<O> {
   const ways = directions(order);
-  const id = sql<string>`+${sql.ref("project.id")}`;
-  const popularity = sql<number>`+${sql.ref("project.popularity")}`;
+  const id = unindexed<string>("project.id");
+  const popularity = unindexed<number>("project.popularity");
   if (order.field === "id") {
     const rest = after ? all.where(id, ways.id.behind, after.id) : all;
     return rest.orderBy(id, ways.id.direction);

@@ -1,4 +1,4 @@
-import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
@@ -192,4 +192,20 @@ test("closing ends what runs and refuses what waits and what comes", async () =>
   if (first !== "found") expect(first).toBeInstanceOf(StoreUnavailable);
   for (const one of rest) expect(one).toBeInstanceOf(StoreUnavailable);
   expect(await outcome(searches.search("projects", caller, ship))).toBeInstanceOf(StoreUnavailable);
+});
+
+/** Priorities of threads exist on Linux alone. */
+const onLinux = process.platform === "linux" ? test : test.skip;
+
+onLinux("the thread of searches, and no other, leaves the processor to the rest of the process", async () => {
+  /** How often each niceness is that of a thread: field 19 of its stat, 17 behind the name in brackets. */
+  const nicenesses = () =>
+    readdirSync("/proc/self/task").map((thread) => {
+      const stat = readFileSync(`/proc/self/task/${thread}/stat`, "utf8");
+      return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
+    });
+  const lower = () => nicenesses().filter((niceness) => niceness === 5).length;
+  const before = lower();
+  await searchesOf(ownFile()).search("projects", caller, ship);
+  expect(lower()).toBe(before + 1);
 });

@@ -10,6 +10,11 @@ export function contains(column: `${string}.${string}`, text: string): Expressio
   return sql<SqlBool>`instr(${sql.ref(column)}, ${text}) > 0`;
 }
 
+/** A column's value, which no index finds or sorts. */
+export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
+  return sql<T>`+${sql.ref(column)}`;
+}
+
 /** How many rows a query tests, on average, between two questions of {@link inTime}; a power of two. */
 export const ROWS_PER_QUESTION = 64;
 
