@@ -87,8 +87,8 @@ export async function walk(
 }
 
 /**
- * Sorts what a lead leads to, each once, and tests it until the page is full: as
- * many as it holds, as nearly all pass mostly, then twice as many, and so on.
+ * Sorts what a lead leads to and tests it until the page is full: first as many as
+ * it holds, since nearly all pass as a rule, then twice as many, and so on.
  */
 async function firstPassing(
   db: Kysely<Schema>,

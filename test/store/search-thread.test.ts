@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
@@ -198,13 +199,22 @@ test("closing ends what runs and refuses what waits and what comes", async () =>
 const onLinux = process.platform === "linux" ? test : test.skip;
 
 onLinux("the thread of searches, and no other, leaves the processor to the rest of the process", async () => {
-  /** How often each niceness is that of a thread: field 19 of its stat, 17 behind the name in brackets. */
+  /** Of each thread: field 19 of its stat, the 17th behind the name in brackets. */
   const nicenesses = () =>
     readdirSync("/proc/self/task").map((thread) => {
-      const stat = readFileSync(`/proc/self/task/${thread}/stat`, "utf8");
+      const stat = statOf(thread);
       return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
     });
-  const lower = () => nicenesses().filter((niceness) => niceness === 5).length;
+  /** Empty for a thread that has ended since. */
+  const statOf = (thread: string) => {
+    try {
+      return readFileSync(`/proc/self/task/${thread}/stat`, "utf8");
+    } catch {
+      return "";
+    }
+  };
+  const nicer = getPriority() + 5;
+  const lower = () => nicenesses().filter((niceness) => niceness === nicer).length;
   const before = lower();
   await searchesOf(ownFile()).search("projects", caller, ship);
   expect(lower()).toBe(before + 1);

@@ -1,4 +1,4 @@
-import { platform, setPriority } from "node:os";
+import { constants, getPriority, platform, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { SEARCHES, type SearchLimit } from "../search.ts";
 import { openConnection } from "./connection.ts";
@@ -16,8 +16,8 @@ const CACHE_KIB = 16_000;
  */
 const MAPPED_BYTES = 2 ** 31;
 
-/** Whoever wants the processor too is served first, and three times as long, by the weights of Linux. */
-const NICENESS = 5;
+/** Added to the niceness of the process: by the weights of Linux, its other threads get the processor three times as long. */
+const NICER = 5;
 
 /** Thrown through the engine to end a query. */
 class Ended extends Error {
@@ -35,7 +35,7 @@ raw.pragma(`mmap_size = ${MAPPED_BYTES}`);
 // Only Linux means a single thread by it; elsewhere it would slow the whole process.
 if (platform() === "linux") {
   try {
-    setPriority(NICENESS);
+    setPriority(Math.min(getPriority() + NICER, constants.priority.PRIORITY_LOW));
   } catch {
     // A sandbox may forbid it; searches work all the same.
   }
