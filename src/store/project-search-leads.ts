@@ -30,20 +30,20 @@ const END_GRAMS = 4;
 
 /**
  * The lead of the last grams of a search text, which is quick to follow;
- * undefined for a text of one gram or none.
+ * undefined for a text that asks for no more than those.
  *
  * @param range which rows of the index are the organization's
  */
 export function endLead(db: Kysely<Schema>, search: string, range: RowRange): Lead | undefined {
   const asked = isShort(search) ? [] : askedGrams(search);
-  return asked.length > 1 ? gramsLead(db, allGrams(asked.slice(-END_GRAMS)), range) : undefined;
+  return asked.length > END_GRAMS ? gramsLead(db, allGrams(asked.slice(-END_GRAMS)), range) : undefined;
 }
 
 /**
- * The lead of a search text that is not empty and whose last grams, if it has
- * several, more than `rare` texts have.
+ * The lead of a search text that is not empty. To be asked for when that of its
+ * end, if it has one, has turned out to have more than `rare` rows.
  *
- * @param rare a gram that no more texts have leads without those that more have
+ * @param rare a gram that no more texts have is rare, and leads without the others
  */
 export async function textLead(
   db: Kysely<Schema>,
@@ -70,6 +70,7 @@ async function tellingQuery(
   if (isShort(search)) return gramQuery(search);
   const asked = askedGrams(search);
   const telling: string[] = [];
+  // More than `rare` texts have the last ones all together, so none of those is rare.
   for (const gram of asked.slice(0, -END_GRAMS)) {
     const [found] = await countTexts(db, { query: allGrams([gram]), first, last, most: rare + 1 });
     const count = found?.count ?? 0;
@@ -143,9 +144,9 @@ export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilt
   return leads;
 }
 
-/** Leads to every project there is. */
-export function noLead(db: Kysely<Schema>): Lead {
-  const rows = db.selectFrom("project");
+/** Leads to every project of the organization. */
+export function noLead(db: Kysely<Schema>, scope: Scope): Lead {
+  const rows = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
   return lead(rows, rows);
 }
 

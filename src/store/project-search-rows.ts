@@ -39,13 +39,12 @@ export async function gather(
   const found = [...new Map(passing.map((row) => [row.id, row])).values()];
   const compare = comparison(page.order);
   const after = page.after && { id: page.after.id, popularity: page.after.key };
-  const ids = found
+  const listed = found
     .filter((row) => !after || compare(row, after) > 0)
     .sort(compare)
-    .slice(0, page.limit)
-    .map(({ id }) => id);
+    .slice(0, page.limit);
   return {
-    rows: await wholeRows(db, scope, ids),
+    rows: await wholeRows(db, scope, idsOf(listed)),
     count: page.countLimit && Math.min(found.length, page.countLimit),
   };
 }
@@ -65,7 +64,8 @@ export async function walk(
   scope: Scope,
   { after, limit, order, filter }: ProjectPage,
 ): Promise<FoundProject[]> {
-  const all = narrowed(db.selectFrom("project"), scope, filter).select(PROJECT_COLUMNS);
+  const own = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
+  const all = narrowed(own, scope, filter).select(PROJECT_COLUMNS);
   const { popularity, id } = directions(order);
   if (order.field === "id") {
     const rest = after ? all.where("project.id", id.behind, after.id) : all;
@@ -97,18 +97,19 @@ async function firstPassing(
   projects: Projects<object>,
 ): Promise<FoundProject[]> {
   const all = await sorted(projects.select("project.id"), page).execute();
-  const rows: FoundProject[] = [];
+  const found: { id: string }[] = [];
   let [start, size] = [0, page.limit];
-  while (rows.length < page.limit && start < all.length) {
-    const ids = all.slice(start, start + size).map(({ id }) => id);
-    const passing = await narrowed(projectsById(db, ids), scope, page.filter)
-      .select(PROJECT_COLUMNS)
+  while (found.length < page.limit && start < all.length) {
+    const some = all.slice(start, start + size);
+    const passing = await narrowed(projectsById(db, idsOf(some)), scope, page.filter)
+      .select("project.id")
       .execute();
-    rows.push(...inOrder(passing, ids));
+    const ids = new Set(idsOf(passing));
+    found.push(...some.filter(({ id }) => ids.has(id)));
     start += size;
     size *= 2;
   }
-  return rows.slice(0, page.limit);
+  return wholeRows(db, scope, idsOf(found.slice(0, page.limit)));
 }
 
 /** Looks at everything that a lead leads to, however much, and keeps only the page. */
@@ -120,34 +121,29 @@ export async function findPage(
 ): Promise<FoundProject[]> {
   const all = narrowed(projects, scope, page.filter).select("project.id").distinct();
   const found = await sorted(all, page).limit(page.limit).execute();
-  return wholeRows(
-    db,
-    scope,
-    found.map((row) => row.id),
-  );
+  return wholeRows(db, scope, idsOf(found));
 }
 
 /**
- * What lies behind the last page, in the page's order, without the indexes of the
- * orders: those lead all over the file, where a lead has named the projects.
+ * What lies behind the last page, in the page's order. The index by popularity is
+ * kept out: its rows lie all over the file, where a lead has named the projects.
  */
 function sorted<O>(all: Projects<O>, { after, order }: ProjectPage): Projects<O> {
   const ways = directions(order);
-  const id = unindexed<string>("project.id");
   const popularity = unindexed<number>("project.popularity");
   if (order.field === "id") {
-    const rest = after ? all.where(id, ways.id.behind, after.id) : all;
-    return rest.orderBy(id, ways.id.direction);
+    const rest = after ? all.where("project.id", ways.id.behind, after.id) : all;
+    return rest.orderBy("project.id", ways.id.direction);
   }
   const rest = after
     ? all.where((eb) =>
         eb.or([
           eb(popularity, ways.popularity.behind, after.key),
-          eb.and([eb(popularity, "=", after.key), eb(id, ways.id.behind, after.id)]),
+          eb.and([eb(popularity, "=", after.key), eb("project.id", ways.id.behind, after.id)]),
         ]),
       )
     : all;
-  return rest.orderBy(popularity, ways.popularity.direction).orderBy(id, ways.id.direction);
+  return rest.orderBy(popularity, ways.popularity.direction).orderBy("project.id", ways.id.direction);
 }
 
 /** In which directions an order goes, and by which comparison a row lies behind another. */
@@ -180,17 +176,16 @@ async function wholeRows(db: Kysely<Schema>, scope: Scope, ids: readonly string[
     .select(PROJECT_COLUMNS)
     .where("project.organization_id", "=", scope.organizationId)
     .execute();
-  return inOrder(rows, ids);
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}
+
+function idsOf(rows: readonly { readonly id: string }[]): string[] {
+  return rows.map(({ id }) => id);
 }
 
 function projectsById(db: Kysely<Schema>, ids: readonly string[]): Projects<object> {
   const all = db.selectFrom(listAsRows<string>(JSON.stringify(ids)).as("asked")).crossJoin("project");
   // The builder's type tells of the other table as well, which is enough of a difference for it.
   return all.whereRef("project.id", "=", "asked.value") as unknown as Projects<object>;
-}
-
-/** Rows in the order of their ids; an id without a row is left out. */
-function inOrder(rows: readonly FoundProject[], ids: readonly string[]): FoundProject[] {
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  return ids.flatMap((id) => byId.get(id) ?? []);
 }

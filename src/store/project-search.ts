@@ -40,7 +40,7 @@ const BOUNDS = {
    */
   few: 3_000,
   /**
-   * Grams that no more texts have lead without those that more have: the index
+   * A gram that no more texts have is rare, and leads without the others: the index
    * reads 80 ns for each text of a common gram, and testing a project takes 5 µs.
    */
   rare: 1_000,
@@ -75,23 +75,23 @@ export async function searchProjects(
   const range = await findSearchRange(db, scope);
   // The text holds one value a line; a search across lines would find what no value contains.
   if (!range || search.includes("\n")) return { rows: [], count: page.countLimit && 0 };
-  const all = async (lead: Lead, most: number) => {
+  const gatherFew = async (lead: Lead, most: number) => {
     const small = await fewOf(db, lead, most);
     return small && gather(db, scope, page, small, most);
   };
   const leads = quickLeads(db, scope, page.filter);
   if (search !== "") {
     const end = endLead(db, search, range);
-    const found = end && (await all(end, rare));
+    const found = end && (await gatherFew(end, rare));
     if (found) return found;
     leads.unshift(await textLead(db, search, range, rare));
   }
   for (const lead of leads) {
-    const found = await all(lead, few);
+    const found = await gatherFew(lead, few);
     if (found) return found;
   }
   const [first] = leads;
-  const lead = first ?? noLead(db);
+  const lead = first ?? noLead(db, scope);
   const along = (rows: number) => limit.attempt(rows, () => walk(db, scope, page));
   let rows = await along(first ? WALK_ROWS : LONG_SHOT_ROWS);
   if (!rows && first && !(await isFew(db, first, MANY))) rows = await along(LONG_WALK_ROWS);

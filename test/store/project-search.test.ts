@@ -154,13 +154,14 @@ async function pages(
 }
 
 function expected(caller: Caller, filter: ProjectFilter, { field, direction }: ProjectOrder) {
-  const { search, projectIds, remoteUris, annotations } = filter;
+  const { search, projectIds, remoteUris, annotations, creatorIds } = filter;
   const found = (known.get(caller.organizationId) ?? []).filter(
     ({ id, text, remotes, team }) =>
       text.split("\n").some((line) => line.includes(search)) &&
       (projectIds.length === 0 || projectIds.includes(id)) &&
       (remoteUris.length === 0 || remotes.some((uri) => remoteUris.includes(uri))) &&
-      (annotations.team === undefined || annotations.team === team),
+      (annotations.team === undefined || annotations.team === team) &&
+      (creatorIds.length === 0 || creatorIds.includes("")),
   );
   const sign = direction === "asc" ? 1 : -1;
   const byId = (one: Known, other: Known) => (one.id < other.id ? -1 : 1);
@@ -207,6 +208,8 @@ describe("a search", () => {
         isNarrow: fc.boolean(),
         remoteUris: fc.oneof(fc.constant([]), fc.subarray(REMOTES)),
         annotations: fc.constantFrom({}, {}, { team: "north" }, { team: "nowhere" }),
+        // Nobody is said to have made these projects, which is stored as an empty text.
+        creatorIds: fc.constantFrom([], [], [""], ["a stranger"]),
       }),
       fc.constantFrom("few", "walking", "by the index"),
       fc.constantFrom(20, undefined),
@@ -214,8 +217,15 @@ describe("a search", () => {
         const caller = isStranger ? stranger : own;
         const ids = [...known.values()].flat().map(({ id }) => id);
         const projectIds = others.isNarrow ? ids.filter((_, index) => index % 3 === 0) : [];
-        const { remoteUris, annotations } = others;
-        const filter = { ...ANY_PROJECT, search: fold(term), projectIds, remoteUris, annotations };
+        const { remoteUris, annotations, creatorIds } = others;
+        const filter = {
+          ...ANY_PROJECT,
+          search: fold(term),
+          projectIds,
+          remoteUris,
+          annotations,
+          creatorIds,
+        };
         const wanted = expected(caller, filter, order);
         const found = await pages(
           sources[way] ?? served,

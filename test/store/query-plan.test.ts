@@ -9,8 +9,9 @@ import { listInputs } from "../../src/store/agent-input-list.ts";
 import { findDueTimers } from "../../src/store/agent-interest.ts";
 import { findOutput } from "../../src/store/agent-output.ts";
 import { listProjects } from "../../src/store/project-list.ts";
-import { fewOf, quickLeads, textLead } from "../../src/store/project-search-leads.ts";
-import { gather } from "../../src/store/project-search-rows.ts";
+import type { ProjectPage } from "../../src/store/project-search.ts";
+import { fewOf, noLead, quickLeads, textLead } from "../../src/store/project-search-leads.ts";
+import { countPassing, findPage, gather } from "../../src/store/project-search-rows.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
@@ -166,4 +167,38 @@ test("what few texts lead to is sorted by an index alone, behind the last page t
       expect.stringContaining("SEARCH project USING COVERING INDEX project_by_search_row (search_row=?"),
     ]);
   }
+});
+
+test("what leads to projects goes on leading where filters and the page's place are tested too", async () => {
+  raw.function("in_time", () => 1);
+  const text = await textLead(db, "shi", [1, 2], 1);
+  const few = await fewOf(db, text, 1);
+  if (!few) throw new Error("an index without texts led to more than one");
+  queries = [];
+  for (const creatorIds of [[], ["c"], ["c", "d"]]) {
+    for (const field of ["id", "popularity"] as const) {
+      const page: ProjectPage = {
+        filter: { ...ANY_PROJECT, search: "shi", creatorIds },
+        order: { field, direction: "asc" },
+        after: { key: 1, id: "a" },
+        limit: 1,
+        countLimit: 10,
+      };
+      await gather(db, scope, page, few, 1);
+      await findPage(db, scope, page, text);
+      await countPassing(db, scope, page, text);
+    }
+  }
+  const all = plans().flat();
+  expect(all.filter((line) => line.includes("SEARCH project "))).toEqual(
+    Array(18).fill("SEARCH project USING INDEX project_by_search_row (search_row=?)"),
+  );
+  queries = [];
+  const order = { field: "id", direction: "asc" } as const;
+  const after = { key: 0, id: "a" };
+  const page = { filter: ANY_PROJECT, order, after, limit: 1, countLimit: undefined };
+  await findPage(db, scope, page, noLead(db, scope));
+  expect(plans()).toEqual([
+    ["SEARCH project USING COVERING INDEX project_by_id (organization_id=? AND id>?)"],
+  ]);
 });

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
-import { getPriority } from "node:os";
+import { constants, getPriority } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
@@ -213,7 +213,7 @@ onLinux("the thread of searches, and no other, leaves the processor to the rest 
       return "";
     }
   };
-  const nicer = getPriority() + 5;
+  const nicer = Math.min(getPriority() + 5, constants.priority.PRIORITY_LOW);
   const lower = () => nicenesses().filter((niceness) => niceness === nicer).length;
   const before = lower();
   await searchesOf(ownFile()).search("projects", caller, ship);
