@@ -195,8 +195,7 @@ test("closing ends what runs and refuses what waits and what comes", async () =>
   expect(await outcome(searches.search("projects", caller, ship))).toBeInstanceOf(StoreUnavailable);
 });
 
-/** Priorities of threads exist on Linux alone. */
-const onLinux = process.platform === "linux" ? test : test.skip;
+const onLinux = process.platform === "linux" ? test : test.skip; // Elsewhere threads have no priority of their own.
 
 onLinux("the thread of searches, and no other, leaves the processor to the rest of the process", async () => {
   /** Of each thread: field 19 of its stat, the 17th behind the name in brackets. */
