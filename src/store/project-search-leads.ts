@@ -60,7 +60,7 @@ function gramsLead(db: Kysely<Schema>, query: string, [first, last]: RowRange): 
   return { ...lead(rows, projects), texts: { query, first, last } };
 }
 
-/** Asks for the rare ones of a text's grams, or for all when none is. */
+/** Asks for the rare ones of the grams before a text's end, or for all of its grams when there are none. */
 async function tellingQuery(
   db: Kysely<Schema>,
   search: string,
@@ -70,7 +70,7 @@ async function tellingQuery(
   if (isShort(search)) return gramQuery(search);
   const asked = askedGrams(search);
   const telling: string[] = [];
-  // More than `rare` texts have the last ones all together, so none of those is rare.
+  // More than `rare` texts have those of the end all together, so none of them is rare.
   for (const gram of asked.slice(0, -END_GRAMS)) {
     const [found] = await countTexts(db, { query: allGrams([gram]), first, last, most: rare + 1 });
     const count = found?.count ?? 0;

@@ -33,8 +33,8 @@ const QUICK_MS = 4;
 /**
  * It holds up whatever else the event loop has to do. That is nothing while the
  * loop has had no more events since the last commit, those of the upkeep aside:
- * the write's own request, and the end of a force beside it. A guess on the careful side, since a new
- * connection for each write is an event too.
+ * the write's own request, and the end of a force beside it. A guess on the
+ * careful side, since a new connection for each write is an event too.
  */
 const QUIET_EVENTS = 2;
 
