@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
 import { searchGrams } from "../domain/search-grams.ts";
+import type { HeldRow } from "./held-row.ts";
 import { prepared } from "./prepared.ts";
 import type { ProjectSearchTable } from "./project-schema.ts";
 import type { Schema } from "./schema.ts";
@@ -24,6 +25,12 @@ const setLastRow = prepared<Scope & { lastRow: number }, unknown>((db, { organiz
     .where("organization_id", "=", organizationId),
 );
 
+/** The last row that an organization has taken; 0 while it has had no project. */
+const LAST_ROW: HeldRow<string, number> = {
+  read: async (db, organizationId) => (await selectLastRow(db, { organizationId }))[0]?.last_row ?? 0,
+  write: (db, organizationId, lastRow) => setLastRow(db, { organizationId, lastRow }),
+};
+
 const insertGrams = prepared<ProjectSearchTable, unknown>((db, row) =>
   db.insertInto("project_search").values({ rowid: row.rowid, grams: row.grams }),
 );
@@ -35,18 +42,12 @@ const insertGrams = prepared<ProjectSearchTable, unknown>((db, row) =>
  * more room than it.
  */
 export async function enterSearchText(tx: WriteTransaction, scope: Scope, text: string): Promise<number> {
-  const row = await takeRow(tx.db, scope);
+  const { organizationId } = scope;
+  const last = await tx.held(LAST_ROW, organizationId);
+  const row = last === 0 ? await openRange(tx.db, scope) : last + 1;
+  tx.hold(LAST_ROW, organizationId, row);
   tx.enterText(row, text);
   return row;
-}
-
-/** Read and written: a statement that returns what it wrote builds a table on the side. */
-async function takeRow(db: Kysely<Schema>, scope: Scope): Promise<number> {
-  const [last] = await selectLastRow(db, scope);
-  if (!last) return openRange(db, scope);
-  const lastRow = last.last_row + 1;
-  await setLastRow(db, { organizationId: scope.organizationId, lastRow });
-  return lastRow;
 }
 
 /** What {@link enterSearchText} asked for, at the end of a transaction. */

@@ -1,8 +1,8 @@
-import type { Kysely } from "kysely";
 import { auditBytes } from "../domain/audit-chain.ts";
 import { diffJson } from "../domain/diff.ts";
+import type { HeldRow } from "./held-row.ts";
 import { prepared } from "./prepared.ts";
-import type { AuditLogTable, EventTable, Schema } from "./schema.ts";
+import type { AuditLogTable, EventTable } from "./schema.ts";
 import type { Actor, Change, WriteTransaction } from "./store.ts";
 
 /** Place of the newest row in its chain, and the hash that the next one continues. */
@@ -11,7 +11,6 @@ interface Head {
   readonly chain_hash: Uint8Array | null;
 }
 
-// Read, then written once, not raised by a statement that returns it: RETURNING builds a table on the side.
 const headOfOrganization = prepared<{ id: string }, Head>((db, { id }) =>
   db.selectFrom("organization").select(["sequence", "chain_hash"]).where("id", "=", id),
 );
@@ -20,14 +19,30 @@ const headOfInstallation = prepared<object, Head>((db) =>
   db.selectFrom("installation").select(["sequence", "chain_hash"]),
 );
 
-const setOrganizationHead = prepared<{ id: string; sequence: number; hash: Uint8Array }, unknown>(
+const setOrganizationHead = prepared<{ id: string; sequence: number; hash: Uint8Array | null }, unknown>(
   (db, { id, sequence, hash }) =>
     db.updateTable("organization").set({ sequence, chain_hash: hash }).where("id", "=", id),
 );
 
-const setInstallationHead = prepared<{ sequence: number; hash: Uint8Array }, unknown>(
+const setInstallationHead = prepared<{ sequence: number; hash: Uint8Array | null }, unknown>(
   (db, { sequence, hash }) => db.updateTable("installation").set({ sequence, chain_hash: hash }),
 );
+
+/** The end of a chain: of an organization's, or of the installation's. */
+const HEAD: HeldRow<string | null, Head> = {
+  async read(db, organizationId) {
+    const [head] =
+      organizationId === null
+        ? await headOfInstallation(db, {})
+        : await headOfOrganization(db, { id: organizationId });
+    if (!head) throw new Error(`a change names an organization that does not exist: ${organizationId}`);
+    return head;
+  },
+  write: (db, organizationId, { sequence, chain_hash: hash }) =>
+    organizationId === null
+      ? setInstallationHead(db, { sequence, hash })
+      : setOrganizationHead(db, { id: organizationId, sequence, hash }),
+};
 
 const insertAuditRow = prepared<AuditLogTable, unknown>((db, row) =>
   db.insertInto("audit_log").values({
@@ -78,7 +93,7 @@ export async function insertRecord(
   change: Change,
 ): Promise<void> {
   const { organizationId } = change;
-  const head = await headOf(tx.db, organizationId);
+  const head = await tx.held(HEAD, organizationId);
   const sequence = head.sequence + 1;
   const facts = {
     id: tx.newId(),
@@ -96,12 +111,8 @@ export async function insertRecord(
   };
   const hash = seal.mac(auditBytes(facts, head.chain_hash));
   await insertAuditRow(tx.db, { ...facts, previous_hash: head.chain_hash, hash });
-  if (organizationId === null) {
-    await setInstallationHead(tx.db, { sequence, hash });
-    return;
-  }
-  await setOrganizationHead(tx.db, { id: organizationId, sequence, hash });
-  if (change.kind === "read") return;
+  tx.hold(HEAD, organizationId, { sequence, chain_hash: hash });
+  if (organizationId === null || change.kind === "read") return;
   await insertEventRow(tx.db, {
     organization_id: organizationId,
     sequence,
@@ -110,13 +121,4 @@ export async function insertRecord(
     resource_type: change.type,
     resource_id: change.id,
   });
-}
-
-async function headOf(db: Kysely<Schema>, organizationId: string | null): Promise<Head> {
-  const [head] =
-    organizationId === null
-      ? await headOfInstallation(db, {})
-      : await headOfOrganization(db, { id: organizationId });
-  if (!head) throw new Error(`a change names an organization that does not exist: ${organizationId}`);
-  return head;
 }

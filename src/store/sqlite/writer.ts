@@ -5,8 +5,9 @@ import type { Schema } from "../schema.ts";
 import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { Durability } from "./durability.ts";
+import { Group } from "./group.ts";
 import { Listeners } from "./listeners.ts";
-import type { EnteredText, TextIndex } from "./text-index.ts";
+import type { TextIndex } from "./text-index.ts";
 
 /**
  * A group ends when it has worked this long, so that reads on this thread are
@@ -54,12 +55,13 @@ export class Writer {
   #running: Promise<void> | undefined;
   #closed = false;
   readonly #listeners = new Listeners();
-  /** What the group's writes enter in the index of texts. */
-  #texts: EnteredText[] = [];
+  /** That of the open transaction; none is open between two groups. */
+  #group: Group;
 
   constructor(connection: Connection, options: WriterOptions) {
     this.#connection = connection;
     this.#options = options;
+    this.#group = new Group(connection.db);
   }
 
   write<T>(
@@ -71,13 +73,16 @@ export class Writer {
     return this.enqueue(async (db) => {
       const changes: Change[] = [];
       const touched = new Set<string>();
+      const group = this.#group;
       const tx: WriteTransaction = {
         db,
         now: this.#options.now(),
         newId: this.#options.newId,
         record: (change) => void changes.push(change),
         touch: (id) => void touched.add(id),
-        enterText: (row, text) => void this.#texts.push({ row, text }),
+        enterText: (row, text) => group.enterText(row, text),
+        held: (row, key) => group.held(row, key),
+        hold: (row, key, value) => group.hold(row, key, value),
         attempt: (part) => this.#attemptPart(part, changes),
       };
       const result = await fn(tx);
@@ -133,11 +138,11 @@ export class Writer {
   async #commitGroup(): Promise<void> {
     const settled: (() => void)[] = [];
     const members: Job[] = [];
-    this.#texts = [];
+    this.#group = new Group(this.#connection.db);
     try {
       this.#connection.raw.exec("begin immediate");
       await this.#attemptGroup(members, settled);
-      await this.#options.textIndex.enter(this.#connection.db, this.#texts);
+      await this.#group.writeOut(this.#options.textIndex);
       await this.#options.durability.commit(members.length === 1 && this.#queue.length === 0);
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
@@ -169,7 +174,7 @@ export class Writer {
   async #attemptPart<T>(part: () => Promise<T>, changes: Change[]): Promise<T> {
     const { raw } = this.#connection;
     const recorded = changes.length;
-    const entered = this.#texts.length;
+    const mark = this.#group.mark();
     raw.exec("savepoint part");
     try {
       const value = await part();
@@ -179,7 +184,7 @@ export class Writer {
       raw.exec("rollback to part");
       raw.exec("release part");
       changes.length = recorded;
-      this.#texts.length = entered;
+      this.#group.backTo(mark);
       throw error;
     }
   }
@@ -191,7 +196,7 @@ export class Writer {
       return () => job.reject(reason);
     }
     raw.exec("savepoint attempt");
-    const entered = this.#texts.length;
+    const mark = this.#group.mark();
     const turn = loopTurn();
     try {
       const value = await job.run(db);
@@ -202,7 +207,7 @@ export class Writer {
     } catch (error) {
       raw.exec("rollback to attempt");
       raw.exec("release attempt");
-      this.#texts.length = entered;
+      this.#group.backTo(mark);
       return () => job.reject(error);
     }
   }
