@@ -59,13 +59,13 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     const text = await findProjectText(db, caller, projectId);
     if (text === undefined) throw notFound("project");
     if (!(await isProjectOfEnvironment(db, caller, projectId))) refuseStranger(ctx);
-    return withStored({}, "project", { schema: ProjectSchema, texts: text });
+    return answerOf(text);
   }
 
   createProject(req: CreateProjectRequest, ctx: HandlerContext) {
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => ({
-      project: await create(tx, caller, req),
-    }));
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) =>
+      answerOf(await create(tx, caller, req)),
+    );
   }
 
   createProjectFromEnvironment(req: CreateProjectFromEnvironmentRequest, ctx: HandlerContext) {
@@ -75,7 +75,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const { name, annotations } = req;
       const isLocal = await isOnLocalRunner(tx.db, caller, environment);
       const template = { ...templateFromEnvironment(environment, isLocal), annotations };
-      return { project: await create(tx, caller, name === undefined ? template : { ...template, name }) };
+      return answerOf(await create(tx, caller, name === undefined ? template : { ...template, name }));
     });
   }
 
@@ -90,14 +90,14 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
         name: element.name ?? "",
         error,
       }));
-      return { createdProjects: done, failedProjects };
+      return withStored({ failedProjects }, "createdProjects", { schema: ProjectSchema, texts: done });
     });
   }
 
   updateProject(req: UpdateProjectRequest, ctx: HandlerContext) {
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => ({
-      project: await update(tx, ctx, caller, req),
-    }));
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) =>
+      answerOf(await update(tx, ctx, caller, req)),
+    );
   }
 
   updateProjects({ projects }: UpdateProjectsRequest, ctx: HandlerContext) {
@@ -111,7 +111,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
         projectId,
         error,
       }));
-      return { updatedProjects: done, failedProjects };
+      return withStored({ failedProjects }, "updatedProjects", { schema: ProjectSchema, texts: done });
     });
   }
 
@@ -138,7 +138,13 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 }
 
-async function create(tx: WriteTransaction, caller: Caller, template: ProjectTemplate): Promise<Project> {
+/** @param text the project's canonical JSON */
+function answerOf(text: string) {
+  return withStored({}, "project", { schema: ProjectSchema, texts: text });
+}
+
+/** @returns the project's canonical JSON */
+async function create(tx: WriteTransaction, caller: Caller, template: ProjectTemplate): Promise<string> {
   refuseProjectCreation(await findPolicies(tx.db, caller), caller.role);
   const project = newProject(template, {
     id: tx.newId(),
@@ -148,23 +154,22 @@ async function create(tx: WriteTransaction, caller: Caller, template: ProjectTem
   });
   await checkProjectReferences(tx.db, caller, project);
   refuseBorrowedPrebuilds(undefined, project, caller);
-  await insertProject(tx, caller, project);
-  return project;
+  return insertProject(tx, caller, project);
 }
 
+/** @returns the project's canonical JSON */
 async function update(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
   req: UpdateProjectRequest,
-): Promise<Project> {
+): Promise<string> {
   const before = await owned(tx, ctx, caller, req.projectId);
   const after = updatedProject(before, req, tx.now);
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
   refuseBorrowedPrebuilds(before, after, caller);
   if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
-  await updateProject(tx, caller, before, after);
-  return after;
+  return updateProject(tx, caller, before, after);
 }
 
 /** A project that the caller may change. */

@@ -112,7 +112,8 @@ const insertRow = prepared<ProjectTable, unknown>((db, row) =>
   }),
 );
 
-export async function insertProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<void> {
+/** @returns its canonical JSON, with the technical description */
+export async function insertProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<string> {
   const json = toJsonObject(ProjectSchema, project);
   const columns = changingColumns(project, json);
   await insertRow(tx.db, {
@@ -135,6 +136,7 @@ export async function insertProject(tx: WriteTransaction, scope: Scope, project:
     kind: "created",
     after: json,
   });
+  return JSON.stringify(json);
 }
 
 const updateRow = prepared<
@@ -176,13 +178,17 @@ const selectSearchText = prepared<
     .where("organization_id", "=", organization_id),
 );
 
-/** Replaces a project; `before` and `after` carry the technical description. */
+/**
+ * Replaces a project; `before` and `after` carry the technical description.
+ *
+ * @returns the canonical JSON of `after`
+ */
 export async function updateProject(
   tx: WriteTransaction,
   scope: Scope,
   before: Project,
   after: Project,
-): Promise<void> {
+): Promise<string> {
   const json = toJsonObject(ProjectSchema, after);
   const columns = changingColumns(after, json);
   const place = { id: after.id, organization_id: scope.organizationId };
@@ -203,6 +209,7 @@ export async function updateProject(
     before: toJsonObject(ProjectSchema, before),
     after: json,
   });
+  return JSON.stringify(json);
 }
 
 /** Removes the row for good; no environment may refer to it, and no prebuild may be left of it. */
