@@ -1,5 +1,6 @@
-import { createHmac, createSecretKey, hkdfSync, type KeyObject, randomBytes, randomInt } from "node:crypto";
+import { hkdfSync, randomBytes, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { Hmac } from "./hmac.ts";
 import { readKeyFile } from "./key-file.ts";
 import { openWith, type Place, sealWith } from "./sealing.ts";
 
@@ -77,10 +78,10 @@ export function loadKeys(file: string): Keys {
 /** A key of its own for each purpose, so that none can stand in for another. */
 interface Ring {
   readonly id: string;
-  readonly token: KeyObject;
-  readonly page: KeyObject;
-  readonly request: KeyObject;
-  readonly audit: KeyObject;
+  readonly token: Hmac;
+  readonly page: Hmac;
+  readonly request: Hmac;
+  readonly audit: Hmac;
   readonly seal: Buffer;
 }
 
@@ -104,20 +105,20 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
       ).join("");
       const unchecked = TOKEN_PREFIXES[kind] + random;
       const value = unchecked + checksum(unchecked);
-      return { value, hash: hmac(newest.token, value), keyId: newest.id };
+      return { value, hash: newest.token.mac(value), keyId: newest.id };
     },
     readToken(value) {
       const kind = KINDS.get(TOKEN.exec(value)?.[1] ?? "");
       if (kind === undefined) return undefined;
       if (!value.endsWith(checksum(value.slice(0, -CHECKSUM_CHARACTERS)))) return undefined;
-      const hashes = rings.map(({ token }) => hmac(token, value));
+      const hashes = rings.map(({ token }) => token.mac(value));
       return { kind, hash: hashes[0] as Uint8Array, hashes };
     },
     randomSecret: () => randomBytes(SECRET_BYTES),
-    pageMac: (bytes) => hmac(newest.page, bytes),
-    requestMacs: (bytes) => rings.map(({ request }) => hmac(request, bytes)),
-    audit: { keyId: newest.id, mac: (bytes) => hmac(newest.audit, bytes) },
-    auditMac: (keyId, bytes) => hmac(ringOf(keyId).audit, bytes),
+    pageMac: (bytes) => newest.page.mac(bytes),
+    requestMacs: (bytes) => rings.map(({ request }) => request.mac(bytes)),
+    audit: { keyId: newest.id, mac: (bytes) => newest.audit.mac(bytes) },
+    auditMac: (keyId, bytes) => ringOf(keyId).audit.mac(bytes),
     seal: (value, place) => ({ keyId: newest.id, sealed: sealWith(newest.seal, value, place) }),
     open: (keyId, sealed, place) => openWith(ringOf(keyId).seal, sealed, place),
   };
@@ -125,8 +126,7 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
 
 function deriveRing(secret: Uint8Array): Ring {
   const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
-  // With the bytes themselves, each hash would make such an object anew; that costs more than the hash.
-  const deriveKey = (purpose: string) => createSecretKey(derive(purpose));
+  const deriveKey = (purpose: string) => new Hmac(derive(purpose));
   return {
     id: derive("key id").toString("hex").slice(0, 16),
     token: deriveKey("token hash"),
@@ -135,10 +135,6 @@ function deriveRing(secret: Uint8Array): Ring {
     audit: deriveKey("audit chain"),
     seal: derive("sealed value"),
   };
-}
-
-function hmac(key: KeyObject, value: string | Uint8Array): Buffer {
-  return createHmac("sha256", key).update(value).digest();
 }
 
 /** CRC-32 in six characters: tells a mistyped token from an unknown one, and hides nothing. */
