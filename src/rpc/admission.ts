@@ -4,7 +4,7 @@ import { contentTypeUnaryJson } from "@connectrpc/connect/protocol-connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { permissionOf } from "../domain/permissions.ts";
-import { callerKey } from "../services/call.ts";
+import { callerKey, operationOf } from "../services/call.ts";
 import { answer } from "./error.ts";
 import type { Route } from "./routes.ts";
 
@@ -58,7 +58,7 @@ export function enterGate(ctx: HandlerContext): void {
   const caller = ctx.values.get(callerKey);
   if (!caller) return;
   const changes = ctx.method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
-  const refused = unpermitted(`${ctx.service.typeName}/${ctx.method.name}`, caller, changes);
+  const refused = unpermitted(operationOf(ctx), caller, changes);
   if (refused) throw refused;
 }
 

@@ -1,3 +1,4 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextKey, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../domain/caller.ts";
@@ -24,9 +25,16 @@ export function callerOf(ctx: HandlerContext): Caller {
   return caller;
 }
 
-/** Full name of the operation, such as `service.v1.ProjectService/CreateProject`. */
-export function operationOf(ctx: HandlerContext): string {
-  return `${ctx.service.typeName}/${ctx.method.name}`;
+const operationNames = new WeakMap<DescMethod, string>();
+
+/** Full name of the operation, such as `service.v1.ProjectService/CreateProject`; one text for all of its calls. */
+export function operationOf({ method }: Pick<HandlerContext, "method">): string {
+  let name = operationNames.get(method);
+  if (name === undefined) {
+    name = `${method.parent.typeName}/${method.name}`;
+    operationNames.set(method, name);
+  }
+  return name;
 }
 
 /** On which resources the caller may do the operation; "none" has not come past the gate. */
