@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { closeSync, ftruncateSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import packageJson from "../../package.json" with { type: "json" };
 
 const root = join(import.meta.dirname, "../..");
 
@@ -28,6 +29,10 @@ export interface Peer {
 
 const LOG_FILE = "access.log";
 
+/** What `npm start` tells Node: `exec node FLAGS bin/chartroom.js serve`. */
+const OWN_FLAGS = packageJson.scripts.start.split(" ").filter((word) => word.startsWith("--"));
+const OWN: readonly PeerName[] = ["ours", "ours-grpc", "one-commit-each"];
+
 /** Starts a peer on a data folder of its own. `nodeFlags` are for profiling. */
 export async function startPeer(
   name: PeerName,
@@ -39,7 +44,8 @@ export async function startPeer(
       ? ["bin/chartroom.js", "serve", "--port", "0", "--log-level", "info", "--data-dir", dataDir]
       : [`bench/peers/${name}.ts`, dataDir];
   const logFile = openSync(join(dataDir, LOG_FILE), "a");
-  const child = spawn(process.execPath, [...nodeFlags, ...program], {
+  const ownFlags = OWN.includes(name) ? OWN_FLAGS : [];
+  const child = spawn(process.execPath, [...ownFlags, ...nodeFlags, ...program], {
     cwd: root,
     env: { PATH: process.env.PATH, NODE_ENV: "production" },
     stdio: ["ignore", "pipe", logFile],
