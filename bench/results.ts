@@ -51,6 +51,7 @@ another server each; ${options.seconds} seconds each after a warm-up. Processor 
 divided by the requests that it answered. Peers authenticate, validate, log and ask the database as the server does; what
 each of them is and leaves out is said at the head of its file in bench/peers.
 
+- ours: as \`npm start\` starts it, with what that tells Node of memory; Node chooses for the others
 - ceiling: node:http, prepared statements of better-sqlite3, and the stored JSON copied as text
 - fastify: Fastify with schemas for Ajv and fast-json-stringify, and better-sqlite3
 - connect-node: the stock adapter of connect-node, protovalidate, and Kysely

@@ -22,24 +22,35 @@ describe("HMAC-SHA256 gives what RFC 4231 says", () => {
   });
 });
 
-test("any key and any value give what Node's own gives", () => {
-  const expected = (key: Uint8Array, value: string | Uint8Array) =>
-    createHmac("sha256", key).update(value).digest("hex");
-  for (let length = 0; length <= 300; length++) {
-    const [key, value] = [randomBytes(length % 65), randomBytes(length)];
+const expected = (key: Uint8Array, value: string | Uint8Array) =>
+  createHmac("sha256", key).update(value).digest("hex");
+
+test.each([0, 1, 31, 32, 33, 63, 64])(
+  "a key of %i bytes gives what Node's own gives, for any value",
+  (size) => {
+    const key = randomBytes(size);
+    for (let length = 0; length <= 200; length++) {
+      const value = randomBytes(length);
+      expect(hex(key, value)).toBe(expected(key, value));
+    }
+    for (const length of [4_031, 4_032, 4_033, 4_095, 4_096, 4_097, 100_000]) {
+      const value = randomBytes(length);
+      expect(hex(key, value)).toBe(expected(key, value));
+    }
+  },
+);
+
+test.each(["", "quay", "größer", "船", "🚢", "half a pair: \ud800"])("text is taken as UTF-8: %j", (text) => {
+  const key = randomBytes(32);
+  for (const times of [1, 2, 340, 341, 342, 683, 1_365, 1_366, 4_096]) {
+    const value = text.repeat(times);
     expect(hex(key, value)).toBe(expected(key, value));
-  }
-  for (const text of ["", "quay", "größer 船", "half a pair: \ud800", "x".repeat(100_000)]) {
-    const key = randomBytes(32);
-    expect(hex(key, text)).toBe(expected(key, text));
+    expect(hex(key, `x${value}`)).toBe(expected(key, `x${value}`));
   }
 });
 
 test("a key has at most 64 bytes", () => {
-  expect(hex(Buffer.alloc(64, 1), "x")).toBe(
-    createHmac("sha256", Buffer.alloc(64, 1)).update("x").digest("hex"),
-  );
-  expect(() => new Hmac(Buffer.alloc(65, 1))).toThrow();
+  expect(() => new Hmac(Buffer.alloc(65, 1))).toThrow("at most 64 bytes");
 });
 
 test("what was made before stays as it was, and does not show in what follows", () => {

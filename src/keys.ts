@@ -126,13 +126,13 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
 
 function deriveRing(secret: Uint8Array): Ring {
   const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
-  const deriveKey = (purpose: string) => new Hmac(derive(purpose));
+  const hmacFor = (purpose: string) => new Hmac(derive(purpose));
   return {
     id: derive("key id").toString("hex").slice(0, 16),
-    token: deriveKey("token hash"),
-    page: deriveKey("page token"),
-    request: deriveKey("repeatable request"),
-    audit: deriveKey("audit chain"),
+    token: hmacFor("token hash"),
+    page: hmacFor("page token"),
+    request: hmacFor("repeatable request"),
+    audit: hmacFor("audit chain"),
     seal: derive("sealed value"),
   };
 }

@@ -29,8 +29,9 @@ export interface Peer {
 
 const LOG_FILE = "access.log";
 
-/** What `npm start` tells Node: `exec node FLAGS bin/chartroom.js serve`. */
-const OWN_FLAGS = packageJson.scripts.start.split(" ").filter((word) => word.startsWith("--"));
+/** What `npm start` tells Node. */
+const OWN_FLAGS =
+  /^exec node (.*) bin\/chartroom\.js /.exec(packageJson.scripts.start)?.[1]?.split(" ") ?? [];
 const OWN: readonly PeerName[] = ["ours", "ours-grpc", "one-commit-each"];
 
 /** Starts a peer on a data folder of its own. `nodeFlags` are for profiling. */

@@ -25,10 +25,11 @@ export function callerOf(ctx: HandlerContext): Caller {
   return caller;
 }
 
+/** By method: a text that is put together anew is hashed again by every table that it is looked up in. */
 const operationNames = new WeakMap<DescMethod, string>();
 
-/** Full name of the operation, such as `service.v1.ProjectService/CreateProject`; one text for all of its calls. */
-export function operationOf({ method }: Pick<HandlerContext, "method">): string {
+/** Full name of the operation, such as `service.v1.ProjectService/CreateProject`. */
+export function operationOf({ method }: HandlerContext): string {
   let name = operationNames.get(method);
   if (name === undefined) {
     name = `${method.parent.typeName}/${method.name}`;

@@ -138,12 +138,12 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 }
 
-/** @param text the project's canonical JSON */
+/** @param text the project in the form of stored JSON */
 function answerOf(text: string) {
   return withStored({}, "project", { schema: ProjectSchema, texts: text });
 }
 
-/** @returns the project's canonical JSON */
+/** @returns the project in the form of stored JSON */
 async function create(tx: WriteTransaction, caller: Caller, template: ProjectTemplate): Promise<string> {
   refuseProjectCreation(await findPolicies(tx.db, caller), caller.role);
   const project = newProject(template, {
@@ -154,10 +154,10 @@ async function create(tx: WriteTransaction, caller: Caller, template: ProjectTem
   });
   await checkProjectReferences(tx.db, caller, project);
   refuseBorrowedPrebuilds(undefined, project, caller);
-  return insertProject(tx, caller, project);
+  return JSON.stringify(await insertProject(tx, caller, project));
 }
 
-/** @returns the project's canonical JSON */
+/** @returns the project in the form of stored JSON */
 async function update(
   tx: WriteTransaction,
   ctx: HandlerContext,
@@ -169,7 +169,7 @@ async function update(
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
   refuseBorrowedPrebuilds(before, after, caller);
   if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
-  return updateProject(tx, caller, before, after);
+  return JSON.stringify(await updateProject(tx, caller, before, after));
 }
 
 /** A project that the caller may change. */

@@ -25,7 +25,7 @@ const setLastRow = prepared<Scope & { lastRow: number }, unknown>((db, { organiz
     .where("organization_id", "=", organizationId),
 );
 
-/** The last row that an organization has taken; 0 while it has had no project. */
+/** The last row that an organization has taken; 0 while it has no range, which {@link openRange} makes before it is written. */
 const LAST_ROW: HeldRow<string, number> = {
   read: async (db, organizationId) => (await selectLastRow(db, { organizationId }))[0]?.last_row ?? 0,
   write: (db, organizationId, lastRow) => setLastRow(db, { organizationId, lastRow }),
@@ -43,9 +43,9 @@ const insertGrams = prepared<ProjectSearchTable, unknown>((db, row) =>
  */
 export async function enterSearchText(tx: WriteTransaction, scope: Scope, text: string): Promise<number> {
   const { organizationId } = scope;
-  const last = await tx.held(LAST_ROW, organizationId);
+  const last = await tx.readHeld(LAST_ROW, organizationId);
   const row = last === 0 ? await openRange(tx.db, scope) : last + 1;
-  tx.hold(LAST_ROW, organizationId, row);
+  tx.setHeld(LAST_ROW, organizationId, row);
   tx.enterText(row, text);
   return row;
 }

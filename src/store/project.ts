@@ -112,8 +112,12 @@ const insertRow = prepared<ProjectTable, unknown>((db, row) =>
   }),
 );
 
-/** @returns its canonical JSON, with the technical description */
-export async function insertProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<string> {
+/** @returns the project in the form of {@link toJsonObject}, with the technical description */
+export async function insertProject(
+  tx: WriteTransaction,
+  scope: Scope,
+  project: Project,
+): Promise<JsonObject> {
   const json = toJsonObject(ProjectSchema, project);
   const columns = changingColumns(project, json);
   await insertRow(tx.db, {
@@ -136,7 +140,7 @@ export async function insertProject(tx: WriteTransaction, scope: Scope, project:
     kind: "created",
     after: json,
   });
-  return JSON.stringify(json);
+  return json;
 }
 
 const updateRow = prepared<
@@ -181,14 +185,14 @@ const selectSearchText = prepared<
 /**
  * Replaces a project; `before` and `after` carry the technical description.
  *
- * @returns the canonical JSON of `after`
+ * @returns `after` in the form of {@link toJsonObject}, with the technical description
  */
 export async function updateProject(
   tx: WriteTransaction,
   scope: Scope,
   before: Project,
   after: Project,
-): Promise<string> {
+): Promise<JsonObject> {
   const json = toJsonObject(ProjectSchema, after);
   const columns = changingColumns(after, json);
   const place = { id: after.id, organization_id: scope.organizationId };
@@ -209,7 +213,7 @@ export async function updateProject(
     before: toJsonObject(ProjectSchema, before),
     after: json,
   });
-  return JSON.stringify(json);
+  return json;
 }
 
 /** Removes the row for good; no environment may refer to it, and no prebuild may be left of it. */

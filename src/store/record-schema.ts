@@ -44,7 +44,7 @@ export interface IdempotencyTable {
   redacted: number;
 }
 
-/** The one row of the installation's own audit chain. */
+/** The one row of the installation's own audit chain; behind inside a write, see HEAD in record.ts. */
 export interface InstallationTable {
   id: number;
   sequence: number;

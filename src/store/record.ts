@@ -28,7 +28,7 @@ const setInstallationHead = prepared<{ sequence: number; hash: Uint8Array | null
   (db, { sequence, hash }) => db.updateTable("installation").set({ sequence, chain_hash: hash }),
 );
 
-/** The end of a chain: of an organization's, or of the installation's. */
+/** The head of an organization's chain, or of the installation's (null). */
 const HEAD: HeldRow<string | null, Head> = {
   async read(db, organizationId) {
     const [head] =
@@ -93,7 +93,7 @@ export async function insertRecord(
   change: Change,
 ): Promise<void> {
   const { organizationId } = change;
-  const head = await tx.held(HEAD, organizationId);
+  const head = await tx.readHeld(HEAD, organizationId);
   const sequence = head.sequence + 1;
   const facts = {
     id: tx.newId(),
@@ -111,7 +111,7 @@ export async function insertRecord(
   };
   const hash = seal.mac(auditBytes(facts, head.chain_hash));
   await insertAuditRow(tx.db, { ...facts, previous_hash: head.chain_hash, hash });
-  tx.hold(HEAD, organizationId, { sequence, chain_hash: hash });
+  tx.setHeld(HEAD, organizationId, { sequence, chain_hash: hash });
   if (organizationId === null || change.kind === "read") return;
   await insertEventRow(tx.db, {
     organization_id: organizationId,

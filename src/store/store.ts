@@ -70,10 +70,10 @@ export interface WriteTransaction {
   touch(id: string): void;
   /** Enters a text in the index of search texts, under a row of its own, when the write is committed. */
   enterText(row: number, text: string): void;
-  /** What a held row holds at this place of the write; its table may not hold it yet. */
-  held<K, V>(row: HeldRow<K, V>, key: K): Promise<V>;
-  /** Moves a held row on. */
-  hold<K, V>(row: HeldRow<K, V>, key: K, value: V): void;
+  /** The value of a held row as the last change left it. Who asks for it to move it on awaits nothing else before that. */
+  readHeld<K, V>(row: HeldRow<K, V>, key: K): Promise<V>;
+  /** Moves a held row on; it is written when the write is committed. */
+  setHeld<K, V>(row: HeldRow<K, V>, key: K, value: V): void;
   /**
    * Does a part of the write that may fail: when `part` throws, nothing of it
    * is left, neither rows nor record, and whoever catches it may go on.

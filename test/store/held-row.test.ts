@@ -35,8 +35,8 @@ beforeEach(async () => {
 afterEach(() => store.close());
 
 async function count(tx: WriteTransaction, name: string, by = 1): Promise<number> {
-  const next = (await tx.held(COUNT, name)) + by;
-  tx.hold(COUNT, name, next);
+  const next = (await tx.readHeld(COUNT, name)) + by;
+  tx.setHeld(COUNT, name, next);
   return next;
 }
 

@@ -1,11 +1,18 @@
-import { type DescField, type DescMessage, toJson } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, toJson, toJsonString } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { afterAll, expect, test } from "@jest/globals";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ProjectSchema } from "#gen/service/v1/project_pb.js";
 import { findEnvironment, findEnvironmentText } from "../../src/store/environment.ts";
 import { JSON_FORM } from "../../src/store/json.ts";
-import { findProject, findProjectText } from "../../src/store/project.ts";
+import {
+  findProject,
+  findProjectText,
+  findWholeProject,
+  insertProject,
+  updateProject,
+} from "../../src/store/project.ts";
+import { SYSTEM } from "../../src/store/store.ts";
 import { servicesOf } from "./services.ts";
 import { openTestStore } from "./test-store.ts";
 
@@ -92,4 +99,29 @@ EnvironmentStatus: statusVersion phase failureMessage warningMessage
 test("stored rows have every field that their message always shows", () => {
   const shown = new Set([ProjectSchema, EnvironmentSchema].flatMap((schema) => alwaysThere(schema)));
   expect([...shown].join("\n")).toBe(SHOWN.trim());
+});
+
+test("what a created or changed project is answered with is what would be written of its message", async () => {
+  const caller = await made.found("lighthouse");
+  const id = made.newId();
+  const project = create(ProjectSchema, {
+    id,
+    desiredPhase: 1,
+    metadata: { name: "a lamp", organizationId: caller.organizationId },
+    technicalDescription: "told by what creates and changes",
+  });
+  const written = await made.store.write(SYSTEM, "test", (tx) => insertProject(tx, caller, project));
+  expect(JSON.stringify(written)).toBe(toJsonString(ProjectSchema, project, JSON_FORM));
+
+  await servicesOf(made, caller).use(id);
+  await made.store.write(SYSTEM, "test", async (tx) => {
+    const before = await findWholeProject(tx.db, caller, id);
+    if (!before) throw new Error("the project is not there");
+    const after = create(ProjectSchema, { ...before, automationsFilePath: "a.yaml" });
+    const text = JSON.stringify(await updateProject(tx, caller, before, after));
+    expect(text).toBe(toJsonString(ProjectSchema, after, JSON_FORM));
+    const told = JSON.parse(text);
+    expect(told.technicalDescription).toBe("told by what creates and changes");
+    expect(told.usedBy.totalSubjects).toBe(1);
+  });
 });

@@ -3,9 +3,6 @@ import type { HeldRow } from "../held-row.ts";
 import type { Schema } from "../schema.ts";
 import type { EnteredText, TextIndex } from "./text-index.ts";
 
-/** Where a group stands; see {@link Group.mark}. */
-export type Mark = number;
-
 /**
  * What the changes of one commit leave to be written at its end: texts for the
  * index, and rows that each of them moves on. It goes back with the savepoints,
@@ -27,12 +24,12 @@ export class Group {
     this.#undo.push(() => this.#texts.pop());
   }
 
-  async held<K, V>(row: HeldRow<K, V>, key: K): Promise<V> {
+  async read<K, V>(row: HeldRow<K, V>, key: K): Promise<V> {
     const values = this.#held.get(row);
     return values?.has(key) ? (values.get(key) as V) : row.read(this.#db, key);
   }
 
-  hold<K, V>(row: HeldRow<K, V>, key: K, value: V): void {
+  set<K, V>(row: HeldRow<K, V>, key: K, value: V): void {
     const values = this.#held.get(row) ?? new Map<unknown, unknown>();
     this.#held.set(row, values);
     const before = values.get(key);
@@ -41,12 +38,12 @@ export class Group {
   }
 
   /** To be called when a savepoint is made; {@link backTo} takes what it gives. */
-  mark(): Mark {
+  mark(): number {
     return this.#undo.length;
   }
 
   /** Takes back what came after the mark; to be called when its savepoint is rolled back. */
-  backTo(mark: Mark): void {
+  backTo(mark: number): void {
     for (const undo of this.#undo.splice(mark).reverse()) undo();
   }
 

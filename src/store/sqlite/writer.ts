@@ -55,7 +55,7 @@ export class Writer {
   #running: Promise<void> | undefined;
   #closed = false;
   readonly #listeners = new Listeners();
-  /** That of the open transaction; none is open between two groups. */
+  /** Of the commit that is being made, or of the last one. */
   #group: Group;
 
   constructor(connection: Connection, options: WriterOptions) {
@@ -81,9 +81,9 @@ export class Writer {
         record: (change) => void changes.push(change),
         touch: (id) => void touched.add(id),
         enterText: (row, text) => group.enterText(row, text),
-        held: (row, key) => group.held(row, key),
-        hold: (row, key, value) => group.hold(row, key, value),
-        attempt: (part) => this.#attemptPart(part, changes),
+        readHeld: (row, key) => group.read(row, key),
+        setHeld: (row, key, value) => group.set(row, key, value),
+        attempt: (part) => this.#attemptPart(part, changes, group),
       };
       const result = await fn(tx);
       for (const change of changes) {
@@ -171,10 +171,10 @@ export class Writer {
     }
   }
 
-  async #attemptPart<T>(part: () => Promise<T>, changes: Change[]): Promise<T> {
+  async #attemptPart<T>(part: () => Promise<T>, changes: Change[], group: Group): Promise<T> {
     const { raw } = this.#connection;
     const recorded = changes.length;
-    const mark = this.#group.mark();
+    const mark = group.mark();
     raw.exec("savepoint part");
     try {
       const value = await part();
@@ -184,7 +184,7 @@ export class Writer {
       raw.exec("rollback to part");
       raw.exec("release part");
       changes.length = recorded;
-      this.#group.backTo(mark);
+      group.backTo(mark);
       throw error;
     }
   }
