@@ -1,8 +1,9 @@
-import { auditBytes } from "../domain/audit-chain.ts";
+import type { Kysely } from "kysely";
+import { type AuditFacts, auditBytes } from "../domain/audit-chain.ts";
 import { diffJson } from "../domain/diff.ts";
 import type { HeldRow } from "./held-row.ts";
 import { prepared } from "./prepared.ts";
-import type { AuditLogTable, EventTable } from "./schema.ts";
+import type { AuditLogTable, EventTable, Schema } from "./schema.ts";
 import type { Actor, Change, WriteTransaction } from "./store.ts";
 
 /** Place of the newest row in its chain, and the hash that the next one continues. */
@@ -80,25 +81,30 @@ export interface AuditSeal {
   mac(bytes: Uint8Array): Uint8Array;
 }
 
+/** What a change leaves in the audit log and in the event feed, but its place in the chain. */
+export interface Recorded {
+  readonly facts: Omit<AuditFacts, "sequence">;
+  /** Undefined for what is no change of an organization's resource. */
+  readonly eventKind: EventTable["kind"] | undefined;
+}
+
 /**
- * Writes the audit row of a change as the next of its chain, and for a change
- * of an organization's resource the event row of the same number. A read leaves
- * no event: nothing changed.
+ * Puts together the record of a change. A read leaves no event: nothing changed.
+ *
+ * @throws when the change names an organization that does not exist
  */
-export async function insertRecord(
+export async function recordOf(
   tx: Omit<WriteTransaction, "record">,
   seal: AuditSeal,
   actor: Actor,
   operation: string,
   change: Change,
-): Promise<void> {
-  const { organizationId } = change;
-  const head = await tx.readHeld(HEAD, organizationId);
-  const sequence = head.sequence + 1;
+): Promise<Recorded> {
+  const { organizationId, kind } = change;
+  await tx.readHeld(HEAD, organizationId);
   const facts = {
     id: tx.newId(),
     organization_id: organizationId,
-    sequence,
     at: tx.now,
     actor_id: actor.id,
     actor_principal: actor.principal,
@@ -109,16 +115,37 @@ export async function insertRecord(
     diff: JSON.stringify(diffJson(change.before, change.after)),
     key_id: seal.keyId,
   };
-  const hash = seal.mac(auditBytes(facts, head.chain_hash));
-  await insertAuditRow(tx.db, { ...facts, previous_hash: head.chain_hash, hash });
-  tx.setHeld(HEAD, organizationId, { sequence, chain_hash: hash });
-  if (organizationId === null || change.kind === "read") return;
-  await insertEventRow(tx.db, {
-    organization_id: organizationId,
-    sequence,
-    at: tx.now,
-    kind: change.kind,
-    resource_type: change.type,
-    resource_id: change.id,
-  });
+  return { facts, eventKind: organizationId === null || kind === "read" ? undefined : kind };
+}
+
+/**
+ * Writes the audit rows of changes, each as the next of its chain, and their
+ * event rows under the same numbers. Those of a commit are written together, at
+ * its end: one by one, between other statements, they cost more.
+ */
+export async function insertRecords(
+  db: Kysely<Schema>,
+  held: Pick<WriteTransaction, "readHeld" | "setHeld">,
+  seal: AuditSeal,
+  records: readonly Recorded[],
+): Promise<void> {
+  const events: EventTable[] = [];
+  for (const { facts, eventKind } of records) {
+    const { organization_id, at, subject_type, subject_id } = facts;
+    const head = await held.readHeld(HEAD, organization_id);
+    const sequence = head.sequence + 1;
+    const hash = seal.mac(auditBytes({ ...facts, sequence }, head.chain_hash));
+    await insertAuditRow(db, { ...facts, sequence, previous_hash: head.chain_hash, hash });
+    held.setHeld(HEAD, organization_id, { sequence, chain_hash: hash });
+    if (organization_id === null || eventKind === undefined) continue;
+    events.push({
+      organization_id,
+      sequence,
+      at,
+      kind: eventKind,
+      resource_type: subject_type,
+      resource_id: subject_id,
+    });
+  }
+  for (const event of events) await insertEventRow(db, event);
 }

@@ -1,22 +1,35 @@
 import type { Kysely } from "kysely";
 import type { HeldRow } from "../held-row.ts";
+import { type AuditSeal, insertRecords, type Recorded } from "../record.ts";
 import type { Schema } from "../schema.ts";
 import type { EnteredText, TextIndex } from "./text-index.ts";
 
+/** What a held row holds now, and whether that is to be written. */
+interface Held {
+  readonly value: unknown;
+  readonly isMoved: boolean;
+}
+
 /**
- * What the changes of one commit leave to be written at its end: texts for the
- * index, and rows that each of them moves on. It goes back with the savepoints,
- * and is lost with a commit that fails.
+ * What the changes of one commit leave to be written at its end: their records,
+ * texts for the index, and rows that each of them moves on. It goes back with
+ * the savepoints, and is lost with a commit that fails.
  */
 export class Group {
   readonly #db: Kysely<Schema>;
+  readonly #records: Recorded[] = [];
   readonly #texts: EnteredText[] = [];
-  readonly #held = new Map<HeldRow<unknown, unknown>, Map<unknown, unknown>>();
-  /** How to take back all that was entered and held, in the order in which that was done. */
+  readonly #held = new Map<HeldRow<unknown, unknown>, Map<unknown, Held>>();
+  /** How to take back all of it, in the order in which it came. */
   readonly #undo: (() => void)[] = [];
 
   constructor(db: Kysely<Schema>) {
     this.#db = db;
+  }
+
+  record(record: Recorded): void {
+    this.#records.push(record);
+    this.#undo.push(() => this.#records.pop());
   }
 
   enterText(row: number, text: string): void {
@@ -24,17 +37,24 @@ export class Group {
     this.#undo.push(() => this.#texts.pop());
   }
 
-  async read<K, V>(row: HeldRow<K, V>, key: K): Promise<V> {
-    const values = this.#held.get(row);
-    return values?.has(key) ? (values.get(key) as V) : row.read(this.#db, key);
+  async readHeld<K, V>(row: HeldRow<K, V>, key: K): Promise<V> {
+    const held = this.#held.get(row)?.get(key);
+    if (held) return held.value as V;
+    const value = await row.read(this.#db, key);
+    this.#put(row, key, { value, isMoved: false });
+    return value;
   }
 
-  set<K, V>(row: HeldRow<K, V>, key: K, value: V): void {
-    const values = this.#held.get(row) ?? new Map<unknown, unknown>();
-    this.#held.set(row, values);
-    const before = values.get(key);
-    this.#undo.push(values.has(key) ? () => values.set(key, before) : () => values.delete(key));
-    values.set(key, value);
+  setHeld<K, V>(row: HeldRow<K, V>, key: K, value: V): void {
+    this.#put(row, key, { value, isMoved: true });
+  }
+
+  #put<K, V>(row: HeldRow<K, V>, key: K, held: Held): void {
+    const rows = this.#held.get(row) ?? new Map<unknown, Held>();
+    this.#held.set(row, rows);
+    const before = rows.get(key);
+    this.#undo.push(() => (before ? rows.set(key, before) : rows.delete(key)));
+    rows.set(key, held);
   }
 
   /** To be called when a savepoint is made; {@link backTo} takes what it gives. */
@@ -48,9 +68,10 @@ export class Group {
   }
 
   /** In the open transaction, outside of savepoints, before it is committed. */
-  async writeOut(textIndex: TextIndex): Promise<void> {
-    for (const [row, values] of this.#held) {
-      for (const [key, value] of values) await row.write(this.#db, key, value);
+  async writeOut(seal: AuditSeal, textIndex: TextIndex): Promise<void> {
+    await insertRecords(this.#db, this, seal, this.#records);
+    for (const [row, rows] of this.#held) {
+      for (const [key, { value, isMoved }] of rows) if (isMoved) await row.write(this.#db, key, value);
     }
     await textIndex.enter(this.#db, this.#texts);
   }

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
-import { type AuditSeal, insertRecord } from "../record.ts";
+import { type AuditSeal, recordOf } from "../record.ts";
 import type { Schema } from "../schema.ts";
 import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -81,13 +81,13 @@ export class Writer {
         record: (change) => void changes.push(change),
         touch: (id) => void touched.add(id),
         enterText: (row, text) => group.enterText(row, text),
-        readHeld: (row, key) => group.read(row, key),
-        setHeld: (row, key, value) => group.set(row, key, value),
+        readHeld: (row, key) => group.readHeld(row, key),
+        setHeld: (row, key, value) => group.setHeld(row, key, value),
         attempt: (part) => this.#attemptPart(part, changes, group),
       };
       const result = await fn(tx);
       for (const change of changes) {
-        await insertRecord(tx, this.#options.audit, actor, operation, change);
+        group.record(await recordOf(tx, this.#options.audit, actor, operation, change));
         touched.add(change.id);
       }
       this.#listeners.expect(touched);
@@ -142,7 +142,7 @@ export class Writer {
     try {
       this.#connection.raw.exec("begin immediate");
       await this.#attemptGroup(members, settled);
-      await this.#group.writeOut(this.#options.textIndex);
+      await this.#group.writeOut(this.#options.audit, this.#options.textIndex);
       await this.#options.durability.commit(members.length === 1 && this.#queue.length === 0);
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
