@@ -46,12 +46,14 @@ ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before the run and after its parts: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
 Every server is a process of its own on a copy of the same data, and so is the load: autocannon, which keeps a number of
-connections busy, each with one request at a time. Servers are asked in turn, in ${options.rounds} rounds that begin with
-another server each; ${options.seconds} seconds each after a warm-up. Processor time is that of all threads of the server,
+connections busy, each with one request at a time. Servers are asked in turn, in ${options.rounds} rounds; in a
+round each is asked for ${options.seconds} seconds after a warm-up, in ${options.parts} parts between those of the others, and another one begins each
+time. Latencies of a round are means of those parts. Processor time is that of all threads of the server,
 divided by the requests that it answered. Peers authenticate, validate, log and ask the database as the server does; what
 each of them is and leaves out is said at the head of its file in bench/peers.
 
-- ours: as \`npm start\` starts it, with what that tells Node of memory; Node chooses for the others
+- ours, and the two kinds of it below: as \`npm start\` starts it, which tells Node how much memory to take; Node chooses
+  for the others
 - ceiling: node:http, prepared statements of better-sqlite3, and the stored JSON copied as text
 - fastify: Fastify with schemas for Ajv and fast-json-stringify, and better-sqlite3
 - connect-node: the stock adapter of connect-node, protovalidate, and Kysely

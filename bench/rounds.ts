@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Case } from "./cases.ts";
 import type { Seeded } from "./data/seed.ts";
 import type { Load } from "./load/load.ts";
+import type { LoadResult, LoadTask } from "./load/task.ts";
 import { threadsMs } from "./machine.ts";
 import type { Options } from "./options.ts";
 import { expectSameAnswers } from "./peers/same-answers.ts";
@@ -26,6 +27,19 @@ export const measuresKey = (caseName: string, peer: string) => `${caseName} ${pe
 /** Requests of a measure at least: fewer say more of the disk's moment than of the server. */
 const FEWEST = 30;
 
+/** A peer that is warm, and what one part of a measure asks of it. */
+interface Turn {
+  readonly peer: Peer;
+  readonly task: LoadTask;
+  readonly parts: Part[];
+}
+
+/** What one part of a measure came to. */
+interface Part {
+  readonly result: LoadResult;
+  readonly spentMs: number;
+}
+
 /** Measures the cases of one group: every peer in its own process on its own copy of the data, in turn. */
 export async function measureGroup(
   cases: readonly Case[],
@@ -39,12 +53,17 @@ export async function measureGroup(
     await expectAlike(cases, data, peers);
     for (let round = 0; round < options.rounds; round++) {
       for (const each of cases) {
-        for (const name of rotated(each.peers, round)) {
-          const peer = peers.get(name);
-          if (!peer) continue;
-          const warmUpSeconds = options.warmUpSeconds[round === 0 ? "first" : "later"];
-          const measured = await measure(each, peer, data, load, warmUpSeconds, options.seconds);
-          const key = measuresKey(each.name, name);
+        const asked = each.peers.flatMap((name) => peers.get(name) ?? []);
+        const turns: Turn[] = [];
+        for (const peer of asked) turns.push(await warmUp(each, peer, data, load, round, options));
+        for (let part = 0; part < options.parts; part++) {
+          for (const { peer, task, parts } of rotated(turns, round + part)) {
+            parts.push(await askPart(peer, task, load));
+          }
+        }
+        for (const { peer, parts } of turns) {
+          const key = measuresKey(each.name, peer.name);
+          const measured = together(parts);
           measures.set(key, [...(measures.get(key) ?? []), measured]);
           tell(round, key, measured);
         }
@@ -85,41 +104,52 @@ async function expectAlike(cases: readonly Case[], data: Seeded, peers: Map<Peer
 
 const CHANGES_OF_ONE = /\/(Create|Update)Project$/;
 
-/** Other peers come first in other rounds, so that none gains by its place. */
+/** Others come first in other rounds and parts, so that none gains by its place. */
 function rotated<T>(list: readonly T[], by: number): T[] {
   const first = by % list.length;
   return [...list.slice(first), ...list.slice(0, first)];
 }
 
-async function measure(
+async function warmUp(
   { connections, requests, forms }: Case,
   peer: Peer,
   data: Seeded,
   load: Load,
-  warmUpSeconds: number,
-  seconds: number,
-): Promise<Measured> {
+  round: number,
+  { warmUpSeconds, seconds, parts }: Options,
+): Promise<Turn> {
   const { name, url } = peer;
   const form = forms?.[name] ?? "json";
   const task = { form, url, token: data.token, connections, requests: requests(data), seconds };
-  const warmUp = await load.run({ ...task, seconds: warmUpSeconds });
+  const result = await load.run({ ...task, seconds: warmUpSeconds[round === 0 ? "first" : "later"] });
   // A number of requests instead of a time, so that all of them are answered and none is broken off.
-  const perSecond = warmUp.answered > 0 ? (warmUp.answered / warmUp.tookMs) * 1000 : 0;
-  const amount = Math.max(Math.ceil(perSecond * seconds), 2 * connections, FEWEST);
+  const perSecond = result.answered > 0 ? (result.answered / result.tookMs) * 1000 : 0;
+  const amount = Math.max((perSecond * seconds) / parts, 2 * connections, FEWEST / parts);
+  return { peer, task: { ...task, amount: Math.ceil(amount) }, parts: [] };
+}
+
+async function askPart(peer: Peer, task: LoadTask, load: Load): Promise<Part> {
   const before = threadsMs(peer.process.pid);
-  const result = await load.run({ ...task, amount });
+  const result = await load.run(task);
   const spentMs = threadsMs(peer.process.pid) - before;
   peer.clearLog();
   if (result.failed > 0) {
     throw new Error(
-      `${peer.name} refused ${result.failed} of ${amount} requests, or ended their connection: ${requests(data)[0]?.operation}`,
+      `${peer.name} refused ${result.failed} of ${task.amount} requests, or ended their connection: ${task.requests[0]?.operation}`,
     );
   }
+  return { result, spentMs };
+}
+
+/** Sums over the parts of a measure; of percentiles the mean. */
+function together(parts: readonly Part[]): Measured {
+  const sum = (of: (part: Part) => number) => parts.reduce((so, part) => so + of(part), 0);
+  const answered = sum(({ result }) => result.answered);
   return {
-    perSecond: (result.answered / result.tookMs) * 1000,
-    processorUs: (spentMs * 1000) / result.answered,
-    p50Ms: result.p50Ms,
-    p99Ms: result.p99Ms,
+    perSecond: (answered / sum(({ result }) => result.tookMs)) * 1000,
+    processorUs: (sum(({ spentMs }) => spentMs) * 1000) / answered,
+    p50Ms: sum(({ result }) => result.p50Ms) / parts.length,
+    p99Ms: sum(({ result }) => result.p99Ms) / parts.length,
   };
 }
 

@@ -10,8 +10,8 @@ const ROOM_BYTES = 4_096;
 /**
  * Makes HMAC-SHA256 (RFC 2104) with one key, as the two hashes that it is.
  * Node's own makes a native object for each value, with which a GetProject takes
- * a tenth more processor time. Neither the key nor a value is left in memory that
- * is handed out again.
+ * a tenth more processor time. The key's block never gets into Node's pool of
+ * buffers, whose memory is handed out again, nor does a value as short as a token.
  */
 export class Hmac {
   /** What the inner hash is made over: the key's block, and behind it each value in turn. */

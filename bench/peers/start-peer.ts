@@ -30,8 +30,7 @@ export interface Peer {
 const LOG_FILE = "access.log";
 
 /** What `npm start` tells Node. */
-const OWN_FLAGS =
-  /^exec node (.*) bin\/chartroom\.js /.exec(packageJson.scripts.start)?.[1]?.split(" ") ?? [];
+const OWN_FLAGS = startFlags(packageJson.scripts.start);
 const OWN: readonly PeerName[] = ["ours", "ours-grpc", "one-commit-each"];
 
 /** Starts a peer on a data folder of its own. `nodeFlags` are for profiling. */
@@ -72,6 +71,12 @@ export async function startPeer(
       closeSync(logFile);
     },
   };
+}
+
+function startFlags(script: string): string[] {
+  const flags = /^exec node (.*) bin\/chartroom\.js serve$/.exec(script)?.[1];
+  if (flags === undefined) throw new Error(`the bench does not know what this tells Node: ${script}`);
+  return flags.split(" ");
 }
 
 /** The end of what a peer wrote to standard error. */

@@ -30,7 +30,7 @@ export interface ProjectSearchTable {
 export interface ProjectSearchRangeTable {
   organization_id: string;
   number: number;
-  /** Behind inside a write, see LAST_ROW in project-search-index.ts. */
+  /** Held during a commit, see HeldRow. */
   last_row: number;
 }
 

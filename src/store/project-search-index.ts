@@ -25,7 +25,7 @@ const setLastRow = prepared<Scope & { lastRow: number }, unknown>((db, { organiz
     .where("organization_id", "=", organizationId),
 );
 
-/** The last row that an organization has taken; 0 while it has no range, which {@link openRange} makes before it is written. */
+/** The last row that an organization has taken; 0 while {@link openRange} has not made it a range to write it to. */
 const LAST_ROW: HeldRow<string, number> = {
   read: async (db, organizationId) => (await selectLastRow(db, { organizationId }))[0]?.last_row ?? 0,
   write: (db, organizationId, lastRow) => setLastRow(db, { organizationId, lastRow }),

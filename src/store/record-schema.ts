@@ -44,7 +44,7 @@ export interface IdempotencyTable {
   redacted: number;
 }
 
-/** The one row of the installation's own audit chain; behind inside a write, see HEAD in record.ts. */
+/** The one row of the installation's own audit chain; held during a commit, see HeldRow. */
 export interface InstallationTable {
   id: number;
   sequence: number;

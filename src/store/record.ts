@@ -81,8 +81,8 @@ export interface AuditSeal {
   mac(bytes: Uint8Array): Uint8Array;
 }
 
-/** What a change leaves in the audit log and in the event feed, but its place in the chain. */
-export interface Recorded {
+/** What a change leaves in the audit log and in the event feed, except its place in the chain. */
+export interface PendingRecord {
   readonly facts: Omit<AuditFacts, "sequence">;
   /** Undefined for what is no change of an organization's resource. */
   readonly eventKind: EventTable["kind"] | undefined;
@@ -94,13 +94,14 @@ export interface Recorded {
  * @throws when the change names an organization that does not exist
  */
 export async function recordOf(
-  tx: Omit<WriteTransaction, "record">,
+  tx: Pick<WriteTransaction, "readHeld" | "newId" | "now">,
   seal: AuditSeal,
   actor: Actor,
   operation: string,
   change: Change,
-): Promise<Recorded> {
+): Promise<PendingRecord> {
   const { organizationId, kind } = change;
+  // So that an organization that is missing fails this change, and not its whole commit.
   await tx.readHeld(HEAD, organizationId);
   const facts = {
     id: tx.newId(),
@@ -121,13 +122,14 @@ export async function recordOf(
 /**
  * Writes the audit rows of changes, each as the next of its chain, and their
  * event rows under the same numbers. Those of a commit are written together, at
- * its end: one by one, between other statements, they cost more.
+ * its end: one by one, between other statements, they cost more. For the same
+ * reason events come after all audit rows.
  */
 export async function insertRecords(
   db: Kysely<Schema>,
   held: Pick<WriteTransaction, "readHeld" | "setHeld">,
   seal: AuditSeal,
-  records: readonly Recorded[],
+  records: readonly PendingRecord[],
 ): Promise<void> {
   const events: EventTable[] = [];
   for (const { facts, eventKind } of records) {

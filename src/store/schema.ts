@@ -96,11 +96,11 @@ export interface OrganizationTable {
   name: string;
   created_at: number;
   updated_at: number;
-  /** Number of the organization's newest audit and event row; behind inside a write, see HEAD in record.ts. */
+  /** Number of the organization's newest audit and event row; held during a commit, see HeldRow. */
   sequence: number;
   /** 1 when the operator marked it so; some policies need it. */
   enterprise: number;
-  /** Hash of its newest audit row, which the next one continues; behind inside a write too. */
+  /** Hash of its newest audit row, which the next one continues; held like the number. */
   chain_hash: Uint8Array | null;
   /** Events up to this number were removed for their age; 0 while none was. */
   pruned_sequence: number;

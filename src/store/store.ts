@@ -61,7 +61,11 @@ export interface WriteTransaction {
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
   newId(): string;
-  /** Called by every function of store/ that changes a resource. */
+  /**
+   * Called by every function of store/ that changes a resource. The rows of the
+   * audit log and the event feed are written at the end of the commit: a write
+   * sees neither its own nor those of the writes that it shares it with.
+   */
   record(change: Change): void;
   /**
    * Wakes those who wait for a resource when the write is committed, although
@@ -70,7 +74,7 @@ export interface WriteTransaction {
   touch(id: string): void;
   /** Enters a text in the index of search texts, under a row of its own, when the write is committed. */
   enterText(row: number, text: string): void;
-  /** The value of a held row as the last change left it. Who asks for it to move it on awaits nothing else before that. */
+  /** The value of a held row as the last change left it. A write never moves one on twice at the same time. */
   readHeld<K, V>(row: HeldRow<K, V>, key: K): Promise<V>;
   /** Moves a held row on; it is written when the write is committed. */
   setHeld<K, V>(row: HeldRow<K, V>, key: K, value: V): void;

@@ -1,10 +1,23 @@
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
 import { keysFrom } from "../../src/keys.ts";
 import { verifyChains } from "../../src/store/audit-chain.ts";
 import type { HeldRow } from "../../src/store/held-row.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, StoreUnavailable, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
-import { change, expectWholeRecord, ONE, openWithOrganizations, put, TWO } from "./made-up-changes.ts";
+import {
+  auditOf,
+  change,
+  eventsOf,
+  expectWholeRecord,
+  ONE,
+  openWithOrganizations,
+  put,
+  TWO,
+} from "./made-up-changes.ts";
 
+let dataDir: string;
 let store: Store;
 /** What became of the held row, in order: `read quay` and `write quay 3`. */
 let accesses: string[];
@@ -29,7 +42,7 @@ const COUNT: HeldRow<string, number> = {
 };
 
 beforeEach(async () => {
-  ({ store } = await openWithOrganizations());
+  ({ dataDir, store } = await openWithOrganizations());
   accesses = [];
 });
 afterEach(() => store.close());
@@ -107,7 +120,56 @@ test("a row that does not take its value fails the commit, and the next one know
   await expectWholeRecord(store, { [ONE]: ["fact"], [TWO]: [] });
 });
 
-test("chains hold over changes that fail when some of their rows are written already", async () => {
+test("records that are refused fail their commit, and then nobody fails with them a second time", async () => {
+  const file = new Database(join(dataDir, DATABASE_FILE));
+  // So that the next audit row takes a number that is taken.
+  file.prepare("update organization set sequence = 0 where id = ?").run(ONE);
+  file.close();
+  const both = () =>
+    Promise.allSettled(
+      [ONE, TWO, ONE, TWO].map((id, index) =>
+        store.write(SYSTEM, "test", async (tx) => tx.record(change(id, `${index}`))),
+      ),
+    );
+  const statuses = (results: PromiseSettledResult<void>[]) =>
+    results.map(({ status }) => status === "fulfilled");
+  const first = await both();
+  expect(statuses(first)).toEqual([false, false, false, false]);
+  expect(first[1]).toMatchObject({ reason: expect.any(StoreUnavailable) });
+  expect(statuses(await both())).toEqual([false, true, false, true]);
+  expect(statuses(await both())).toEqual([false, true, false, true]);
+  await expectWholeRecord(store, { [TWO]: ["1", "3", "1", "3"] });
+});
+
+test("a read has a number among the changes of its commit, and no event", async () => {
+  const kinds = ["created", "read", "updated", "read", "deleted"] as const;
+  await Promise.all(
+    kinds.map((kind) => store.write(SYSTEM, "test", async (tx) => tx.record({ ...change(ONE, kind), kind }))),
+  );
+  const audit = await auditOf(store, ONE);
+  expect(audit.map((row) => [row.sequence, row.subject_id])).toEqual([
+    [1, ONE],
+    ...kinds.map((kind, index) => [index + 2, kind]),
+  ]);
+  const events = await eventsOf(store, ONE);
+  expect(events.map((row) => [row.sequence, row.kind])).toEqual([
+    [1, "created"],
+    [2, "created"],
+    [4, "updated"],
+    [6, "deleted"],
+  ]);
+});
+
+test("two who ask for a row at the same time get the same value, and none that was set meanwhile is lost", async () => {
+  await store.write(SYSTEM, "test", async (tx) => {
+    const slow = tx.readHeld(COUNT, "quay");
+    tx.setHeld(COUNT, "quay", 7);
+    expect(await slow).toBe(7);
+  });
+  expect(await stored()).toEqual([{ name: "quay", value: "7" }]);
+});
+
+test("chains hold over changes that fail at a later one of their records", async () => {
   const nobody = "0192d3c0-0000-7000-8000-00000000dead";
   const results = await Promise.allSettled(
     Array.from({ length: 60 }, (_, index) =>

@@ -9,7 +9,8 @@ import { openTestStore, type TestStore } from "./test-store.ts";
 
 let made: TestStore;
 beforeEach(() => {
-  made = openTestStore();
+  // So that what waits at the same time shares a commit.
+  made = openTestStore({ groupMs: Number.POSITIVE_INFINITY });
 });
 afterEach(() => made.close());
 

@@ -29,7 +29,7 @@ export const DAY_MS = 24 * 3600 * 1000;
 export const START_MS = Date.UTC(2026, 0, 1);
 
 /** A store in a folder of its own, with a clock that only the test moves and ids that ascend with it. */
-export function openTestStore() {
+export function openTestStore(options: { readonly groupMs?: number } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), "chartroom-store-"));
   const clock = { now: START_MS };
   let made = 0;
@@ -44,7 +44,7 @@ export function openTestStore() {
     fdatasyncSync(file);
     done(null);
   };
-  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit, force });
+  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit, force, ...options });
   const deps: ServiceDependencies = {
     store,
     keys,

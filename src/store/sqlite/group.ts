@@ -1,13 +1,13 @@
 import type { Kysely } from "kysely";
 import type { HeldRow } from "../held-row.ts";
-import { type AuditSeal, insertRecords, type Recorded } from "../record.ts";
+import { type AuditSeal, insertRecords, type PendingRecord } from "../record.ts";
 import type { Schema } from "../schema.ts";
 import type { EnteredText, TextIndex } from "./text-index.ts";
 
-/** What a held row holds now, and whether that is to be written. */
+/** The value of a held row, and whether it is to be written. */
 interface Held {
   readonly value: unknown;
-  readonly isMoved: boolean;
+  readonly isChanged: boolean;
 }
 
 /**
@@ -17,17 +17,17 @@ interface Held {
  */
 export class Group {
   readonly #db: Kysely<Schema>;
-  readonly #records: Recorded[] = [];
+  readonly #records: PendingRecord[] = [];
   readonly #texts: EnteredText[] = [];
   readonly #held = new Map<HeldRow<unknown, unknown>, Map<unknown, Held>>();
-  /** How to take back all of it, in the order in which it came. */
+  /** How to take back each record, text and value, in the order in which they came. */
   readonly #undo: (() => void)[] = [];
 
   constructor(db: Kysely<Schema>) {
     this.#db = db;
   }
 
-  record(record: Recorded): void {
+  record(record: PendingRecord): void {
     this.#records.push(record);
     this.#undo.push(() => this.#records.pop());
   }
@@ -41,12 +41,14 @@ export class Group {
     const held = this.#held.get(row)?.get(key);
     if (held) return held.value as V;
     const value = await row.read(this.#db, key);
-    this.#put(row, key, { value, isMoved: false });
+    const since = this.#held.get(row)?.get(key);
+    if (since) return since.value as V;
+    this.#put(row, key, { value, isChanged: false });
     return value;
   }
 
   setHeld<K, V>(row: HeldRow<K, V>, key: K, value: V): void {
-    this.#put(row, key, { value, isMoved: true });
+    this.#put(row, key, { value, isChanged: true });
   }
 
   #put<K, V>(row: HeldRow<K, V>, key: K, held: Held): void {
@@ -71,7 +73,7 @@ export class Group {
   async writeOut(seal: AuditSeal, textIndex: TextIndex): Promise<void> {
     await insertRecords(this.#db, this, seal, this.#records);
     for (const [row, rows] of this.#held) {
-      for (const [key, { value, isMoved }] of rows) if (isMoved) await row.write(this.#db, key, value);
+      for (const [key, { value, isChanged }] of rows) if (isChanged) await row.write(this.#db, key, value);
     }
     await textIndex.enter(this.#db, this.#texts);
   }
