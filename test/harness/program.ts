@@ -76,6 +76,5 @@ export function testWith(...programs: readonly string[]): (name: string, run: ()
   const missing = programs.filter((name) => !isThere(name));
   if (missing.length === 0) return (name, run) => test(name, run);
   const absent = missing.join(", no ");
-  const because = `(skipped: this machine has no ${absent})`;
-  return (name, run) => test.skip(`${name} ${because}`, run); // Without the program there is nothing to run.
+  return (name, run) => test.skip(`${name}: skipped because this machine has no ${absent}`, run);
 }

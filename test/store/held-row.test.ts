@@ -1,10 +1,7 @@
-import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { keysFrom } from "../../src/keys.ts";
 import { verifyChains } from "../../src/store/audit-chain.ts";
 import type { HeldRow } from "../../src/store/held-row.ts";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, StoreUnavailable, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import {
   auditOf,
@@ -17,7 +14,6 @@ import {
   TWO,
 } from "./made-up-changes.ts";
 
-let dataDir: string;
 let store: Store;
 /** What became of the held row, in order: `read quay` and `write quay 3`. */
 let accesses: string[];
@@ -42,7 +38,7 @@ const COUNT: HeldRow<string, number> = {
 };
 
 beforeEach(async () => {
-  ({ dataDir, store } = await openWithOrganizations());
+  ({ store } = await openWithOrganizations());
   accesses = [];
 });
 afterEach(() => store.close());
@@ -118,27 +114,6 @@ test("a row that does not take its value fails the commit, and the next one know
   expect(await counted("quay")).toBe(1);
   await store.write(SYSTEM, "test", (tx) => put(tx, "fact"));
   await expectWholeRecord(store, { [ONE]: ["fact"], [TWO]: [] });
-});
-
-test("records that are refused fail their commit, and then nobody fails with them a second time", async () => {
-  const file = new Database(join(dataDir, DATABASE_FILE));
-  // So that the next audit row takes a number that is taken.
-  file.prepare("update organization set sequence = 0 where id = ?").run(ONE);
-  file.close();
-  const both = () =>
-    Promise.allSettled(
-      [ONE, TWO, ONE, TWO].map((id, index) =>
-        store.write(SYSTEM, "test", async (tx) => tx.record(change(id, `${index}`))),
-      ),
-    );
-  const statuses = (results: PromiseSettledResult<void>[]) =>
-    results.map(({ status }) => status === "fulfilled");
-  const first = await both();
-  expect(statuses(first)).toEqual([false, false, false, false]);
-  expect(first[1]).toMatchObject({ reason: expect.any(StoreUnavailable) });
-  expect(statuses(await both())).toEqual([false, true, false, true]);
-  expect(statuses(await both())).toEqual([false, true, false, true]);
-  await expectWholeRecord(store, { [TWO]: ["1", "3", "1", "3"] });
 });
 
 test("a read has a number among the changes of its commit, and no event", async () => {

@@ -1,12 +1,14 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
 import { sql } from "kysely";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, StoreUnavailable, SYSTEM } from "../../src/store/store.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
 import { stopAll } from "../harness/server.ts";
 import {
+  change,
   expectWholeRecord,
   factsIn,
   ONE,
@@ -43,6 +45,27 @@ describe("a write that the database does not take", () => {
     }
     expect(await factsIn(store)).toEqual(["behind"]);
     await expectWholeRecord(store, { [ONE]: ["behind"], [TWO]: [] });
+  });
+
+  test("fails with all of its commit when its records are refused, and then nobody fails with it a second time", async () => {
+    const file = new Database(join(dataDir, DATABASE_FILE));
+    // So that the next audit row takes a number that is taken.
+    file.prepare("update organization set sequence = 0 where id = ?").run(ONE);
+    file.close();
+    const both = () =>
+      Promise.allSettled(
+        [ONE, TWO, ONE, TWO].map((id, index) =>
+          store.write(SYSTEM, "test", async (tx) => tx.record(change(id, `${index}`))),
+        ),
+      );
+    const statuses = (results: PromiseSettledResult<void>[]) =>
+      results.map(({ status }) => status === "fulfilled");
+    const first = await both();
+    expect(statuses(first)).toEqual([false, false, false, false]);
+    expect(first[1]).toMatchObject({ reason: expect.any(StoreUnavailable) });
+    expect(statuses(await both())).toEqual([false, true, false, true]);
+    expect(statuses(await both())).toEqual([false, true, false, true]);
+    await expectWholeRecord(store, { [TWO]: ["1", "3", "1", "3"] });
   });
 
   test("is refused as unavailable when ten thousand wait already", async () => {
