@@ -120,6 +120,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
       accountSignals,
       draining: draining.signal,
       leaseMs: config.leaseDuration * 1000,
+      onUnusableWork: (work, err) => log.error({ ...work, err }, "work cannot begin and was set aside"),
     }),
     // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged;
     // innermost what a repetition is told by, which must see every request in its last form.

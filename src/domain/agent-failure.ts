@@ -12,6 +12,7 @@ export const REASONS_OF_RUNNERS: Readonly<Record<string, Reason>> = {
   refused_by_service: Reason.SERVICE,
   runner_fault: Reason.SERVICE,
   work_unknown: Reason.SERVICE,
+  work_unusable: Reason.SERVICE,
 };
 
 /** Why a run failed, by what its runner says. */

@@ -1,9 +1,12 @@
 import { handlerOf } from "../services/work-kinds.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import { findExpired, findLease } from "../store/work-lease.ts";
+import { findExpired, findLease, renewLease } from "../store/work-lease.ts";
 
 /** Leases ended in one run. */
 const LEASES_A_RUN = 100;
+
+/** How long a lease is left alone that cannot be ended: as many of them as a run has would keep it from all others. */
+const RETRY_AFTER_MS = 60_000;
 
 /**
  * Ends the leases that ran out, at most 100 of them: their work goes to another,
@@ -26,7 +29,10 @@ export async function endExpiredLeases(store: Store, now: number): Promise<numbe
       const scope = { organizationId: lease.organization_id };
       await handlerOf(lease.kind).end(tx, scope, lease, { kind: "lost" });
     });
-    await ending.catch((error: unknown) => failures.push(error));
+    await ending.catch(async (error: unknown) => {
+      failures.push(error);
+      await store.write(SYSTEM, "job/leases", (tx) => renewLease(tx, id, tx.now + RETRY_AFTER_MS));
+    });
   }
   if (failures.length > 0) throw new AggregateError(failures, "leases that ran out could not be ended");
   return expired.length;

@@ -12,6 +12,7 @@ import type { WorkTable } from "../store/workflow-schema.ts";
 import { replaceAgentToken, replaceEnvironmentToken } from "./environment-token.ts";
 import type { GivenWork } from "./work-handler.ts";
 import { handlerOf } from "./work-kinds.ts";
+import { type ReportUnusableWork, setAsideWork } from "./work-set-aside.ts";
 
 /** Work that is looked at in one transaction, which other writes wait for; some of it may be refused. */
 const LOOKS_A_CLAIM = 64;
@@ -24,6 +25,7 @@ export interface Claim {
   readonly most: number;
   readonly leaseMs: number;
   readonly keys: Pick<Keys, "mintToken">;
+  readonly onUnusableWork: ReportUnusableWork;
 }
 
 /** What came of a claim. */
@@ -33,22 +35,38 @@ export interface Claimed {
   readonly changed: boolean;
 }
 
-/** Gives out the work whose turn it is, and makes it ready in the same transaction. */
+/**
+ * Gives out the work whose turn it is, and makes it ready in the same
+ * transaction. Work whose assignment cannot be made is set aside, so that it
+ * keeps no other work of its organization from being given out.
+ */
 export async function claim(tx: WriteTransaction, scope: Scope, asked: Claim): Promise<Claimed> {
   const works: Work[] = [];
   let looks = 0;
   for (; looks < LOOKS_A_CLAIM && works.length < asked.most; looks += 1) {
     const next = await findClaimable(tx.db, asked.claimant, tx.now);
     if (!next) break;
-    const attempt = next.attempt + 1;
-    const given = await handlerOf(next.kind).begin(tx, scope, {
-      work: next,
-      runnerId: asked.runnerId,
-      attempt,
-    });
-    if (given) works.push(await lease(tx, scope, asked, next, given));
+    try {
+      const work = await tx.attempt(() => assign(tx, scope, asked, next));
+      if (work) works.push(work);
+    } catch (error) {
+      await setAsideWork(tx, scope, next, error, asked.onUnusableWork);
+    }
   }
   return { works, changed: looks > 0 };
+}
+
+/** @returns undefined for work that is put off or wanted no more */
+async function assign(
+  tx: WriteTransaction,
+  scope: Scope,
+  asked: Claim,
+  work: WorkTable,
+): Promise<Work | undefined> {
+  const { runnerId } = asked;
+  const offered = { work, runnerId, attempt: work.attempt + 1 };
+  const given = await handlerOf(work.kind).begin(tx, scope, offered);
+  return given && lease(tx, scope, asked, work, given);
 }
 
 async function lease(

@@ -77,7 +77,7 @@ async function claimantOf(
 
 /** Undefined when somebody else was faster. */
 async function tryClaim(
-  { store, keys, leaseMs }: WorkServiceDependencies,
+  { store, keys, leaseMs, onUnusableWork }: WorkServiceDependencies,
   req: LeaseWorkRequest,
   ctx: HandlerContext,
 ) {
@@ -86,7 +86,7 @@ async function tryClaim(
       const claimant = await claimantOf(tx.db, caller, req);
       if (!claimant) throw new NothingLeft();
       const runnerId = caller.subject.id;
-      const asked = { claimant, runnerId, most: req.maxLeases, leaseMs, keys };
+      const asked = { claimant, runnerId, most: req.maxLeases, leaseMs, keys, onUnusableWork };
       const { works, changed } = await claim(tx, caller, asked);
       if (!changed) throw new NothingLeft();
       return create(LeaseWorkResponseSchema, { works });

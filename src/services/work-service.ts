@@ -22,10 +22,13 @@ import { answerHeartbeat, heardOf } from "./runner-life.ts";
 import { registerRunner } from "./runner-registration.ts";
 import { handlerOf } from "./work-kinds.ts";
 import { leaseWork } from "./work-lease.ts";
+import type { ReportUnusableWork } from "./work-set-aside.ts";
 
 export interface WorkServiceDependencies extends EventServiceDependencies {
   /** How long a lease holds unless it is renewed. */
   readonly leaseMs: number;
+  /** Reports work whose assignment could not be made, for the log. */
+  readonly onUnusableWork: ReportUnusableWork;
 }
 
 /** The work of runners: it is given out on lease, reported on and finished. */

@@ -60,7 +60,8 @@ export async function openPrebuilt() {
       const { organizationId } = caller;
       const runnerIds = [runnerId] as const;
       const claimant = { organizationId, runnerIds, kinds: [], environmentClassIds: [classId] };
-      const asked = { claimant, runnerId, most: 1, leaseMs: LEASE_MS, keys: made.keys };
+      const { keys } = made;
+      const asked = { claimant, runnerId, most: 1, leaseMs: LEASE_MS, keys, onUnusableWork: () => undefined };
       return (await claim(tx, caller, asked)).works[0];
     });
 

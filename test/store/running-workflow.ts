@@ -103,7 +103,12 @@ export async function runnerOf(testStore: TestStore, administrator: Caller, name
     tokenId,
     readOnly: false,
   };
-  const service = new WorkService({ ...deps, draining: new AbortController().signal, leaseMs: LEASE_MS });
+  const service = new WorkService({
+    ...deps,
+    draining: new AbortController().signal,
+    leaseMs: LEASE_MS,
+    onUnusableWork: () => undefined,
+  });
   const operations = operationsOf(WorkContract, service, caller);
   const named = ({ leaseId, fence }: Pick<Work, "leaseId" | "fence">) => ({ leaseId, fence });
   const report = (

@@ -5,6 +5,7 @@ import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller, Role } from "../../src/domain/caller.ts";
 import { WorkService } from "../../src/services/work-service.ts";
+import type { ReportUnusableWork } from "../../src/services/work-set-aside.ts";
 import { WorkflowService } from "../../src/services/workflow-service.ts";
 import { servicesOf } from "./services.ts";
 import { operationsOf, type TestStore } from "./test-store.ts";
@@ -12,19 +13,29 @@ import { operationsOf, type TestStore } from "./test-store.ts";
 export const LEASE_MS = 30_000;
 
 /** Dependencies of the service of runners: with the end of the server in the test's hand. */
-export function workDependencies({ deps }: TestStore, draining = new AbortController()) {
-  return { ...deps, draining: draining.signal, leaseMs: LEASE_MS };
+export function workDependencies(
+  { deps }: TestStore,
+  draining = new AbortController(),
+  onUnusableWork: ReportUnusableWork = () => undefined,
+) {
+  return { ...deps, draining: draining.signal, leaseMs: LEASE_MS, onUnusableWork };
 }
 
 /** A runner that has registered, and what it can call; the test says what it reports. */
 export async function registeredRunner(
   made: TestStore,
   caller: Caller,
-  { name = "north", local = false, draining = new AbortController() } = {},
+  options: {
+    readonly name?: string;
+    readonly local?: boolean;
+    readonly draining?: AbortController;
+    readonly onUnusableWork?: ReportUnusableWork;
+  } = {},
 ) {
+  const { name = "north", local = false, draining, onUnusableWork } = options;
   const { runner, exchangeToken } = await servicesOf(made, caller).runners.createRunner({ name });
   const runnerId = runner?.runnerId ?? "";
-  const service = new WorkService(workDependencies(made, draining));
+  const service = new WorkService(workDependencies(made, draining, onUnusableWork));
   const callerAs = async (role: Role, token: string): Promise<Caller> => ({
     organizationId: caller.organizationId,
     subject: create(SubjectSchema, { id: runnerId, principal: Principal.RUNNER }),
