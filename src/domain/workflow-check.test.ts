@@ -1,4 +1,4 @@
-import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import {
@@ -189,57 +189,5 @@ describe("a prompt that hides or reorders what is read", () => {
     expect(act).toThrow(
       expect.objectContaining({ reason: ErrorReason.TEXT_DECEPTIVE, metadata: { field, cleaned: "abc" } }),
     );
-  });
-});
-
-describe("the size of an action", () => {
-  const MOST = 4 * 1024 * 1024;
-  const wide = "\u{1F6A2}";
-  /** An action of this many bytes, of outputs that are each within their limits. */
-  function actionOf(bytes: number) {
-    const outputs = Array.from(
-      { length: 10 },
-      (_, index) =>
-        ({
-          title: "Words",
-          key: "k".repeat(index + 1),
-          schema: { case: "string", value: {} },
-          extraction: { case: "command", value: wide.repeat(20_000) },
-        }) as const,
-    );
-    const report = { step: { case: "report", value: { outputs } } } as const;
-    const filler = { step: { case: "task", value: { command: "" } } };
-    const made = create(WorkflowActionSchema, {
-      steps: [report, report, report, report, report, filler] as never,
-    });
-    const task = made.steps[5]?.step;
-    if (task?.case !== "task") throw new Error("no task");
-    // Until the lengths of the lengths are settled too.
-    for (let lacking = bytes; lacking !== 0; lacking = bytes - toBinary(WorkflowActionSchema, made).length) {
-      task.value.command = "x".repeat(task.value.command.length + lacking);
-    }
-    return made;
-  }
-
-  test("is at most 4 MiB, whatever it is made of", () => {
-    expect(refused(() => checkAction(actionOf(MOST - 1), "action"))).toBeUndefined();
-    expect(refused(() => checkAction(actionOf(MOST), "action"))).toBeUndefined();
-    expect(refused(() => checkAction(actionOf(MOST + 1), "action"))).toBe("action");
-    expect(refused(() => checkAction(actionOf(MOST + 1), "report"))).toBe("report");
-  });
-
-  test.each([
-    ["commands", { case: "task", value: { command: wide.repeat(20_000) } }],
-    [
-      "pull requests",
-      {
-        case: "pullRequest",
-        value: { title: wide.repeat(500), description: wide.repeat(20_000), branch: wide.repeat(255) },
-      },
-    ],
-    ["prompts", { case: "agent", value: { prompt: wide.repeat(20_000) } }],
-  ] as const)("leaves room for fifty %s of the greatest length", (_, step) => {
-    const steps = Array.from({ length: 50 }, () => ({ step }));
-    expect(refused(() => checkAction(create(WorkflowActionSchema, { steps }), "action"))).toBeUndefined();
   });
 });

@@ -1,11 +1,9 @@
-import { toBinary } from "@bufbuild/protobuf";
-import {
-  type WorkflowAction,
-  WorkflowActionSchema,
-  type WorkflowStep_Report,
-  type WorkflowTrigger,
-  type WorkflowTrigger_PullRequest,
-  type WorkflowTriggerContext,
+import type {
+  WorkflowAction,
+  WorkflowStep_Report,
+  WorkflowTrigger,
+  WorkflowTrigger_PullRequest,
+  WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
 import { refuseDeceptiveText } from "./deceptive-text.ts";
 import { valueUnusable } from "./error.ts";
@@ -65,26 +63,12 @@ export function checkContext({ context }: WorkflowTriggerContext, path: string):
 }
 
 /**
- * Most bytes of an action: 50 steps with the longest commands or pull requests
- * that there are, in the widest script. Every execution copies it, every lease
- * carries it and every report reads it, and 500 outputs could have ten times as much.
- */
-const ACTION_BYTES = 4 * 1024 * 1024;
-
-/**
- * Refuses an action that is too large, whose outputs no value could fit or that
- * could not be judged, or that tells an agent what people read otherwise.
+ * Refuses an action whose outputs no value could fit or that could not be
+ * judged, or that tells an agent what people read otherwise.
  *
  * @throws DomainError VALUE_UNUSABLE; TEXT_DECEPTIVE
  */
 export function checkAction(action: WorkflowAction, path: "action" | "report"): void {
-  const bytes = toBinary(WorkflowActionSchema, action).length;
-  if (bytes > ACTION_BYTES) {
-    throw valueUnusable(
-      path,
-      `${path} has ${bytes} bytes with all of its steps; it may have ${ACTION_BYTES}: move texts into the repository`,
-    );
-  }
   for (const [index, { step }] of action.steps.entries()) {
     const field = `${path}.steps[${index}]`;
     if (step.case === "agent") refuseDeceptiveText(step.value.prompt, `${field}.agent.prompt`);

@@ -47,6 +47,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.QUEUE_FULL]: Code.ResourceExhausted,
   [ErrorReason.AGENT_MISSING]: Code.FailedPrecondition,
   [ErrorReason.TEXT_DECEPTIVE]: Code.InvalidArgument,
+  [ErrorReason.SIZE_EXCEEDED]: Code.InvalidArgument,
 };
 
 /** A call as the log and an internal error name it. */

@@ -5,6 +5,7 @@ import {
   type WorkflowExecution,
   type WorkflowExecutionTrigger,
   WorkflowExecutionTriggerSchema,
+  WorkflowSchema,
   type WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
 import { refuseAgent, refuseAgentSettings } from "../domain/agent-policy.ts";
@@ -13,8 +14,9 @@ import { contextMissing, credentialMissing } from "../domain/error.ts";
 import { workflowError } from "../domain/workflow-error.ts";
 import { type ExecutionTemplate, executionSearchText, newExecution } from "../domain/workflow-execution.ts";
 import { refuseTooManySteps, searchOf } from "../domain/workflow-expansion.ts";
-import { renderWorkflow } from "../domain/workflow-parameters.ts";
+import { type RenderedWorkflow, renderWorkflow } from "../domain/workflow-parameters.ts";
 import { refuseContext } from "../domain/workflow-policy.ts";
+import { requireWorkflowFits } from "../domain/workflow-size.ts";
 import { refuseStart } from "../domain/workflow-start.ts";
 import { findRunnerWithHostToken } from "../store/host-token-choice.ts";
 import { findPolicies } from "../store/organization-policies.ts";
@@ -44,7 +46,8 @@ export interface ExecutionStart {
  * @returns the execution as it stands at the end of this
  * @throws DomainError WORKFLOW_DISABLED, PENDING_DELETION, EXECUTOR_UNFIT,
  *   CONTEXT_MISSING, CREDENTIAL_MISSING; VALUE_UNUSABLE for a parameter that is
- *   missing or does not fit; PolicyDenied for what a policy forbids by now
+ *   missing or does not fit; SIZE_EXCEEDED where parameters make the copies too
+ *   large; PolicyDenied for what a policy forbids by now
  */
 export async function startExecution(
   tx: WriteTransaction,
@@ -65,6 +68,10 @@ export async function startExecution(
     start.parameters,
   );
   refuseTooManySteps(rendered.context, rendered.action);
+  requireWorkflowFits(
+    copied(rendered),
+    copied({ action: workflow.spec?.action, report: workflow.spec?.report, context: trigger.context }),
+  );
   const execution = newExecution({
     ...origin(tx, workflow),
     creator,
@@ -124,6 +131,16 @@ export async function startedExecution(
   const stored = await findExecution(tx.db, scope, id);
   if (!stored) throw new Error(`the execution ${id} is gone in the transaction that made it`);
   return stored.execution;
+}
+
+/** What an execution copies, as a workflow of its own: values in place of expressions may make it larger. */
+function copied({
+  action,
+  report,
+  context,
+}: Pick<RenderedWorkflow, "action" | "report" | "context">): Workflow {
+  const spec = { triggers: [{ context }], ...(action && { action }), ...(report && { report }) };
+  return create(WorkflowSchema, { spec });
 }
 
 function unusedWarning(key: string) {

@@ -15,6 +15,7 @@ import { checkAction, checkTriggers } from "../domain/workflow-check.ts";
 import { refuseTooManySteps } from "../domain/workflow-expansion.ts";
 import { checkWorkflowParameters } from "../domain/workflow-parameters.ts";
 import { refuseContext } from "../domain/workflow-policy.ts";
+import { requireWorkflowFits } from "../domain/workflow-size.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../store/workflow.ts";
@@ -79,6 +80,7 @@ async function checkWritten(
   checkTriggers(req.triggers, tx.now);
   if (req.action) checkAction(req.action, "action");
   if (req.report) checkAction(req.report, "report");
+  requireWorkflowFits(after, before);
   checkWorkflowParameters(req);
   for (const { context } of after.spec?.triggers ?? []) {
     if (context) refuseTooManySteps(context, after.spec?.action);

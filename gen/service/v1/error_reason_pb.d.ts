@@ -337,6 +337,15 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_TEXT_DECEPTIVE = 35;
    */
   TEXT_DECEPTIVE = 35,
+
+  /**
+   * What the request writes is larger than such a resource may be. Code
+   * invalid_argument. Metadata: `resource`, the kind of resource; `bytes`, how
+   * large it would be; `limit_bytes`, how large it may be.
+   *
+   * @generated from enum value: ERROR_REASON_SIZE_EXCEEDED = 36;
+   */
+  SIZE_EXCEEDED = 36,
 }
 
 /**

@@ -265,7 +265,7 @@ export declare const WorkflowTrigger_PullRequestEventSchema: GenEnum<WorkflowTri
 /**
  * What an execution does: the same steps in each project or repository of its
  * context, or once for an agent's prompt. Each of these is one action with an
- * environment of its own. At most 4 MiB in its binary form (invalid_argument).
+ * environment of its own.
  *
  * @generated from message service.v1.WorkflowAction
  */

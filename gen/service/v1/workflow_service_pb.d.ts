@@ -1520,6 +1520,8 @@ export declare const WorkflowService: GenService<{
    * is none that runners clone, fromTrigger is used without a pull-request
    * trigger, a pull-request trigger names a webhook or an integration, an agent
    * context stands beside 50 steps, the report opens a pull request, the
+   * workflow would be larger than 4 MiB and larger than before (its name,
+   * description and spec in binary form, without disabled), the
    * executor is neither the caller nor a service account of the organization
    * (one that stays as it was is taken), or update_mask names no field or one
    * that cannot be removed;
@@ -1548,7 +1550,7 @@ export declare const WorkflowService: GenService<{
    * override of who is no administrator while the workflow runs as another
    * person; invalid_argument when the override is fromTrigger, or an agent beside
    * 50 steps, or the workflow uses a parameter that the request does not give
-   * (the message names the place);
+   * (the message names the place), or the parameters make it larger than 4 MiB;
    * failed_precondition when the workflow is disabled or pending deletion, its
    * executor is blocked, it has no manual trigger and the request no override,
    * or a repository selector names a host for which the executor has no token.
