@@ -36,7 +36,9 @@ import { createGate, createStanding } from "./rpc/gate.ts";
 import { idempotencyKeys } from "./rpc/idempotency-key.ts";
 import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
+import { queryPagination } from "./rpc/query-pagination.ts";
 import { createRoutes } from "./rpc/routes.ts";
+import { requireKnownFields } from "./rpc/unknown-fields.ts";
 import { sourceControl } from "./scm/source-control.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
 import type { Store } from "./store/store.ts";
@@ -127,6 +129,8 @@ export function build(config: Config, deps: ServerDependencies): Server {
     interceptors: [
       faults(report),
       cutOffStreams(accountSignals),
+      queryPagination,
+      requireKnownFields,
       lowerCaseIds,
       checkRequests(check),
       idempotencyKeys(keys.requestMacs),

@@ -112,7 +112,7 @@ function refuseReason(reason: string): void {
 function receiptText(receipt: BlockAccountResponse): string {
   const { environmentsStopped, subscriptionsCancelled, disabledServiceAccountTokens: tokens } = receipt;
   const lines = [
-    `environments told to stop: ${environmentsStopped}`,
+    `environments stopped: ${environmentsStopped}`,
     `subscriptions cancelled: ${subscriptionsCancelled}`,
     `service account tokens disabled: ${tokens.length}`,
     ...tokens.map(({ id, serviceAccountId, description }) =>

@@ -1,6 +1,7 @@
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { Caller } from "./caller.ts";
+import { isUntouched } from "./environment.ts";
 import { notFound, ownAccount, permissionDenied } from "./error.ts";
 
 /** What an account is in one organization. */
@@ -61,4 +62,9 @@ export function stopsWithItsCreator({ spec, status }: Environment): boolean {
   const present = status?.phase ?? EnvironmentPhase.UNSPECIFIED;
   if (desired === EnvironmentPhase.DELETED) return false;
   return ACTIVE_PHASES.includes(desired) || ACTIVE_PHASES.includes(present);
+}
+
+/** Returns whether the environment was ever started: by a person, or by a runner that took it on. */
+export function wasStarted(environment: Environment): boolean {
+  return environment.metadata?.lastStartedAt !== undefined || !isUntouched(environment);
 }

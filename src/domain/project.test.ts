@@ -59,6 +59,7 @@ describe("the name of a project that is given none", () => {
     ["a git remote", git("https://git.example.org/team/harbour.git"), "harbour"],
     ["a remote in scp form", git("git@git.example.org:team/harbour.git"), "harbour"],
     ["a context URL", page("https://git.example.org/team/harbour?ref=main"), "harbour"],
+    ["the page of a pull request", page("https://git.example.org/team/harbour/pull/7"), "harbour"],
     [
       "the first of several",
       git("https://git.example.org/o/first", "https://git.example.org/o/second"),
@@ -143,9 +144,10 @@ describe("what a project is found by", () => {
     ]);
   });
 
-  test("is no page address", () => {
-    const project = newProject({ initializer: page("https://git.example.org/team/quay") }, origin);
+  test("is no page address, only the repository that it leads to", () => {
+    const pages = page("https://git.example.org/team/Quay/tree/main");
+    const project = newProject({ name: "Pier", initializer: pages }, origin);
     expect(projectRemotes(project)).toEqual([]);
-    expect(projectSearchText(project)).toBe(`quay\n${origin.id}`);
+    expect(projectSearchText(project)).toBe(`pier\n${origin.id}\nquay`);
   });
 });

@@ -1,6 +1,10 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { DurationSchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Environment, EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import type {
+  Environment,
+  EnvironmentInitializer,
+  EnvironmentInitializer_Spec,
+} from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import {
   type Project,
@@ -12,6 +16,7 @@ import {
   ProjectSchema,
 } from "#gen/service/v1/project_pb.js";
 import type { CreateProjectRequest, UpdateProjectRequest } from "#gen/service/v1/project_service_pb.js";
+import { sourceOfPage } from "./context-url.ts";
 import { initializerMissing, pendingDeletion, valueUnusable } from "./error.ts";
 import { fold } from "./fold.ts";
 import { remoteForms, repositoryName } from "./remote.ts";
@@ -178,8 +183,19 @@ export function refuseDeleted(project: Project): void {
 
 /** What `search` looks through: one folded line each for name, id and every repository name. */
 export function projectSearchText(project: Project): string {
-  const repositories = gitRemotes(project).map(repositoryName);
+  const repositories = (project.initializer?.specs ?? []).map(({ spec }) => repositoryOf(spec));
   return fold([project.metadata?.name ?? "", project.id, ...new Set(repositories)].join("\n"));
+}
+
+/** Returns the name of the repository that a source begins from; empty when there is none. */
+function repositoryOf(spec: EnvironmentInitializer_Spec["spec"] | undefined): string {
+  if (spec?.case === "git") return repositoryName(spec.value.remoteUri);
+  return spec?.case === "contextUrl" ? pageRepository(spec.value.url) : "";
+}
+
+/** Returns the name of the repository that the address of a page leads to; empty when there is none. */
+export function pageRepository(url: string): string {
+  return repositoryName(sourceOfPage(url).remoteUri);
 }
 
 /** Every form of every remote that an exact match may name. */
@@ -194,10 +210,8 @@ function gitRemotes(project: Project): string[] {
 }
 
 function nameFromInitializer(initializer: EnvironmentInitializer | undefined): string {
-  const first = initializer?.specs[0]?.spec;
-  const remote =
-    first?.case === "git" ? first.value.remoteUri : first?.case === "contextUrl" ? first.value.url : "";
-  const name = [...repositoryName(remote).replace(/\p{Cc}/gu, "")].slice(0, NAME_MAX_CHARACTERS).join("");
+  const repository = repositoryOf(initializer?.specs[0]?.spec);
+  const name = [...repository.replace(/\p{Cc}/gu, "")].slice(0, NAME_MAX_CHARACTERS).join("");
   if (name === "") {
     throw valueUnusable(
       "name",

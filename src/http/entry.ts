@@ -14,6 +14,7 @@ import { type ReportFault, toConnectError } from "../rpc/error.ts";
 import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
+import { queryKey } from "../rpc/query-pagination.ts";
 import type { Route } from "../rpc/routes.ts";
 import { callerKey, streamBegunKey } from "../services/call.ts";
 import { taken } from "../unary/taken.ts";
@@ -88,7 +89,7 @@ async function enter(
   if (options.unaryPath && route?.unary) {
     const short = taken(req, route.unary);
     if (short) {
-      const values = valuesOf(options, route, record, rejected);
+      const values = valuesOf(options, route, req, record, rejected);
       return options.unaryPath(route.unary, short, req, res, record, values);
     }
   }
@@ -103,7 +104,7 @@ async function enter(
   }
 
   if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
-  const values = valuesOf(options, route, record, rejected);
+  const values = valuesOf(options, route, req, record, rejected);
   if (route.handle.method.methodKind === "server_streaming") {
     // A head that is sent early can promise no compression.
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
@@ -136,10 +137,13 @@ function pathOf(url: string): string {
 function valuesOf(
   { readiness }: EntryOptions,
   route: Route,
+  { url = "" }: HttpRequest,
   record: CallRecord,
   rejected: ConnectError | undefined,
 ): ContextValues {
   const values = createContextValues().set(callRecordKey, record).set(callerKey, record.caller);
+  const query = url.indexOf("?");
+  if (query !== -1) values.set(queryKey, url.slice(query + 1));
   if (rejected) values.set(refusalKey, rejected);
   else if (route.gated && readiness.draining.aborted) values.set(refusalKey, shuttingDown());
   return values;

@@ -39,6 +39,8 @@ import { JSON_OPTIONS } from "./json-options.ts";
 import { readJsonText } from "./json-text.ts";
 import { reflectionService } from "./reflection.ts";
 import { skipUnknownFields } from "./skip-unknown-fields.ts";
+import { checkTimeForms } from "./time-forms.ts";
+import { refusesUnknownFields } from "./unknown-fields.ts";
 
 /** The contract: every service that the server offers to clients. */
 export const CONTRACT: readonly DescService[] = [
@@ -161,26 +163,31 @@ function operation(implementation: Implementation, method: DescMethod): MethodIm
 }
 
 /**
- * How the body of an operation in JSON is read before the parser sees it. The
+ * How the body of an operation in JSON is read before the parser sees it. What
+ * the parser would take though it is no duration or instant is refused. The
  * parser refuses unknown fields and unknown names of enums together: where a
  * setting allows the former, they are taken out. Empty lists and maps, which a
  * message cannot tell from absent ones, are named in its mask where it has one,
  * and so are messages that cannot be empty.
  */
-function jsonOptions({ input }: DescMethod, allowUnknownFields: boolean) {
+function jsonOptions(method: DescMethod, allowUnknownFields: boolean) {
+  const { input } = method;
+  const check = checkTimeForms(input);
   const edits = [
     // First, since a message of nothing but unknown fields is empty once they are out, and was not meant so.
     ...(hasUpdateMask(input) ? [nameCleared] : []),
-    ...(allowUnknownFields ? [skipUnknownFields] : []),
+    ...(allowUnknownFields && !refusesUnknownFields(method) ? [skipUnknownFields] : []),
   ];
   const decode =
-    edits.length > 0
+    check || edits.length > 0
       ? (data: Uint8Array) => {
           const text = readJsonText(data);
           const json = parsed(text);
           // What is no JSON is left for the parser, which refuses it in the words of every other operation.
           if (json === undefined) return text;
-          return JSON.stringify(edits.reduce<unknown>((value, edit) => edit(input, value), json));
+          check?.(json);
+          const edited = edits.reduce<unknown>((value, edit) => edit(input, value), json);
+          return edited === json ? text : JSON.stringify(edited);
         }
       : readJsonText;
   return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };

@@ -1,8 +1,8 @@
 import { lstat, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Target } from "../domain/context-url.ts";
 import { accessToSibling, type RemoteAccess } from "./git-access.ts";
 import { git, tryGit } from "./git-run.ts";
-import type { Target } from "./git-source.ts";
 import type { GitTools } from "./git-tools.ts";
 import { WorkFailure } from "./work-failure.ts";
 

@@ -3,22 +3,8 @@ import {
   type GitInitializer,
   GitInitializer_CloneTargetMode as Mode,
 } from "#gen/service/v1/environment_pb.js";
-import { sourceOfPage } from "./context-url.ts";
+import { sourceOfPage, type Target } from "../domain/context-url.ts";
 import { WorkFailure } from "./work-failure.ts";
-
-/** What is checked out. */
-export type Target =
-  /** The remote's default branch. */
-  | { readonly kind: "head" }
-  | { readonly kind: "commit"; readonly hash: string }
-  | { readonly kind: "branch"; readonly name: string }
-  /** A new branch from the default one. */
-  | { readonly kind: "local-branch"; readonly name: string }
-  | { readonly kind: "tag"; readonly name: string }
-  /** The branch, tag or commit that a path begins with; branches may hold slashes. */
-  | { readonly kind: "path"; readonly path: string }
-  /** A ref of the remote that is no branch, as a new branch. */
-  | { readonly kind: "ref"; readonly ref: string; readonly branch: string };
 
 /** One source of an environment. */
 export interface Source {
@@ -41,7 +27,7 @@ export function sourcesOf(initializer: EnvironmentInitializer | undefined): read
       case "git":
         return sourceOfGit(spec.value);
       case "contextUrl":
-        return sourceOfPage(spec.value.url);
+        return { ...sourceOfPage(spec.value.url), upstreamUri: "", location: "" };
       default:
         throw new WorkFailure(
           "initializer_unknown",

@@ -1,7 +1,7 @@
+import type { Target } from "../domain/context-url.ts";
 import { refuseBranchName } from "./git-branch.ts";
 import { FETCHED_REF, type Fetched } from "./git-fetch.ts";
 import { type GitCall, git, tryGit } from "./git-run.ts";
-import type { Target } from "./git-source.ts";
 import type { GitTools } from "./git-tools.ts";
 import { WorkFailure } from "./work-failure.ts";
 

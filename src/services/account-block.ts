@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type BlockAccountResponse, BlockAccountResponseSchema } from "#gen/service/v1/account_service_pb.js";
 import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
-import { ACTIVE_PHASES, isAdministrator, stopsWithItsCreator } from "../domain/account-block.ts";
+import { ACTIVE_PHASES, isAdministrator, stopsWithItsCreator, wasStarted } from "../domain/account-block.ts";
 import { stoppedEnvironment } from "../domain/environment.ts";
 import { lastAdministrator, notFound } from "../domain/error.ts";
 import { findAccount, findMemberships } from "../store/account.ts";
@@ -50,7 +50,7 @@ export async function blockAccount(
   const cutOff = await cutOffExecutor(tx, accountId);
   const touched = new Set([
     ...tokens.map(({ organization_id }) => organization_id),
-    ...stopped,
+    ...stopped.organizationIds,
     ...cutOff.organizationIds,
     ...agentExecutionIds.keys(),
   ]);
@@ -64,7 +64,7 @@ export async function blockAccount(
     reason,
   });
   const receipt = create(BlockAccountResponseSchema, {
-    environmentsStopped: stopped.length,
+    environmentsStopped: stopped.count,
     subscriptionsCancelled: await cancelSubscriptions(tx, accountId),
     disabledServiceAccountTokens: tokens.map(serviceAccountTokenOfRow),
   });
@@ -89,22 +89,28 @@ export async function unblockAccount(tx: WriteTransaction, accountId: string): P
 }
 
 /**
- * Those that were already told to stop and still run are among them, too.
+ * Stops the environments of the account. Those that were already told to stop and
+ * still run are among them, too.
  *
- * @returns the organization of each
+ * @returns how many had been started, and the organization of each that was told to stop
  */
-async function stopEnvironments(tx: WriteTransaction, accountId: string): Promise<string[]> {
-  const stopped: string[] = [];
+async function stopEnvironments(
+  tx: WriteTransaction,
+  accountId: string,
+): Promise<{ count: number; organizationIds: string[] }> {
+  const organizationIds: string[] = [];
+  let count = 0;
   for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
     const scope = { organizationId };
     const active = await findEnvironmentsOfCreator(tx.db, scope, userId, ACTIVE_PHASES);
     for (const before of active.filter(stopsWithItsCreator)) {
       const after = stoppedEnvironment(before);
       if (after) await changeEnvironment(tx, scope, before, after);
-      stopped.push(organizationId);
+      organizationIds.push(organizationId);
+      if (wasStarted(before)) count += 1;
     }
   }
-  return stopped;
+  return { count, organizationIds };
 }
 
 /**

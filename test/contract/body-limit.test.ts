@@ -85,7 +85,7 @@ describe("the body limit of a service", () => {
 function largestProject(): JsonObject {
   const text = (characters: number) => "😀".repeat(characters);
   const git = {
-    remoteUri: text(2048),
+    remoteUri: `a://${text(2044)}`,
     upstreamRemoteUri: text(2048),
     targetMode: "CLONE_TARGET_MODE_REMOTE_BRANCH",
     cloneTarget: text(255),

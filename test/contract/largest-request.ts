@@ -16,6 +16,9 @@ const TIMESTAMP = "9999-12-31T23:59:59.999999999Z";
 /** Rules in CEL that let only ASCII through, by id. */
 const ASCII_RULES = new Set(["output_key_format"]);
 
+/** Rules in CEL that take texts of the form of a remote, by id. */
+const REMOTE_RULES = new Set(["remote_uri_form", "uri_or_remote"]);
+
 /** Messages whose oneof may not be set beside their other fields, by a rule in CEL. */
 const WITHOUT_ONEOF = new Set(["service.v1.UserInputBlock"]);
 
@@ -124,6 +127,7 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
   const length = bounded(field, boundOf(rules, "text"));
   if (standard?.wellKnown.case === "uri") return "https://git.example.com/".padEnd(length, "a");
   const last = String.fromCodePoint(0x20000 + index);
+  if (rules?.cel.some(({ id }) => REMOTE_RULES.has(id))) return `a://${"😀".repeat(length - 5)}${last}`;
   if (rules?.cel.some(({ id }) => id === "annotation_key_form")) return `a/${"😀".repeat(length - 3)}${last}`;
   const isAscii = standard?.pattern || rules?.cel.some(({ id }) => ASCII_RULES.has(id));
   if (isAscii) return "a".repeat(length - 1) + String.fromCharCode(0x61 + index);

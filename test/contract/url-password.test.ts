@@ -22,7 +22,7 @@ const INITIALIZERS = (
     [CreateEnvironmentFromProject, "spec.content.initializer", { projectId: ID }],
   ] as const
 ).flatMap(([request, path, rest]) =>
-  [{ git: { remoteUri: "a" } }, { contextUrl: {} }].flatMap((spec) => {
+  [{ git: { remoteUri: "https://a" } }, { contextUrl: {} }].flatMap((spec) => {
     const valid = withValue(rest, path, { specs: [spec] });
     const names = "git" in spec ? ["git.remoteUri", "git.upstreamRemoteUri"] : ["contextUrl.url"];
     return names.map((name): Place => [request, `${path}.specs[0].${name}`, valid]);

@@ -113,6 +113,8 @@ const QUOTED_NAMES = [
 ];
 const NAME_LENGTH =
   "cel.name_length=size(this) >= 1 && size(this) <= 80 -> name must be between 1 and 80 characters";
+/** Takes every remote that a project can store, of which the short form is no URI: uri_or_remote stands in. */
+const WIDENED = new Map([["ListProjectsRequest.Filter.spec_remote_uris", "repeated.items.string.uri=true"]]);
 const EMPTY_OR_UUID =
   "string.pattern=^$|^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
 
@@ -248,10 +250,11 @@ function expectedRules(message: WireMessage, field: WireField, mine: DescField):
   const isQuoted = QUOTED_NAMES.includes(`${message.name}.${field.name}`);
   const rules = field.rules.filter((rule) => !isQuoted || !rule.startsWith("string."));
   if (isQuoted) rules.push(NAME_LENGTH);
+  const widened = WIDENED.get(`${message.name}.${field.name}`);
   // Said of an answer, or of a message, which is absent when it is not set.
   const loose = new Set(["always answered, may be empty", ...(mine.message ? ["only when set"] : [])]);
   return rules.flatMap((rule) => {
-    if (loose.has(rule)) return [];
+    if (loose.has(rule) || rule === widened) return [];
     const whenSet = field.rules.includes("only when set");
     // Where presence is tracked, an empty text counts as set: the pattern has to let it through.
     if (rule === "only when set") return mine.proto.proto3Optional ? [] : ["ignore=IGNORE_IF_ZERO_VALUE"];

@@ -62,6 +62,7 @@ describe("a blocked account", () => {
     person = await join();
     const made = await post(server, "EnvironmentService/CreateEnvironment", { name: "e" }, person.token);
     environmentId = made.body.environment.id;
+    await post(server, "EnvironmentService/StartEnvironment", { environmentId }, person.token);
     await besideServer(server, async (store, keys) => {
       environmentToken = (await insertEnvironmentToken(store, keys, { organizationId, environmentId })).value;
       const of = { organizationId, creatorAccountId: person.accountId, description: "nightly" };
@@ -256,8 +257,7 @@ describe("the operator", () => {
     );
     expect(blocked).toEqual({
       code: 0,
-      stdout:
-        "environments told to stop: 0\nsubscriptions cancelled: 1\nservice account tokens disabled: 0\n",
+      stdout: "environments stopped: 0\nsubscriptions cancelled: 1\nservice account tokens disabled: 0\n",
       stderr: "",
     });
     expect(outcome(await whoAmI(person.token))).toEqual(BLOCKED);

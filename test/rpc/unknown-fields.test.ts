@@ -1,7 +1,11 @@
+import { type MessageShape, create as message, toBinary } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { UpdateOrganizationPoliciesRequestSchema } from "#gen/service/v1/organization_service_pb.js";
 import { post, repository } from "../harness/call.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { expectError } from "./expected-error.ts";
+import { callConnect, callGrpc, callGrpcWeb, envelope } from "./raw-call.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -89,5 +93,68 @@ describe("a server that allows unknown fields", () => {
   test("refuses bytes that are no UTF-8", async () => {
     const body = Buffer.concat([Buffer.from('{"later":"'), Buffer.from([0xff]), Buffer.from('"}')]);
     expectError(await create(new Uint8Array(body)), 400, "invalid_argument", "BODY_MALFORMED");
+  });
+});
+
+describe("UpdateOrganizationPolicies refuses unknown fields even there", () => {
+  const operation = "OrganizationService/UpdateOrganizationPolicies";
+  /** UpdateAgentPolicy has no field 8; a varint of 1 is its value. */
+  const unknown = Uint8Array.of(8 << 3, 1);
+  const request = async (): Promise<MessageShape<typeof UpdateOrganizationPoliciesRequestSchema>> => {
+    const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
+    return message(UpdateOrganizationPoliciesRequestSchema, {
+      organizationId: body.organizationId,
+      agentPolicy: { mcpDisabled: true },
+    });
+  };
+  const isDisabled = async () => {
+    const { organizationId } = await request();
+    const { body } = await post(server, "OrganizationService/GetOrganizationPolicies", { organizationId });
+    return body.policies.agentPolicy.mcpDisabled;
+  };
+
+  test("in JSON", async () => {
+    const { organizationId } = await request();
+    const nested = await post(server, operation, {
+      organizationId,
+      agentPolicy: { mcpDisabled: true, later: 1 },
+    });
+    expectError(nested, 400, "invalid_argument", "BODY_MALFORMED");
+    expectError(
+      await post(server, operation, { organizationId, later: 1 }),
+      400,
+      "invalid_argument",
+      "BODY_MALFORMED",
+    );
+    expect(await isDisabled()).toBe(false);
+  });
+
+  test.each([
+    ["Connect", callConnect, (body: Uint8Array) => body],
+    ["gRPC", callGrpc, envelope],
+    ["gRPC-Web", callGrpcWeb, envelope],
+  ] as const)("in binary, over %s", async (_, call, framed) => {
+    const nested = await request();
+    const policy = nested.agentPolicy as { $unknown?: unknown };
+    policy.$unknown = [{ no: 8, wireType: 0, data: unknown.subarray(1) }];
+    const error = await call(
+      server,
+      operation,
+      framed(toBinary(UpdateOrganizationPoliciesRequestSchema, nested)),
+    );
+    expect(error?.code).toBe(Code.InvalidArgument);
+    expect(error?.rawMessage).toMatch(
+      /^service.v1.UpdateOrganizationPoliciesRequest.UpdateAgentPolicy has no field number 8: /,
+    );
+    const top = toBinary(UpdateOrganizationPoliciesRequestSchema, await request());
+    const newer = Buffer.concat([top, Buffer.of(0xfa, 0x7c, 0)]);
+    expect((await call(server, operation, framed(newer)))?.rawMessage).toContain("no field number 1999");
+    expect(await isDisabled()).toBe(false);
+  });
+
+  test("and takes a request without them", async () => {
+    const body = toBinary(UpdateOrganizationPoliciesRequestSchema, await request());
+    expect(await callConnect(server, operation, body)).toBeUndefined();
+    expect(await isDisabled()).toBe(true);
   });
 });

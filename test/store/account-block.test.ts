@@ -73,7 +73,11 @@ async function environment(phase: EnvironmentPhase, desired: EnvironmentPhase, a
   if (!environment?.spec || !environment.status) throw new Error("no environment");
   const after = structuredClone(environment);
   if (after.spec) after.spec.desiredPhase = desired;
-  if (after.status) after.status.phase = phase;
+  if (after.status) {
+    after.status.phase = phase;
+    // As a runner leaves it that has taken the environment on.
+    after.status.statusVersion += 1n;
+  }
   await testStore.store.write(OPERATOR, "test", (tx) => updateEnvironment(tx, as, environment, after));
   return environment.id;
 }
@@ -98,6 +102,21 @@ describe("blocking an account", () => {
     expect(await wanted(stopped)).toEqual([STOPPED, 1n]);
     expect(await wanted(leaving)).toEqual([DELETED, 1n]);
     expect(await wanted(foreign)).toEqual([RUNNING, 1n]);
+  });
+
+  test("tells those that were never started to stop without counting them", async () => {
+    const services = servicesOf(testStore, caller);
+    const create = async (desiredPhase: EnvironmentPhase) =>
+      (await services.environments.createEnvironment({ name: "new", spec: { desiredPhase } })).environment
+        ?.id ?? "";
+    const waiting = await create(RUNNING);
+    const idle = await create(STOPPED);
+    const started = await create(STOPPED);
+    await services.environments.startEnvironment({ environmentId: started });
+    expect((await block("left")).environmentsStopped).toBe(1);
+    expect(await wanted(waiting)).toEqual([STOPPED, 2n]);
+    expect(await wanted(idle)).toEqual([STOPPED, 1n]);
+    expect(await wanted(started)).toEqual([STOPPED, 3n]);
   });
 
   test("reaches organizations that it has left, and tells each of them without the reason", async () => {

@@ -145,6 +145,47 @@ describe("the projects of an earlier release", () => {
   });
 });
 
+describe("projects of an earlier release that begin from pages", () => {
+  test("are found by the repositories of the pages", () => {
+    const specs = (...urls: string[]) =>
+      JSON.stringify({ initializer: { specs: urls.map((url) => ({ contextUrl: { url } })) } });
+    const found = migrated(
+      "0007-project-search-order",
+      (raw) => {
+        raw.exec("insert into organization (id, name, created_at, updated_at) values ('o', '', 0, 0)");
+        raw.exec("insert into project_search_range values ('o', 1, 103)");
+        const insert = raw.prepare(`insert into project
+          (id, organization_id, creator_id, desired_phase, search_text, search_row, technical_description, used_by, body)
+          values (?, 'o', '', 1, ?, ?, '', '{}', ?)`);
+        const git = JSON.stringify({ initializer: { specs: [{ git: { remoteUri: "https://a/quay" } }] } });
+        insert.run(
+          "p1",
+          "one\np1",
+          101,
+          specs("https://git.example.org/team/Quay/pull/7", "https://a/b/pier"),
+        );
+        insert.run("p2", "two\np2\nquay", 102, git);
+        insert.run("p3", "three\np3", 103, specs("https://git.example.org/team/quay"));
+      },
+      (raw) => ({
+        projects: raw.prepare("select id, search_text, search_row from project order by id").raw().all(),
+        last: raw.prepare("select last_row from project_search_range").pluck().get(),
+        quays: raw
+          .prepare("select rowid from project_search where project_search match ?")
+          .pluck()
+          .all(gramQuery("quay")),
+      }),
+    );
+    expect(found.projects).toEqual([
+      ["p1", expect.stringMatching(/^one\np1\n(quay\npier|pier\nquay)$/), 104],
+      ["p2", "two\np2\nquay", 102],
+      ["p3", "three\np3\nquay", 105],
+    ]);
+    expect(found.last).toBe(105);
+    expect(found.quays).toEqual([104, 105]);
+  });
+});
+
 describe("the remotes and the annotations of projects of an earlier release", () => {
   test("get their project's organization, whole and each once", () => {
     const found = migrated(

@@ -82,9 +82,11 @@ export declare const BlockAccountRequestSchema: GenMessage<BlockAccountRequest>;
  */
 export declare type BlockAccountResponse = Message<"service.v1.BlockAccountResponse"> & {
   /**
-   * How many of the account's environments were told to stop: those whose phase
-   * or desired phase was CREATING, STARTING, RUNNING or UPDATING, without those
-   * pending deletion. They stop after the answer.
+   * How many of the account's environments were stopped: those whose phase or
+   * desired phase was CREATING, STARTING, RUNNING or UPDATING, without those
+   * pending deletion. They stop after the answer. One that was never started, by
+   * StartEnvironment or by a runner that took it on, is told to stop as well and
+   * is not counted.
    *
    * @generated from field: int32 environments_stopped = 1;
    */

@@ -561,8 +561,8 @@ export declare type ListProjectsRequest_Filter = Message<"service.v1.ListProject
   /**
    * Only projects whose initializer has a spec with exactly one of these remote
    * URIs. A remote that was given in the short form `git@host:owner/repo.git`
-   * is also found under `ssh://git@host/owner/repo.git`. Each has at most 2,048
-   * characters.
+   * is found under it and under `ssh://git@host/owner/repo.git`. At most 25;
+   * each is a URI, or whatever a remote URI may be, of at most 2,048 characters.
    *
    * @generated from field: repeated string spec_remote_uris = 5;
    */

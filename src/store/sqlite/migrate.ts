@@ -1,6 +1,7 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
+import { pageRepository } from "../../domain/project.ts";
 import { searchGrams } from "../../domain/search-grams.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
@@ -9,15 +10,26 @@ import * as fourth from "./migrations/0004-member-list.ts";
 import * as fifth from "./migrations/0005-agent.ts";
 import * as sixth from "./migrations/0006-project-search.ts";
 import * as seventh from "./migrations/0007-project-search-order.ts";
+import * as thirteenth from "./migrations/0013-context-url-search.ts";
 
 export interface Migration {
   readonly name: string;
-  /** Statements separated by semicolons; they run in one transaction, and may call `fold(text)` and `search_grams(text)`. */
+  /** Statements separated by semicolons; they run in one transaction, and may call
+   *  `fold(text)`, `search_grams(text)` and `page_repository(url)`. */
   readonly statements: string;
 }
 
 /** In the order in which they were released. A released migration is never edited. */
-export const MIGRATIONS: readonly Migration[] = [first, second, third, fourth, fifth, sixth, seventh];
+export const MIGRATIONS: readonly Migration[] = [
+  first,
+  second,
+  third,
+  fourth,
+  fifth,
+  sixth,
+  seventh,
+  thirteenth,
+];
 
 /** Tables that hold rows in a file that nobody has used yet. */
 const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
@@ -40,6 +52,7 @@ export function migrate(
 ): string[] {
   raw.function("fold", { deterministic: true }, (text) => fold(String(text)));
   raw.function("search_grams", { deterministic: true }, (text) => searchGrams(String(text)));
+  raw.function("page_repository", { deterministic: true }, (url) => pageRepository(String(url)));
   raw.exec(`create table if not exists migration (
     position integer primary key,
     name text not null unique

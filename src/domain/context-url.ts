@@ -1,4 +1,22 @@
-import type { Source, Target } from "./git-source.ts";
+/** What is checked out. */
+export type Target =
+  /** The remote's default branch. */
+  | { readonly kind: "head" }
+  | { readonly kind: "commit"; readonly hash: string }
+  | { readonly kind: "branch"; readonly name: string }
+  /** A new branch from the default one. */
+  | { readonly kind: "local-branch"; readonly name: string }
+  | { readonly kind: "tag"; readonly name: string }
+  /** The branch, tag or commit that a path begins with; branches may hold slashes. */
+  | { readonly kind: "path"; readonly path: string }
+  /** A ref of the remote that is no branch, as a new branch. */
+  | { readonly kind: "ref"; readonly ref: string; readonly branch: string };
+
+/** The repository behind a page, and what of it is looked at. */
+export interface PageSource {
+  readonly remoteUri: string;
+  readonly target: Target;
+}
 
 interface Page {
   /** Of the path: the repository and what is looked at. */
@@ -38,15 +56,13 @@ const PAGES: readonly Page[] = [
 ];
 
 /**
- * The repository and revision behind the address of a page: that of a branch,
+ * Returns the repository and revision behind the address of a page: that of a branch,
  * tag, file, commit, pull or merge request, or issue. Every other address is
  * taken for that of a repository itself, at its default branch.
  */
-export function sourceOfPage(address: string): Source {
+export function sourceOfPage(address: string): PageSource {
   const url = URL.parse(address);
-  const source = { upstreamUri: "", location: "" };
-  if (!url || !/^https?:$/.test(url.protocol))
-    return { ...source, remoteUri: address, target: { kind: "head" } };
+  if (!url || !/^https?:$/.test(url.protocol)) return { remoteUri: address, target: { kind: "head" } };
   const remoteUri = (repository: string) => {
     const remote = new URL(url);
     remote.pathname = repository;
@@ -58,9 +74,9 @@ export function sourceOfPage(address: string): Source {
   for (const { pattern, target } of PAGES) {
     const [, repository, rest] = pattern.exec(pathname) ?? [];
     if (repository === undefined || rest === undefined) continue;
-    return { ...source, remoteUri: remoteUri(repository), target: target(decoded(rest)) };
+    return { remoteUri: remoteUri(repository), target: target(decoded(rest)) };
   }
-  return { ...source, remoteUri: remoteUri(pathname), target: { kind: "head" } };
+  return { remoteUri: remoteUri(pathname), target: { kind: "head" } };
 }
 
 function decoded(text: string): string {

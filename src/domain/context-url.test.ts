@@ -51,8 +51,7 @@ describe("the page of", () => {
   ])("%s", (_, page, repository, target) => {
     expect(sourceOfPage(HOST + page)).toEqual({
       remoteUri: HOST + repository,
-      upstreamUri: "",
-      location: "",
+
       target,
     });
   });
