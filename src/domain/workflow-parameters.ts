@@ -1,7 +1,9 @@
 import { clone } from "@bufbuild/protobuf";
 import {
+  type Workflow_Spec,
   type WorkflowAction,
   WorkflowActionSchema,
+  type WorkflowParameter,
   type WorkflowTrigger,
   type WorkflowTriggerContext,
   WorkflowTriggerContextSchema,
@@ -19,6 +21,7 @@ export interface WrittenWorkflow {
   readonly triggers?: readonly WorkflowTrigger[] | undefined;
   readonly action?: WorkflowAction | undefined;
   readonly report?: WorkflowAction | undefined;
+  readonly parameters?: readonly WorkflowParameter[] | undefined;
 }
 
 /**
@@ -35,6 +38,9 @@ export function checkWorkflowParameters(written: WrittenWorkflow): void {
   };
   refuseExpressions(written.name ?? "", "name");
   refuseExpressions(written.description ?? "", "description");
+  for (const [index, { description }] of (written.parameters ?? []).entries()) {
+    refuseExpressions(description, `parameters[${index}].description`);
+  }
   for (const [index, trigger] of (written.triggers ?? []).entries()) {
     rewriteTexts(WorkflowTriggerSchema, trigger, `triggers[${index}]`, check);
   }
@@ -49,6 +55,8 @@ export interface ExecutionTemplate {
   readonly context: WorkflowTriggerContext;
   /** JSON path of the context: `triggers[0].context` or `contextOverride`. */
   readonly contextPath: string;
+  /** What the workflow declares; a default is the value where a start gives none. */
+  readonly declared?: readonly WorkflowParameter[];
 }
 
 /** An execution's copies, with the parameters in them. */
@@ -58,7 +66,7 @@ export interface RenderedWorkflow {
   readonly context: WorkflowTriggerContext;
   /** Variables for the environment of the commands, by name: the only way in which values reach them. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Keys that no expression uses, sorted. */
+  /** Keys that the start gave and no expression uses, sorted. */
   readonly unusedKeys: readonly string[];
 }
 
@@ -66,21 +74,23 @@ export interface RenderedWorkflow {
  * Copies a workflow with parameters in place of their expressions.
  *
  * @param parameters at most 10 values by key, as StartWorkflowRequest.parameters takes them
- * @throws DomainError VALUE_UNUSABLE, naming the place, for an expression whose key is not given, for a
- *   text that its field does not allow once values are in it, and as {@link checkWorkflowParameters} does
+ * @param missing makes the error for an expression whose key is not given and has no default
+ * @throws DomainError VALUE_UNUSABLE, naming the place, for such an expression, for a text that its field
+ *   does not allow once values are in it, and as {@link checkWorkflowParameters} does
  */
 export function renderWorkflow(
-  { action, report, context, contextPath }: ExecutionTemplate,
+  { action, report, context, contextPath, declared = [] }: ExecutionTemplate,
   parameters: Readonly<Record<string, string>>,
+  missing: (key: string, path: string) => Error = parameterMissing,
 ): RenderedWorkflow {
+  const values = new Map([...defaultsOf(declared), ...Object.entries(parameters)]);
   const used = new Set<string>();
   const environment: Record<string, string> = {};
   const value = (key: string, path: string): string => {
-    // A key may be "constructor", which every object seems to have.
-    const given = Object.hasOwn(parameters, key) ? parameters[key] : undefined;
-    if (given === undefined) throw parameterMissing(key, path);
+    const text = values.get(key);
+    if (text === undefined) throw missing(key, path);
     used.add(key);
-    return given;
+    return text;
   };
   const refer = (key: string, path: string): void => {
     environment[parameterVariable(key)] = value(key, path);
@@ -101,9 +111,40 @@ export function renderWorkflow(
   return { ...copies, environment, unusedKeys };
 }
 
+/**
+ * Requires that each time and pull-request trigger can start the workflow:
+ * nobody gives parameters then, so the defaults must do.
+ *
+ * @throws DomainError VALUE_UNUSABLE, naming the place that needs a parameter without a default, or
+ *   that does not allow the default
+ */
+export function requireDefaults({ triggers, action, report, parameters }: Workflow_Spec): void {
+  let steps: Pick<ExecutionTemplate, "action" | "report"> = { action, report };
+  for (const [index, { trigger, context }] of triggers.entries()) {
+    if (trigger.case === "manual" || trigger.case === undefined || !context) continue;
+    const template = { ...steps, context, contextPath: `triggers[${index}].context`, declared: parameters };
+    renderWorkflow(template, {}, (key, path) =>
+      valueUnusable(
+        path,
+        `${path} uses the parameter ${key}, which triggers[${index}].${trigger.case} cannot give: ` +
+          "declare it in parameters with a defaultValue",
+      ),
+    );
+    // The steps are alike for every trigger.
+    steps = {};
+  }
+}
+
+function defaultsOf(declared: readonly WorkflowParameter[]): [key: string, value: string][] {
+  return declared.flatMap(({ key, defaultValue }) =>
+    defaultValue === undefined ? [] : [[key, defaultValue]],
+  );
+}
+
 function parameterMissing(key: string, path: string): Error {
   return valueUnusable(
     path,
-    `${path} uses the parameter ${key}, which is not given: start the workflow with parameters.${key}`,
+    `${path} uses the parameter ${key}, which is not given and has no default: ` +
+      `start the workflow with parameters.${key}`,
   );
 }

@@ -23,7 +23,7 @@ export interface WorkflowOrigin {
 
 /** A new, enabled workflow. Its webhook URL is no part of it: see {@link withWebhookUrl}. */
 export function newWorkflow(req: CreateWorkflowRequest, { id, creator, now }: WorkflowOrigin): Workflow {
-  const { name, description, triggers, action, report, agentId } = req;
+  const { name, description, triggers, action, report, agentId, parameters } = req;
   const createdAt = timestampFromMs(now);
   const executor = isNamed(req.executor) ? req.executor : creator;
   return create(WorkflowSchema, {
@@ -32,6 +32,7 @@ export function newWorkflow(req: CreateWorkflowRequest, { id, creator, now }: Wo
     spec: {
       triggers,
       agentId,
+      parameters,
       ...(action && { action }),
       ...(report && { report }),
       ...(hasChoice(req.extAgentSettings) && { extAgentSettings: req.extAgentSettings }),
@@ -64,6 +65,7 @@ export function changedWorkflow(
     if (executor) metadata.executor = executor;
   }
   if (req.triggers.length > 0 || named.has("triggers")) spec.triggers = req.triggers;
+  if (req.parameters.length > 0 || named.has("parameters")) spec.parameters = req.parameters;
   if (req.action) spec.action = req.action;
   if (req.report) spec.report = req.report;
   else if (named.has("report")) delete spec.report;
@@ -146,6 +148,19 @@ function sameWork(before: Workflow, after: Workflow): boolean {
   if (!present || !after.spec) return false;
   present.disabled = after.spec.disabled;
   return equals(Workflow_SpecSchema, present, after.spec);
+}
+
+/** Whether two states of a workflow are alike in what decides which parameters a start needs. */
+export function hasSameParameterUse({ spec: before }: Workflow, { spec: after }: Workflow): boolean {
+  const [present, next] = [before, after].map((spec) =>
+    create(Workflow_SpecSchema, {
+      triggers: spec?.triggers ?? [],
+      parameters: spec?.parameters ?? [],
+      ...(spec?.action && { action: spec.action }),
+      ...(spec?.report && { report: spec.report }),
+    }),
+  );
+  return present !== undefined && next !== undefined && equals(Workflow_SpecSchema, present, next);
 }
 
 function isNamed(subject: Subject | undefined): subject is Subject {

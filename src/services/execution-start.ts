@@ -64,6 +64,7 @@ export async function startExecution(
       report: workflow.spec?.report,
       context: trigger.context,
       contextPath: triggerIndex === null ? "contextOverride" : `triggers[${triggerIndex}].context`,
+      declared: workflow.spec?.parameters ?? [],
     },
     start.parameters,
   );

@@ -6,6 +6,7 @@ import type { Caller } from "../domain/caller.ts";
 import { notFound } from "../domain/error.ts";
 import {
   changedWorkflow,
+  hasSameParameterUse,
   newExecutor,
   newWorkflow,
   refuseBorrowedExecutor,
@@ -13,7 +14,7 @@ import {
 } from "../domain/workflow.ts";
 import { checkAction, checkTriggers } from "../domain/workflow-check.ts";
 import { refuseTooManySteps } from "../domain/workflow-expansion.ts";
-import { checkWorkflowParameters } from "../domain/workflow-parameters.ts";
+import { checkWorkflowParameters, requireDefaults } from "../domain/workflow-parameters.ts";
 import { refuseContext } from "../domain/workflow-policy.ts";
 import { requireWorkflowFits } from "../domain/workflow-size.ts";
 import { findPolicies } from "../store/organization-policies.ts";
@@ -82,6 +83,7 @@ async function checkWritten(
   if (req.report) checkAction(req.report, "report");
   requireWorkflowFits(after, before);
   checkWorkflowParameters(req);
+  if (after.spec && !(before && hasSameParameterUse(before, after))) requireDefaults(after.spec);
   for (const { context } of after.spec?.triggers ?? []) {
     if (context) refuseTooManySteps(context, after.spec?.action);
   }

@@ -32,16 +32,26 @@ const TRIGGERS = [
   { pullRequest: {}, context: CONTEXT },
   { manual: {}, context: { projects: {} } },
 ];
+const DEFINITION = {
+  triggers: TRIGGERS,
+  action: ACTION,
+  report: structuredClone(ACTION),
+  parameters: [{ key: "word" }],
+};
 const RANGE = { startTime: "2026-01-01T00:00:00Z", endTime: "2026-02-01T00:00:00Z" };
 
 /** A valid request of each kind, into which the values are put. */
 const VALID = new Map<DescMessage, JsonObject>([
-  [Create, { name: "x", triggers: TRIGGERS, action: ACTION, report: structuredClone(ACTION) }],
-  [Update, { workflowId: ID, triggers: TRIGGERS, action: ACTION, report: structuredClone(ACTION) }],
+  [Create, { name: "x", ...DEFINITION }],
+  [Update, { workflowId: ID, ...DEFINITION }],
   [Start, { workflowId: ID }],
   [Summary, { filter: { dateRange: RANGE } }],
   [Logs, { workflowExecutionActionId: ID }],
 ]);
+
+/** Declared parameters, so many in each list. */
+const keyLists = (...lengths: number[]) =>
+  lengths.map((length) => Array.from({ length }, (_, index) => ({ key: `key_${index}` })));
 
 type Limit = readonly [path: string, passes: readonly JsonValue[], fails: readonly JsonValue[]];
 
@@ -95,6 +105,14 @@ const WRITTEN: readonly Limit[] = [
   ["action.steps[3].report.outputs[0].acceptanceCriteria", texts(0, 4095, 4096), texts(4097)],
   ["action.steps[3].report.outputs[0].string.pattern", texts(0, 1023, 1024), texts(1025)],
   ["action.steps[3].report.outputs[0].command", texts(1, 19_999, 20_000), texts(0, 20_001)],
+  ["parameters", keyLists(0, 1, 9, 10), [...keyLists(11), [{ key: "a" }, { key: "b" }, { key: "a" }]]],
+  [
+    "parameters[0].key",
+    ["_", "a1", "x".repeat(127), "x".repeat(128)],
+    ["", "1a", "a-b", "a.b", "é", "x".repeat(129)],
+  ],
+  ["parameters[0].description", texts(0, 499, 500), texts(501)],
+  ["parameters[0].defaultValue", texts(0, 8191, 8192), [...texts(8193), "a\0b"]],
   ["extAgentSettings.model", [0, 10], [-1, 11]],
   ["extAgentSettings.reasoningEffort", [0, 6], [-1, 7]],
   ["extAgentSettings.serviceTier", [0, 1], [-1, 2]],

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { sql } from "kysely";
+import { SYSTEM } from "../../src/store/store.ts";
 import { post, repository } from "../harness/call.ts";
+import { besideServer } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import {
   addWorkflow,
@@ -31,6 +34,20 @@ afterAll(stopAll);
 
 const REPOSITORY = "https://git.example.org/Lantern-Works/Harbour";
 const urls = (...repoUrls: string[]) => ({ repositories: { repositoryUrls: { repoUrls } } });
+
+/** Gives triggers a prompt that no write would take, as an older release stored it. */
+const storePrompts = (workflowId: string, prompt: string, triggerIndexes: readonly number[]) =>
+  besideServer(server, (store) =>
+    store.write(SYSTEM, "test", async ({ db }) => {
+      for (const index of triggerIndexes) {
+        const path = `$.spec.triggers[${index}].context.agent.prompt`;
+        await sql`update workflow set body = json_set(body, ${path}, ${prompt}) where id = ${workflowId}`.execute(
+          db,
+        );
+      }
+    }),
+  );
+
 const on = (context: object, ...events: string[]) => ({
   pullRequest: { events: events.map((event) => `PULL_REQUEST_EVENT_${event}`) },
   context,
@@ -168,8 +185,10 @@ describe("an event of a pull request", () => {
   });
 
   test("that cannot start one trigger starts the others", async () => {
-    const needs = { agent: { prompt: "Review {{ .Parameters.what }}" } };
+    const needs = { agent: { prompt: "Review it" } };
     const workflow = await addWorkflow(server, { triggers: [on(needs), on({ fromTrigger: {} }), on(needs)] });
+    // Stored by an older release, which took it.
+    await storePrompts(workflow.id, "Review {{ .Parameters.what }}", [0, 2]);
     const answer = await send(workflow, openedPullRequest());
     expect(verdictsOf(answer)).toEqual([202, "REFUSED", "STARTED", "REFUSED"]);
     expect(answer.body.verdicts[0].reason).toContain("what");

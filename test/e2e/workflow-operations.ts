@@ -54,6 +54,7 @@ const written = (world: World) => ({
       },
     ],
   },
+  parameters: [{ key: "level", description: "How strict to be", defaultValue: "high" }],
   executor: { id: world.serviceAccount, principal: "PRINCIPAL_SERVICE_ACCOUNT" },
   extAgentSettings: { reasoningEffort: "EXT_AGENT_REASONING_EFFORT_HIGH" },
 });

@@ -105,6 +105,10 @@ describe("what could not be run is refused when it is written", () => {
 
   test("and what can be run is taken", async () => {
     const workflow = await workflows.created({
+      parameters: [
+        { key: "what", description: "", defaultValue: "a typo" },
+        { key: "flag", description: "of docker ps", defaultValue: "" },
+      ],
       triggers: [
         {
           time: { cronExpression: "*/5 9-17 * * 1-5" },
@@ -127,7 +131,7 @@ describe("what could not be run is refused when it is written", () => {
           {
             pullRequest: {
               title: "{{ .Parameters.what }}",
-              branch: "fix/{{ .Parameters.what }}",
+              branch: "fix/{{ .Parameters.flag }}x",
               draft: true,
             },
           },

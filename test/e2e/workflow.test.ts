@@ -46,6 +46,7 @@ const FULL = {
   report: ACTION,
   agentId: v7(),
   extAgentSettings: { model: "EXT_AGENT_MODEL_1" },
+  parameters: [{ key: "word", description: "what to say" }],
 };
 
 /** A call in the binary form, which cannot tell an empty list from an absent one. */
@@ -168,6 +169,7 @@ describe("what an update clears", () => {
   const cleared: [string, object, string, (workflow: Answer["body"]) => unknown, unknown][] = [
     ["the description", { description: "" }, "description", ({ metadata }) => metadata.description, ""],
     ["the triggers", { triggers: [] }, "triggers", ({ spec }) => spec.triggers, []],
+    ["the parameters", { parameters: [] }, "parameters", ({ spec }) => spec.parameters, []],
     ["the report", { report: {} }, "report", ({ spec }) => spec.report, undefined],
     ["the agent", { agentId: "" }, "agentId", ({ spec }) => spec.agentId, ""],
     [
@@ -205,7 +207,7 @@ describe("what an update clears", () => {
     );
     expect([metadata.description, spec]).toEqual([
       "",
-      { triggers: [], action: ACTION, disabled: false, deleting: false, agentId: "" },
+      { triggers: [], action: ACTION, parameters: [], disabled: false, deleting: false, agentId: "" },
     ]);
   });
 
@@ -226,12 +228,13 @@ describe("what an update clears", () => {
 
   test("is told in the binary form by the mask alone", async () => {
     const { id } = await workflows.created(FULL);
-    const kept = await updateInBinary({ workflowId: id, triggers: [], name: "x" });
+    const kept = await updateInBinary({ workflowId: id, triggers: [], parameters: [], name: "x" });
     expect(kept.workflow?.spec?.triggers).toHaveLength(1);
-    const paths = ["triggers", "report", "ext_agent_settings", "agent_id", "description"];
+    expect(kept.workflow?.spec?.parameters).toHaveLength(1);
+    const paths = ["triggers", "parameters", "report", "ext_agent_settings", "agent_id", "description"];
     const { workflow } = await updateInBinary({ workflowId: id, updateMask: { paths } });
     expect(workflow?.metadata?.description).toBe("");
-    expect(workflow?.spec).toMatchObject({ triggers: [], agentId: "" });
+    expect(workflow?.spec).toMatchObject({ triggers: [], parameters: [], agentId: "" });
     expect([workflow?.spec?.report, workflow?.spec?.extAgentSettings]).toEqual([undefined, undefined]);
     const refused = await updateInBinary({ workflowId: id, report: {} });
     expect([refused.status, refused.error.message]).toEqual([

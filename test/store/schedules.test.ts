@@ -1,22 +1,19 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { sql } from "kysely";
 import {
   WorkflowTrigger_OverlapPolicy as Overlap,
   WorkflowExecutionPhase as Phase,
   WorkflowTriggerEvent_Source as Source,
   TriggerVerdict as Verdict,
+  type WorkflowAction,
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
 import { fireSchedules } from "../../src/jobs/schedules.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { DAY_MS, MINUTE_MS, openTestStore, START_MS, type TestStore } from "./test-store.ts";
-import {
-  commandAction,
-  REPOSITORY,
-  type TriggeredWorkflows,
-  triggeredWorkflows,
-} from "./triggered-workflow.ts";
+import { REPOSITORY, type TriggeredWorkflows, triggeredWorkflows } from "./triggered-workflow.ts";
 
 const HOUR_MS = 60 * MINUTE_MS;
 const NINE = START_MS + 9 * HOUR_MS;
@@ -40,6 +37,20 @@ const time = (cronExpression: string, overlapPolicy = Overlap.UNSPECIFIED) => ({
 async function fireAt(instantMs: number): Promise<void> {
   testStore.clock.now = instantMs;
   await fireSchedules(testStore.store, instantMs);
+}
+
+/** Gives a workflow a command that no write would take, as an older release stored it. */
+const storeCommand = (id: string, command: string) =>
+  testStore.store.write(SYSTEM, "test", ({ db }) =>
+    sql`update workflow set body = json_set(body, '$.spec.action.steps[0].task.command', ${command}) where id = ${id}`.execute(
+      db,
+    ),
+  );
+
+async function actionOf(workflowId: string): Promise<WorkflowAction> {
+  const { workflow } = await own.operations.getWorkflow({ workflowId });
+  if (!workflow?.spec?.action) throw new Error("the workflow has no action");
+  return workflow.spec.action;
 }
 
 const verdicts = (entries: readonly WorkflowTriggerEvent[]) => entries.map(({ verdict }) => verdict);
@@ -228,8 +239,7 @@ describe("a start that is refused", () => {
   test("is entered with the reason, leaves nothing else, and the schedule goes on", async () => {
     const id = await own.create([time("0 * * * *", Overlap.CANCEL_PREVIOUS)]);
     await fireAt(START_MS + HOUR_MS);
-    const action = commandAction("echo {{ .Parameters.name }}");
-    await own.operations.updateWorkflow({ workflowId: id, action });
+    await storeCommand(id, "echo {{ .Parameters.name }}");
     await fireAt(START_MS + 2 * HOUR_MS);
     const [, refused] = await own.ledger(id);
     expect(refused).toMatchObject({ verdict: Verdict.REFUSED, workflowExecutionId: "" });
@@ -237,7 +247,12 @@ describe("a start that is refused", () => {
     const [running, ...others] = await own.executions(id);
     expect(others).toEqual([]);
     expect(running?.status?.phase).not.toBe(Phase.STOPPED);
-    await own.operations.updateWorkflow({ workflowId: id, action: commandAction("true") });
+    // It can still be changed in other respects, and a default lets it start.
+    await own.operations.updateWorkflow({ workflowId: id, name: "Renamed", action: await actionOf(id) });
+    await own.operations.updateWorkflow({
+      workflowId: id,
+      parameters: [{ key: "name", defaultValue: "harbour" }],
+    });
     await fireAt(START_MS + 3 * HOUR_MS);
     expect(verdicts(await own.ledger(id)).at(-1)).toBe(Verdict.STARTED);
   });

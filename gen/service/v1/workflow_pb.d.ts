@@ -510,6 +510,14 @@ export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 9;
    */
   extAgentSettings?: ExtAgentSettings | undefined;
+
+  /**
+   * The parameters that the workflow declares, at most 10. Expressions may use
+   * others, which each start must then give.
+   *
+   * @generated from field: repeated service.v1.WorkflowParameter parameters = 1000;
+   */
+  parameters: WorkflowParameter[];
 };
 
 /**
@@ -517,6 +525,45 @@ export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
  * Use `create(Workflow_SpecSchema)` to create a new message.
  */
 export declare const Workflow_SpecSchema: GenMessage<Workflow_Spec>;
+
+/**
+ * A parameter that a workflow declares: what it is for, and the value that a
+ * start gets which gives none.
+ *
+ * @generated from message service.v1.WorkflowParameter
+ */
+export declare type WorkflowParameter = Message<"service.v1.WorkflowParameter"> & {
+  /**
+   * What expressions call it, as in {{ .Parameters.<key> }}: 1 to 128 characters
+   * that match ^[a-zA-Z_][a-zA-Z0-9_]*$. Each key can be declared once.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * What the parameter is for, at most 500 characters; may be empty.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * The value for starts that give none, by whichever trigger; used as it is, so
+   * that an expression in it means nothing. At most 8,192 characters, none of
+   * them NUL; empty is a value too. Unset: there is none, and a start that gives
+   * none is refused where an expression uses the parameter.
+   *
+   * @generated from field: optional string default_value = 3;
+   */
+  defaultValue?: string | undefined;
+};
+
+/**
+ * Describes the message service.v1.WorkflowParameter.
+ * Use `create(WorkflowParameterSchema)` to create a new message.
+ */
+export declare const WorkflowParameterSchema: GenMessage<WorkflowParameter>;
 
 /**
  * Where an execution runs: the source of its actions.

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { DateRange, TriggerVerdict, Workflow, WorkflowAction, WorkflowExecution, WorkflowExecutionAction, WorkflowExecutionActionPhase, WorkflowExecutionPhase, WorkflowTrigger, WorkflowTriggerContext, WorkflowTriggerEvent } from "./workflow_pb.js";
+import type { DateRange, TriggerVerdict, Workflow, WorkflowAction, WorkflowExecution, WorkflowExecutionAction, WorkflowExecutionActionPhase, WorkflowExecutionPhase, WorkflowParameter, WorkflowTrigger, WorkflowTriggerContext, WorkflowTriggerEvent } from "./workflow_pb.js";
 import type { Subject } from "./identity_pb.js";
 import type { AgentExecution_Status_OutputValue, ExtAgentSettings } from "./agent_pb.js";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
@@ -80,6 +80,13 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 8;
    */
   extAgentSettings?: ExtAgentSettings | undefined;
+
+  /**
+   * The parameters that it declares, at most 10, each key once. Empty: none.
+   *
+   * @generated from field: repeated service.v1.WorkflowParameter parameters = 1000;
+   */
+  parameters: WorkflowParameter[];
 };
 
 /**
@@ -238,8 +245,8 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
 
   /**
    * Names fields that are replaced even though the request leaves them empty:
-   * the list of triggers is emptied, any other field is removed or goes back to
-   * its default. Fields that the request sets are replaced whether they are
+   * the lists of triggers and parameters are emptied, any other field is removed
+   * or goes back to its default. Fields that the request sets are replaced whether they are
    * named or not. A path is the name of a field of this message, such as
    * ext_agent_settings, in JSON extAgentSettings; one that goes further, into a
    * message that is replaced as a whole, adds nothing. In JSON an explicit [],
@@ -252,6 +259,15 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
    * @generated from field: optional google.protobuf.FieldMask update_mask = 1000;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * The parameters that it declares, at most 10, each key once; they replace all
+   * stored ones. An empty list is taken as unset, except when update_mask names
+   * it, or in JSON, where an explicit [] removes every declaration by itself.
+   *
+   * @generated from field: repeated service.v1.WorkflowParameter parameters = 1001;
+   */
+  parameters: WorkflowParameter[];
 };
 
 /**
@@ -306,8 +322,9 @@ export declare type StartWorkflowRequest = Message<"service.v1.StartWorkflowRequ
    * Values for the expressions {{ .Parameters.<key> }} in task.command,
    * agent.prompt, pullRequest.title, pullRequest.description,
    * pullRequest.branch and the trigger context's agent.prompt. Values are data
-   * and never become program text. A key that no expression uses is a warning
-   * on the execution. An empty map counts as none.
+   * and never become program text. A parameter that the workflow declares with a
+   * default has that where no value is given. A key that no expression uses,
+   * declared or not, is a warning on the execution. An empty map counts as none.
    *
    * At most 10 pairs. Keys match ^[a-zA-Z_][a-zA-Z0-9_]*$ and have at most 128
    * characters; values have at most 8,192, none of them NUL.
@@ -1514,8 +1531,10 @@ export declare const WorkflowService: GenService<{
    * organization; permission_denied when the caller may not change the
    * workflow, or is no administrator and changes what the workflow does while
    * it runs as another person; invalid_argument when a cron expression does not
-   * parse or never comes due, an acceptance criterion or the pattern of an
-   * output does not compile, a parameter expression is malformed or stands where
+   * parse or never comes due, an expression uses a parameter without a default
+   * that a time or pull-request trigger, which gives none, would need (judged when
+   * triggers, action, report or parameters change), an acceptance criterion or the
+   * pattern of an output does not compile, a parameter expression is malformed or stands where
    * it cannot be carried out, git allows no such branch name, a repository URL
    * is none that runners clone, fromTrigger is used without a pull-request
    * trigger, a pull-request trigger names a webhook or an integration, an agent
@@ -1550,7 +1569,8 @@ export declare const WorkflowService: GenService<{
    * override of who is no administrator while the workflow runs as another
    * person; invalid_argument when the override is fromTrigger, or an agent beside
    * 50 steps, or the workflow uses a parameter that the request does not give
-   * (the message names the place), or the parameters make it larger than 4 MiB;
+   * and that has no default (the message names the place), or the parameters make
+   * it larger than 4 MiB;
    * failed_precondition when the workflow is disabled or pending deletion, its
    * executor is blocked, it has no manual trigger and the request no override,
    * or a repository selector names a host for which the executor has no token.
