@@ -4,7 +4,8 @@ const major = Number(process.versions.node.split(".")[0]);
 if (major < 24) {
   process.stderr.write(
     `chartroom needs Node 24 or newer and was started with ${process.versions.node}.\n` +
-      "Inside this repository use `npm start` or `npx chartroom`: both use the Node that `npm ci` installed.\n",
+      "Inside this repository use `npm start` or `npx chartroom`: both use the Node that `npm ci` installs,\n" +
+      "unless it is told to omit optional packages.\n",
   );
   process.exit(1);
 }

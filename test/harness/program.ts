@@ -23,20 +23,22 @@ export interface ProgramOptions {
   readonly cwd?: string;
   /** The whole environment; by default the one of a person's terminal. */
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Kills the program after this; by default two minutes. */
+  readonly timeMs?: number;
 }
 
 /** Runs a program to its end, without input. */
 export function runProgram(
   command: string,
   args: readonly string[],
-  { cwd = ROOT, env = terminalEnvironment() }: ProgramOptions = {},
+  { cwd = ROOT, env = terminalEnvironment(), timeMs = TIME_MS }: ProgramOptions = {},
 ): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
       env: { ...env },
       stdio: ["ignore", "pipe", "pipe"],
-      timeout: TIME_MS,
+      timeout: timeMs,
       killSignal: "SIGKILL",
     });
     let stdout = "";
