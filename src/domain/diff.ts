@@ -1,7 +1,10 @@
-type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** An object of JSON that nobody changes. */
+export type JsonObject = { readonly [key: string]: Json };
 
 /** An object of JSON, as text or as it is parsed. */
-export type JsonSource = string | { readonly [key: string]: Json };
+export type JsonSource = string | JsonObject;
 
 /**
  * What changed between two objects of JSON: dotted path to [before, after], with
@@ -13,11 +16,12 @@ export function diffJson(
   after: JsonSource | undefined,
 ): Record<string, [Json, Json]> {
   const changes = new Map<string, [Json, Json]>();
-  collect("", parsed(before), parsed(after), changes);
+  collect("", parseSource(before) as Json, parseSource(after) as Json, changes);
   return Object.fromEntries(changes);
 }
 
-function parsed(source: JsonSource | undefined): Json {
+/** Returns the object of a source; an empty one for an absent or empty source. */
+export function parseSource(source: JsonSource | undefined): JsonObject {
   if (typeof source === "string") return source ? JSON.parse(source) : {};
   return source ?? {};
 }

@@ -56,6 +56,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "EnvironmentService/DeleteEnvironment": { permission: "delete_environment", grants: MAKERS, own: MADE },
 
   "EventService/ListAuditLogs": { permission: "list_audit_logs", grants: ADMINISTRATORS },
+  "EventService/GetAuditLog": { permission: "get_audit_log", grants: ADMINISTRATORS },
   "EventService/WatchEvents": { permission: "watch_events", grants: ADMINISTRATORS },
 
   "IdentityService/GetAuthenticatedIdentity": {

@@ -19,7 +19,7 @@ import { acceptedMessage } from "../domain/agent-input.ts";
 import type { Caller } from "../domain/caller.ts";
 import { refuseDeceptiveText } from "../domain/deceptive-text.ts";
 import { notFound, permissionDenied, phaseUnsuitable, queueChanged, valueUnusable } from "../domain/error.ts";
-import { findAgentExecution, type StoredAgentExecution } from "../store/agent-execution.ts";
+import { findAgentExecution, runFacts, type StoredAgentExecution } from "../store/agent-execution.ts";
 import { findInput, type InputTurn } from "../store/agent-input.ts";
 import { findQueueRevision } from "../store/agent-progress.ts";
 import type { WriteTransaction } from "../store/store.ts";
@@ -127,9 +127,10 @@ async function take(
 async function recordSending(
   tx: WriteTransaction,
   { organizationId }: Caller,
-  { execution: { id }, queueRevision: before }: StoredAgentExecution,
+  { execution, queueRevision: before }: StoredAgentExecution,
   { input }: SendToAgentExecutionRequest,
 ): Promise<void> {
+  const { id } = execution;
   const after = await findQueueRevision(tx.db, id);
   if (after === before) return;
   tx.record({
@@ -140,6 +141,7 @@ async function recordSending(
     before: JSON.stringify({ queueRevision: before }),
     after: JSON.stringify({ queueRevision: after }),
     reason: input.case === "controlInput" ? (input.value.control.case ?? "") : (input.case ?? ""),
+    facts: runFacts(execution),
   });
 }
 

@@ -1,26 +1,66 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ListAuditLogsRequest, ListAuditLogsRequest_Filter } from "#gen/service/v1/event_service_pb.js";
+import type {
+  GetAuditLogRequest,
+  ListAuditLogsRequest,
+  ListAuditLogsRequest_Filter,
+} from "#gen/service/v1/event_service_pb.js";
+import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
 import type { Caller } from "../domain/caller.ts";
+import { notFound, valueUnusable } from "../domain/error.ts";
 import { pageSize, queryText } from "../domain/page.ts";
-import { type AuditLogFilter, listAuditLogs, toAuditLogEntry } from "../store/audit-log.ts";
+import {
+  type AuditLogFilter,
+  type AuditLogOrder,
+  findAuditLog,
+  listAuditLogs as listRows,
+  toAuditLogEntry,
+} from "../store/audit-log.ts";
 import { storedTypes } from "../store/resource-type.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { onePage } from "./page.ts";
 
-/** One page of the caller's audit trail, newest first. */
-export async function answerAuditLogs(
+/**
+ * Returns one page of the caller's audit trail.
+ *
+ * @throws DomainError VALUE_UNUSABLE for a field that the trail is not sorted by; PAGE_TOKEN_INVALID
+ */
+export async function listAuditLogs(
   { store, pageTokens }: Pick<ServiceDependencies, "store" | "pageTokens">,
   caller: Caller,
   req: ListAuditLogsRequest,
 ) {
   const filter = filterOf(req.filter);
-  const query = queryText("ListAuditLogs", caller.organizationId, filter);
-  const before = pageTokens.read(query, req.pagination?.token ?? "")?.key;
+  const direction = directionOf(req.sort);
+  const query = queryText("ListAuditLogs", caller.organizationId, filter, direction);
+  const after = pageTokens.read(query, req.pagination?.token ?? "")?.key;
   const size = pageSize(req.pagination);
-  const found = await listAuditLogs(store.reader, caller, filter, before, size + 1);
+  const found = await listRows(store.reader, caller, filter, { direction, after }, size + 1);
   const positioned = found.map((row) => ({ row, position: { key: row.sequence, id: row.id } }));
   const { rows, pagination } = onePage(pageTokens, query, positioned, size);
   return { pagination, entries: rows.map(({ row }) => toAuditLogEntry(row)) };
+}
+
+/**
+ * Returns one entry of the caller's audit trail.
+ *
+ * @throws DomainError NOT_FOUND
+ */
+export async function getAuditLog(
+  { store }: Pick<ServiceDependencies, "store">,
+  caller: Caller,
+  { auditLogEntryId }: GetAuditLogRequest,
+) {
+  const row = await findAuditLog(store.reader, caller, auditLogEntryId);
+  if (!row) throw notFound("audit log entry");
+  return { entry: toAuditLogEntry(row) };
+}
+
+function directionOf(sort: Sort | undefined): AuditLogOrder["direction"] {
+  const field = sort?.field || "created_at";
+  if (field !== "created_at") {
+    throw valueUnusable("sort.field", `the audit trail is sorted by "created_at", not by "${field}"`);
+  }
+  return sort?.order === SortOrder.ASC ? "asc" : "desc";
 }
 
 function filterOf(filter: ListAuditLogsRequest_Filter | undefined): AuditLogFilter {
@@ -30,9 +70,9 @@ function filterOf(filter: ListAuditLogsRequest_Filter | undefined): AuditLogFilt
     actorPrincipals: filter?.actorPrincipals ?? [],
     subjectTypes: subjectTypes.length > 0 ? storedTypes(subjectTypes) : undefined,
     subjectIds: filter?.subjectIds ?? [],
-    operations: filter?.operations ?? [],
-    startMs: wholeMs(filter?.startTime),
-    endMs: wholeMs(filter?.endTime),
+    actions: filter?.actions ?? [],
+    startMs: wholeMs(filter?.from),
+    endMs: wholeMs(filter?.to),
   };
 }
 

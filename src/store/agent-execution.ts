@@ -10,6 +10,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { hasStopped, phaseOfRun } from "../domain/agent-execution.ts";
 import type { AgentProgress } from "../domain/agent-progress.ts";
+import type { EventFacts } from "../domain/event-facts.ts";
 import { progressOf, progressText } from "./agent-progress.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 import { fromBody, toBody } from "./json.ts";
@@ -155,7 +156,7 @@ export async function insertAgentExecution(
   }
   touchParent(tx, execution);
   const change = { organizationId: scope.organizationId, type: "agent_execution", id: execution.id } as const;
-  tx.record({ ...change, kind: "created", after: columns.body });
+  tx.record({ ...change, kind: "created", after: columns.body, facts: runFacts(execution) });
 }
 
 type ChangingColumns = ReturnType<typeof changingColumns>;
@@ -201,6 +202,7 @@ export async function updateAgentExecution(
     kind: "updated",
     before: toBody(AgentExecutionSchema, before),
     after: columns.body,
+    facts: runFacts(after),
   });
 }
 
@@ -231,7 +233,15 @@ export async function removeAgentExecution(
     id: execution.id,
     kind: "deleted",
     before: toBody(AgentExecutionSchema, execution),
+    facts: runFacts(execution),
   });
+}
+
+/** Returns what events say of an agent execution, which may be its creator's alone. */
+export function runFacts({ metadata, status }: AgentExecution): EventFacts {
+  const creatorId = metadata?.creator?.id ?? null;
+  const environmentId = status?.usedEnvironments[0]?.environmentId ?? null;
+  return { creatorId, ownerId: creatorId, environmentId };
 }
 
 /** A run tells of its sub-agents, so that their news are its own. */

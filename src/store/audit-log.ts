@@ -1,7 +1,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
-import type { AuditLogEntrySchema } from "#gen/service/v1/event_pb.js";
+import { AuditLogEntryKind } from "#gen/service/v1/event_pb.js";
+import type { ListAuditLogsResponse_AuditLogEntrySchema } from "#gen/service/v1/event_service_pb.js";
 import { kindOf } from "./resource-type.ts";
 import type { AuditLogTable, Schema } from "./schema.ts";
 import type { ResourceType, Scope } from "./store.ts";
@@ -14,43 +15,77 @@ export interface AuditLogFilter {
   /** Undefined for all; an empty list matches nothing. */
   readonly subjectTypes: readonly ResourceType[] | undefined;
   readonly subjectIds: readonly string[];
-  readonly operations: readonly string[];
+  readonly actions: readonly string[];
   /** Milliseconds since 1970 UTC; the first is part of it, the second is not. */
   readonly startMs: number | undefined;
   readonly endMs: number | undefined;
 }
 
-/** Up to `limit` rows by sequence descending, before the row with the number `before` when it is given. */
+/** Direction of the sequence, and the number behind which the list begins when it is given. */
+export interface AuditLogOrder {
+  readonly direction: "asc" | "desc";
+  readonly after: number | undefined;
+}
+
+/** Returns up to `limit` rows in the order of their sequence. */
 export function listAuditLogs(
   db: Kysely<Schema>,
   { organizationId }: Scope,
   filter: AuditLogFilter,
-  before: number | undefined,
+  { direction, after }: AuditLogOrder,
   limit: number,
 ): Promise<AuditLogTable[]> {
   let query = db.selectFrom("audit_log").selectAll().where("organization_id", "=", organizationId);
-  if (before !== undefined) query = query.where("sequence", "<", before);
+  if (after !== undefined) query = query.where("sequence", direction === "asc" ? ">" : "<", after);
   if (filter.actorIds.length > 0) query = query.where("actor_id", "in", filter.actorIds);
   if (filter.actorPrincipals.length > 0) query = query.where("actor_principal", "in", filter.actorPrincipals);
   if (filter.subjectTypes) query = query.where("subject_type", "in", filter.subjectTypes);
   if (filter.subjectIds.length > 0) query = query.where("subject_id", "in", filter.subjectIds);
-  if (filter.operations.length > 0) query = query.where("operation", "in", filter.operations);
+  if (filter.actions.length > 0) query = query.where("operation", "in", filter.actions);
   if (filter.startMs !== undefined) query = query.where("at", ">=", filter.startMs);
   if (filter.endMs !== undefined) query = query.where("at", "<", filter.endMs);
-  return query.orderBy("sequence", "desc").limit(limit).execute();
+  return query.orderBy("sequence", direction).limit(limit).execute();
 }
 
-export function toAuditLogEntry(row: AuditLogTable): MessageInitShape<typeof AuditLogEntrySchema> {
+/** Returns the row of the organization's trail with an id, or undefined when it has none. */
+export function findAuditLog(
+  db: Kysely<Schema>,
+  { organizationId }: Scope,
+  id: string,
+): Promise<AuditLogTable | undefined> {
+  return db
+    .selectFrom("audit_log")
+    .selectAll()
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId)
+    .executeTakeFirst();
+}
+
+/** What holds a credential. That it was given out is recorded as an entry without changes. */
+const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>(["host_token", "workflow"]);
+
+/** Operations on those that may find nothing to change. */
+const CHANGING = /\/(Create|Update|Rotate|Delete)\w+$/;
+
+function entryKind({ operation, subject_type, diff }: AuditLogTable): AuditLogEntryKind {
+  const isRead = diff === "{}" && CREDENTIAL_TYPES.has(subject_type) && !CHANGING.test(operation);
+  return isRead ? AuditLogEntryKind.CREDENTIAL_ACCESS : AuditLogEntryKind.RESOURCE_CHANGE;
+}
+
+export function toAuditLogEntry(
+  row: AuditLogTable,
+): MessageInitShape<typeof ListAuditLogsResponse_AuditLogEntrySchema> {
   return {
     id: row.id,
+    // The operator and the system are no subjects of the contract.
+    ...(row.actor_principal !== 0 && { actorId: row.actor_id, actorPrincipal: row.actor_principal }),
+    subjectId: row.subject_id,
+    subjectType: kindOf(row.subject_type),
+    action: row.operation,
+    createdAt: timestampFromMs(row.at),
+    kind: entryKind(row),
     organizationId: row.organization_id ?? "",
     sequence: BigInt(row.sequence),
-    at: timestampFromMs(row.at),
-    // The operator and the system are no subjects of the contract.
-    ...(row.actor_principal !== 0 && { actor: { id: row.actor_id, principal: row.actor_principal } }),
-    operation: row.operation,
-    subjectType: kindOf(row.subject_type),
-    subjectId: row.subject_id,
     reason: row.reason,
     changes: changesIn(row.diff),
     ...(row.hash && { hash: new Uint8Array(row.hash) }),

@@ -1,8 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
-import { EventOperation, type EventSchema, type ResourceType } from "#gen/service/v1/event_pb.js";
-import { kindOf, storedTypes } from "./resource-type.ts";
+import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
+import type { WatchEventsResponseSchema } from "#gen/service/v1/event_service_pb.js";
+import type { JudgedEvent } from "../domain/event-filter.ts";
+import { kindOf } from "./resource-type.ts";
 import type { EventTable, Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
@@ -16,33 +18,32 @@ export interface EventPage {
   readonly pruned: number;
 }
 
-export type EventRow = Omit<EventTable, "organization_id">;
+/** An event as it is kept; what a stream makes of it is told by {@link toEvent}. */
+export interface EventRow extends JudgedEvent {
+  readonly operation: ResourceOperation;
+  readonly sequence: number;
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number;
+}
 
-const OPERATIONS: Readonly<Record<string, EventOperation>> = {
-  created: EventOperation.CREATED,
-  updated: EventOperation.UPDATED,
-  deleted: EventOperation.DELETED,
+const OPERATIONS: Readonly<Record<string, ResourceOperation>> = {
+  created: ResourceOperation.CREATE,
+  updated: ResourceOperation.UPDATE,
+  deleted: ResourceOperation.DELETE,
 };
 
-/**
- * Up to `limit` events after a number; `kinds` empty means of all kinds. One
- * statement, so that rows and numbers belong together.
- */
+/** Returns up to `limit` events after a number. One statement, so that rows and numbers belong together. */
 export async function findEventsAfter(
   db: Kysely<Schema>,
   { organizationId }: Scope,
   after: number,
-  kinds: readonly ResourceType[],
   limit: number,
 ): Promise<EventPage> {
   const rows = await db
     .selectFrom("organization")
-    .leftJoin("event", (join) => {
-      const later = join
-        .onRef("event.organization_id", "=", "organization.id")
-        .on("event.sequence", ">", after);
-      return kinds.length > 0 ? later.on("event.resource_type", "in", storedTypes(kinds)) : later;
-    })
+    .leftJoin("event", (join) =>
+      join.onRef("event.organization_id", "=", "organization.id").on("event.sequence", ">", after),
+    )
     .select([
       "organization.sequence as head",
       "organization.pruned_sequence as pruned",
@@ -51,6 +52,9 @@ export async function findEventsAfter(
       "event.kind",
       "event.resource_type",
       "event.resource_id",
+      "event.creator_id",
+      "event.owner_id",
+      "event.environment_id",
     ])
     .where("organization.id", "=", organizationId)
     .orderBy("event.sequence")
@@ -59,7 +63,7 @@ export async function findEventsAfter(
   const [first] = rows;
   if (!first) throw new Error(`the organization ${organizationId} does not exist`);
   const { head, pruned } = first;
-  const events = rows.flatMap((row) => (row.sequence === null ? [] : [row as EventRow]));
+  const events = rows.flatMap((row) => (row.sequence === null ? [] : [eventOfRow(row as EventColumns)]));
   return { events, head, pruned };
 }
 
@@ -78,12 +82,39 @@ export async function findOldestEvent(
   return row?.sequence;
 }
 
-export function toEvent(row: EventRow): MessageInitShape<typeof EventSchema> {
+type EventColumns = Omit<EventTable, "organization_id">;
+
+function eventOfRow(row: EventColumns): EventRow {
   return {
-    operation: OPERATIONS[row.kind] ?? EventOperation.UNSPECIFIED,
+    operation: OPERATIONS[row.kind] ?? ResourceOperation.UNSPECIFIED,
     resourceType: kindOf(row.resource_type),
     resourceId: row.resource_id,
-    sequence: BigInt(row.sequence),
-    at: timestampFromMs(row.at),
+    creatorId: row.creator_id,
+    ownerId: row.owner_id,
+    environmentId: row.environment_id,
+    sequence: row.sequence,
+    at: row.at,
+  };
+}
+
+/** A message of a stream. */
+export type EventMessage = MessageInitShape<typeof WatchEventsResponseSchema>;
+
+export function toEvent({ operation, resourceType, resourceId, sequence, at }: EventRow): EventMessage {
+  return { operation, resourceType, resourceId, sequence: BigInt(sequence), at: timestampFromMs(at) };
+}
+
+/** Makes a message about the stream itself, which names the organization as its resource. */
+export function toStreamMessage(
+  { organizationId }: Scope,
+  sequence: number,
+  oldestSequence?: number,
+): EventMessage {
+  return {
+    operation: ResourceOperation.UNSPECIFIED,
+    resourceType: ResourceType.ORGANIZATION,
+    resourceId: organizationId,
+    sequence: BigInt(sequence),
+    ...(oldestSequence !== undefined && { historyPruned: { oldestSequence: BigInt(oldestSequence) } }),
   };
 }

@@ -139,6 +139,7 @@ export async function insertHostToken(
     id: token.id,
     kind: "created",
     after: masked(token, { token: "(secret)", ...(sealed.refreshToken && { refreshToken: "(secret)" }) }),
+    facts: ownFacts(token),
   });
 }
 
@@ -177,6 +178,7 @@ export async function updateHostToken(
         refreshToken: replaced.refreshToken ? "(new secret)" : "(secret)",
       }),
     }),
+    facts: ownFacts(after),
   });
 }
 
@@ -196,7 +198,13 @@ export async function removeHostToken(
     id: token.id,
     kind: "deleted",
     before: masked(token, { token: "(secret)" }),
+    facts: ownFacts(token),
   });
+}
+
+/** Says whose a token is: events of it are for that subject alone. */
+function ownFacts({ subject }: HostAuthenticationToken) {
+  return { ownerId: subject?.id ?? null };
 }
 
 /** Puts into the record that the actor of the write was given a token's secrets. */

@@ -29,6 +29,12 @@ export interface EventTable {
   kind: string;
   resource_type: string;
   resource_id: string;
+  /** The subject that created the resource; null for none, and in rows from before it was kept. */
+  creator_id: string | null;
+  /** Whose own a resource of a personal type is; null for other types, and in rows from before it was kept. */
+  owner_id: string | null;
+  /** The environment that the resource is, or is in. */
+  environment_id: string | null;
 }
 
 /** An answer kept for a caller that repeats its request. */

@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import { type AuditFacts, auditBytes } from "../domain/audit-chain.ts";
-import { diffJson } from "../domain/diff.ts";
+import { diffJson, parseSource } from "../domain/diff.ts";
+import { creatorIdIn, type EventFacts } from "../domain/event-facts.ts";
 import type { HeldRow } from "./held-row.ts";
 import { prepared } from "./prepared.ts";
 import type { AuditLogTable, EventTable, Schema } from "./schema.ts";
@@ -72,6 +73,9 @@ const insertEventRow = prepared<EventTable, unknown>((db, row) =>
     kind: row.kind,
     resource_type: row.resource_type,
     resource_id: row.resource_id,
+    creator_id: row.creator_id,
+    owner_id: row.owner_id,
+    environment_id: row.environment_id,
   }),
 );
 
@@ -85,7 +89,7 @@ export interface AuditSeal {
 export interface PendingRecord {
   readonly facts: Omit<AuditFacts, "sequence">;
   /** Undefined for what is no change of an organization's resource. */
-  readonly eventKind: EventTable["kind"] | undefined;
+  readonly event: (EventFacts & Pick<EventTable, "kind">) | undefined;
 }
 
 /**
@@ -101,6 +105,8 @@ export async function recordOf(
   change: Change,
 ): Promise<PendingRecord> {
   const { organizationId, kind } = change;
+  const before = parseSource(change.before);
+  const after = parseSource(change.after);
   // So that an organization that is missing fails this change, and not its whole commit.
   await tx.readHeld(HEAD, organizationId);
   const facts = {
@@ -113,10 +119,17 @@ export async function recordOf(
     subject_type: change.type,
     subject_id: change.id,
     reason: change.reason ?? "",
-    diff: JSON.stringify(diffJson(change.before, change.after)),
+    diff: JSON.stringify(diffJson(before, after)),
     key_id: seal.keyId,
   };
-  return { facts, eventKind: organizationId === null || kind === "read" ? undefined : kind };
+  if (organizationId === null || kind === "read") return { facts, event: undefined };
+  const eventFacts: EventFacts = {
+    creatorId: creatorIdIn(kind === "deleted" ? before : after),
+    ownerId: null,
+    environmentId: change.type === "environment" ? change.id : null,
+    ...change.facts,
+  };
+  return { facts, event: { kind, ...eventFacts } };
 }
 
 /**
@@ -132,22 +145,25 @@ export async function insertRecords(
   records: readonly PendingRecord[],
 ): Promise<void> {
   const events: EventTable[] = [];
-  for (const { facts, eventKind } of records) {
+  for (const { facts, event } of records) {
     const { organization_id, at, subject_type, subject_id } = facts;
     const head = await held.readHeld(HEAD, organization_id);
     const sequence = head.sequence + 1;
     const hash = seal.mac(auditBytes({ ...facts, sequence }, head.chain_hash));
     await insertAuditRow(db, { ...facts, sequence, previous_hash: head.chain_hash, hash });
     held.setHeld(HEAD, organization_id, { sequence, chain_hash: hash });
-    if (organization_id === null || eventKind === undefined) continue;
+    if (organization_id === null || event === undefined) continue;
     events.push({
       organization_id,
       sequence,
       at,
-      kind: eventKind,
+      kind: event.kind,
       resource_type: subject_type,
       resource_id: subject_id,
+      creator_id: event.creatorId,
+      owner_id: event.ownerId,
+      environment_id: event.environmentId,
     });
   }
-  for (const event of events) await insertEventRow(db, event);
+  for (const row of events) await insertEventRow(db, row);
 }

@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
 import type { JsonSource } from "../domain/diff.ts";
+import type { EventFacts } from "../domain/event-facts.ts";
 import type { HeldRow } from "./held-row.ts";
 import type { Schema } from "./schema.ts";
 import type { SearchName, SearchParameters, SearchResult } from "./search.ts";
@@ -32,6 +33,8 @@ export interface Change {
   readonly before?: JsonSource;
   readonly after?: JsonSource;
   readonly reason?: string;
+  /** What the event says of the resource, where its body does not. */
+  readonly facts?: Partial<EventFacts>;
 }
 
 export type ResourceType =
@@ -43,6 +46,9 @@ export type ResourceType =
   | "subscription"
   | "organization"
   | "member"
+  | "personal_token"
+  | "service_account_token"
+  /** A token of a runner or an environment; in old rows any token. */
   | "token"
   | "runner"
   | "environment_class"

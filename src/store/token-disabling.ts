@@ -17,16 +17,17 @@ export async function disableTokensOfCreator(tx: WriteTransaction, accountId: st
     .where("disabled_at", "is", null)
     .orderBy("id")
     .execute();
-  for (const { id, organization_id, body } of tokens) {
+  for (const { id, organization_id, subject_id, body } of tokens) {
     await tx.db.updateTable("token").set({ disabled_at: tx.now }).where("id", "=", id).execute();
     const disabledAt = new Date(tx.now).toISOString();
     tx.record({
       organizationId: organization_id,
-      type: "token",
+      type: "service_account_token",
       id,
       kind: "updated",
       before: body,
       after: JSON.stringify({ ...JSON.parse(body), disabledAt }),
+      facts: { ownerId: subject_id },
     });
   }
   return tokens;

@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { prepared } from "./prepared.ts";
 import type { Schema, TokenTable } from "./schema.ts";
-import type { Scope, WriteTransaction } from "./store.ts";
+import type { ResourceType, Scope, WriteTransaction } from "./store.ts";
 
 /** What a token's hash leads to: the token, and who it acts for. */
 export interface FoundToken {
@@ -138,15 +138,25 @@ export async function findExpiredProgramTokens(
     .execute();
 }
 
+/** How the record names tokens of each kind. */
+export const TYPES: Readonly<Record<TokenTable["kind"], ResourceType>> = {
+  personal: "personal_token",
+  service_account: "service_account_token",
+  runner: "token",
+  environment: "token",
+  exchange: "token",
+};
+
 export async function insertToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
   await tx.db.insertInto("token").values(token).execute();
   tx.record({
     organizationId: scope.organizationId,
-    type: "token",
+    type: TYPES[token.kind],
     id: token.id,
     kind: "created",
     // The body is the token's description; neither value nor hash is part of it.
     after: token.body,
+    facts: { ownerId: token.subject_id },
   });
 }
 
@@ -159,9 +169,10 @@ export async function removeToken(tx: WriteTransaction, scope: Scope, token: Tok
     .execute();
   tx.record({
     organizationId: scope.organizationId,
-    type: "token",
+    type: TYPES[token.kind],
     id: token.id,
     kind: "deleted",
     before: token.body,
+    facts: { ownerId: token.subject_id },
   });
 }

@@ -68,6 +68,7 @@ const ADDED = [
 const GOVERNING = [
   "AccountService/GetAccount",
   "AccountService/UnblockAccount",
+  "EventService/GetAuditLog",
   "EventService/ListAuditLogs",
   "EventService/WatchEvents",
   "OrganizationService/CreateOrganization",
@@ -145,6 +146,8 @@ const WORK = [
 const DEPRECATED = [
   "AdmissionLevel.ADMISSION_LEVEL_OWNER_ONLY",
   "AgentExecutionFailureReason.AGENT_EXECUTION_FAILURE_REASON_INTERNAL",
+  "AuditLogEntryKind.AUDIT_LOG_ENTRY_KIND_AGENT_SECURITY_EXEC_AUDITED",
+  "AuditLogEntryKind.AUDIT_LOG_ENTRY_KIND_AGENT_SECURITY_EXEC_BLOCKED",
   "CreateHostAuthenticationTokenRequest.user_id",
   "ExtAgentModel.EXT_AGENT_MODEL_3",
   "ExtAgentModel.EXT_AGENT_MODEL_4",

@@ -29,6 +29,7 @@ export interface WireEnum {
   readonly specified: boolean;
   readonly resource: string;
   readonly values: { readonly number: number; readonly name: string; readonly deprecated: boolean }[];
+  readonly reserved: number[];
 }
 
 export interface WireOperation {
@@ -44,7 +45,12 @@ export interface WirePage {
   readonly types: readonly (WireMessage | WireEnum)[];
 }
 
-/** @throws on a line that is none of the forms that the page consists of */
+/**
+ * Reads a page of the wire reference. What the second part names is not marked: it
+ * counts as added.
+ *
+ * @throws on a line that is none of the forms that the page consists of
+ */
 export function parseWirePage(page: string): WirePage {
   const operations: WireOperation[] = [];
   const types: (WireMessage | WireEnum)[] = [];
@@ -52,8 +58,8 @@ export function parseWirePage(page: string): WirePage {
   // What comes before the first heading of a list or resource is prose.
   for (const line of page.slice(page.indexOf("\n# Operations")).split("\n")) {
     const heading = /^# (\w+)(?:\.proto)?$/.exec(line);
-    const operation = /^(specified|added) +(\S+) {2}(\w+) -> (\w+)$/.exec(line);
-    const type = /^(message|enum) (\S+) {2}\((specified|added)\)$/.exec(line);
+    const operation = /^(?:(specified|added) +)?(\w+\/\w+) {2}(\w+) -> (?:stream )?(\w+)$/.exec(line);
+    const type = /^(message|enum) (\S+)(?: {2}\((specified|added)\))?$/.exec(line);
     if (line.trim() === "") continue;
     if (heading) resource = heading[1] ?? "";
     else if (operation) {
@@ -64,7 +70,7 @@ export function parseWirePage(page: string): WirePage {
       const head = { name, specified: origin === "specified", resource };
       types.push(
         kind === "enum"
-          ? { kind: "enum", ...head, values: [] }
+          ? { kind: "enum", ...head, values: [], reserved: [] }
           : { kind: "message", ...head, fields: [], reserved: [], requiredOneofs: [], rules: [] },
       );
     } else {
@@ -77,8 +83,11 @@ export function parseWirePage(page: string): WirePage {
 }
 
 function enumLine(each: WireEnum, line: string): boolean {
-  const value = /^ {2}(\d+) {2}(\w+)( {2}deprecated)?$/.exec(line);
-  if (value) each.values.push({ number: Number(value[1]), name: value[2] ?? "", deprecated: !!value[3] });
+  const reserved = /^ {2}(\d+) {2}reserved$/.exec(line);
+  const value = /^ {2}(\d+) {2}(\w+)(?: {2,3}(deprecated))?$/.exec(line);
+  if (reserved) each.reserved.push(Number(reserved[1]));
+  else if (value)
+    each.values.push({ number: Number(value[1]), name: value[2] ?? "", deprecated: !!value[3] });
   return value !== null;
 }
 
@@ -118,10 +127,13 @@ function ruleAtoms(rule: string): string[] {
 
 /** Pairs such as `maxItems:25,items:{string:{uuid:true}}`; a value may be a list, a group or any text. */
 function pairAtoms(path: string, pairs: string): string[] {
-  const found = /^(\w+):(?:\[([^\]]*)\](?=,|$)|(\{.*\})|([^,{}]*))(?:,(.*))?$/.exec(pairs);
+  const found = /^(\w+):(?:\[([^\]]*)\](?=,|$)|(\{.*\})|("(?:[^"\\]|\\.)*")|([^,{}]*))(?:,(.*))?$/.exec(
+    pairs,
+  );
   if (!found) throw new Error(`the wire reference has a rule of no known form: ${pairs}`);
-  const [, name, list, group, text, rest] = found;
+  const [, name, list, group, quoted, plain, rest] = found;
   const here = `${path}.${name}`;
+  const text = quoted === undefined ? plain : JSON.parse(quoted);
   const atoms = group !== undefined ? pairAtoms(here, group.slice(1, -1)) : [`${here}=${list ?? text ?? ""}`];
   return rest ? [...atoms, ...pairAtoms(path, rest)] : atoms;
 }

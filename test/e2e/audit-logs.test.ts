@@ -12,7 +12,7 @@ beforeAll(async () => {
   await addOrganization(server, "Another");
   user = (await post(server, "IdentityService/GetAuthenticatedIdentity")).body.subject.id;
   // From the newest entry on: what the first start did is before.
-  startTime = (await entries({}))[0].at;
+  startTime = (await entries({}))[0].createdAt;
   runners = [];
   for (const name of ["attic", "cellar", "garden"]) {
     runners.push((await post(server, "RunnerService/CreateRunner", { name })).body.runner.runnerId);
@@ -27,8 +27,8 @@ async function entries(filter: object, pageSize = 100) {
 }
 const operations = async (filter: object): Promise<string[]> =>
   (await entries(filter)).map(
-    ({ operation, subjectType }: { operation: string; subjectType: string }) =>
-      `${operation.replace("service.v1.", "")} ${subjectType.replace("RESOURCE_TYPE_", "")}`,
+    ({ action, subjectType }: { action: string; subjectType: string }) =>
+      `${action.replace("service.v1.", "")} ${subjectType.replace("RESOURCE_TYPE_", "")}`,
   );
 
 describe("the audit trail", () => {
@@ -41,8 +41,10 @@ describe("the audit trail", () => {
         subjectId === runners[1] && subjectType === "RESOURCE_TYPE_RUNNER",
     );
     expect(created).toMatchObject({
-      actor: { id: user, principal: "PRINCIPAL_USER" },
-      operation: "service.v1.RunnerService/CreateRunner",
+      actorId: user,
+      actorPrincipal: "PRINCIPAL_USER",
+      action: "service.v1.RunnerService/CreateRunner",
+      kind: "AUDIT_LOG_ENTRY_KIND_RESOURCE_CHANGE",
       reason: "",
     });
     expect(created.changes).toContainEqual({ path: "name", before: "null", after: '"cellar"' });
@@ -54,10 +56,15 @@ describe("the audit trail", () => {
 
   test("leaves the actor unset for the operator", async () => {
     const first = (await entries({ actorPrincipals: ["PRINCIPAL_UNSPECIFIED"] })).at(-1);
-    expect([first.actor, first.operation, first.sequence]).toEqual([undefined, "chartroom serve", "1"]);
+    expect(first).toMatchObject({
+      actorId: "",
+      actorPrincipal: "PRINCIPAL_UNSPECIFIED",
+      action: "chartroom serve",
+      sequence: "1",
+    });
   });
 
-  test("is filtered by actor, kind of actor, resource, kind of resource and operation", async () => {
+  test("is filtered by actor, kind of actor, resource, kind of resource and action", async () => {
     expect(await operations({ actorIds: [user], subjectTypes: ["RESOURCE_TYPE_RUNNER"] })).toEqual([
       "RunnerService/DeleteRunner RUNNER",
       "RunnerService/CreateRunner RUNNER",
@@ -68,25 +75,25 @@ describe("the audit trail", () => {
       "RunnerService/DeleteRunner RUNNER",
       "RunnerService/CreateRunner RUNNER",
     ]);
-    expect(await operations({ operations: ["service.v1.RunnerService/DeleteRunner"] })).toEqual([
+    expect(await operations({ actions: ["service.v1.RunnerService/DeleteRunner"] })).toEqual([
       "RunnerService/DeleteRunner RUNNER",
       "RunnerService/DeleteRunner TOKEN",
     ]);
     expect(await operations({ actorPrincipals: ["PRINCIPAL_USER"], subjectIds: [user] })).toEqual([]);
     expect(await operations({ subjectTypes: ["RESOURCE_TYPE_UNSPECIFIED"] })).toEqual([]);
-    expect(await operations({ operations: ["nothing"] })).toEqual([]);
+    expect(await operations({ actions: ["nothing"] })).toEqual([]);
   });
 
   test("is filtered by time: the start is part of it, the end is not", async () => {
     const all = await entries({});
-    const at = all[3].at;
-    const since = await entries({ startTime: at });
-    const until = await entries({ endTime: at });
+    const at = all[3].createdAt;
+    const since = await entries({ from: at });
+    const until = await entries({ to: at });
     expect(since.length).toBeGreaterThan(3);
-    expect(since.every((each: { at: string }) => each.at >= at)).toBe(true);
-    expect(until.every((each: { at: string }) => each.at < at)).toBe(true);
+    expect(since.every((each: { createdAt: string }) => each.createdAt >= at)).toBe(true);
+    expect(until.every((each: { createdAt: string }) => each.createdAt < at)).toBe(true);
     expect(since.length + until.length).toBe(all.length);
-    expect(await entries({ startTime, endTime: startTime })).toEqual([]);
+    expect(await entries({ from: startTime, to: startTime })).toEqual([]);
   });
 
   test("comes in pages that repeat and leave out nothing while entries are added", async () => {
@@ -102,6 +109,37 @@ describe("the audit trail", () => {
       await post(server, "RunnerService/CreateRunner", { name: "another" });
     } while (token !== "");
     expect(seen).toEqual(all.map(({ id }: { id: string }) => id));
+  });
+
+  test("comes the oldest first where that is asked for, in pages that go on there", async () => {
+    const sort = { field: "created_at", order: "SORT_ORDER_ASC" };
+    const page = async (token: string) =>
+      (await post(server, "EventService/ListAuditLogs", { sort, pagination: { pageSize: 2, token } })).body;
+    const numbers = ({ entries: found }: { entries: { sequence: string }[] }) =>
+      found.map(({ sequence }) => Number(sequence));
+    const first = await page("");
+    expect(numbers(first)).toEqual([1, 2]);
+    expect(numbers(await page(first.pagination.nextToken))).toEqual([3, 4]);
+    const other = await post(server, "EventService/ListAuditLogs", {
+      sort: { order: "SORT_ORDER_DESC" },
+      pagination: { pageSize: 2, token: first.pagination.nextToken },
+    });
+    expect([other.status, reasonOf(other)]).toEqual([400, "PAGE_TOKEN_INVALID"]);
+    const unknown = await post(server, "EventService/ListAuditLogs", { sort: { field: "action" } });
+    expect([unknown.status, reasonOf(unknown)]).toEqual([400, "VALUE_UNUSABLE"]);
+  });
+
+  test("answers one entry by its id, in either letter case, and none of another organization", async () => {
+    const [newest] = await entries({}, 1);
+    const get = (auditLogEntryId: string, token?: string) =>
+      post(server, "EventService/GetAuditLog", { auditLogEntryId }, token);
+    const found = await get(newest.id.toUpperCase());
+    expect([found.status, found.body]).toEqual([200, { entry: newest }]);
+    const { token } = await addOrganization(server, "A third");
+    const elsewhere = await get(newest.id, token);
+    expect([elsewhere.status, reasonOf(elsewhere)]).toEqual([404, "NOT_FOUND"]);
+    const absent = await get("019b0000-0000-7000-8000-000000000000");
+    expect([absent.status, reasonOf(absent)]).toEqual([404, "NOT_FOUND"]);
   });
 
   test("refuses a page token of another filter", async () => {

@@ -66,6 +66,10 @@ function expectNothing(path: string, kind: string, { status, body }: Pick<Answer
     expect([status, lists]).toEqual([200, [[]]]);
     expect(body.count ?? { value: 0 }).toMatchObject({ value: 0 });
     expect(body.pagination.nextToken).toBe("");
+  } else if (path.startsWith("resourceTypeFilters[].")) {
+    // The stream only tells that it has left out everything that there is.
+    const { organization: resourceId } = ourWorld;
+    expect([status, body]).toMatchObject([200, { operation: "RESOURCE_OPERATION_UNSPECIFIED", resourceId }]);
   } else if (path === "leaseId") {
     expect([status, body.code]).toEqual([409, "aborted"]);
   } else if (path === "environmentClassIds[]") {

@@ -100,7 +100,21 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     () => ({ ...page, filter: { subjectTypes: ["RESOURCE_TYPE_PROJECT"] } }),
     { "filter.actorIds[]": "user", "filter.subjectIds[]": "project" },
   ),
-  "EventService/WatchEvents": built(() => ({ afterSequence: "0" })),
+  "EventService/GetAuditLog": built((world) => ({ auditLogEntryId: world.auditLogEntry }), {
+    auditLogEntryId: "auditLogEntry",
+  }),
+  "EventService/WatchEvents": built(
+    (world) => ({
+      afterSequence: "0",
+      environmentId: world.environment,
+      resourceTypeFilters: [{ resourceType: "RESOURCE_TYPE_ENVIRONMENT" }],
+    }),
+    {
+      environmentId: "environment",
+      "resourceTypeFilters[].resourceIds[]": "environment",
+      "resourceTypeFilters[].creatorIds[]": "user",
+    },
+  ),
 
   "IdentityService/GetAuthenticatedIdentity": built(() => ({})),
 

@@ -171,7 +171,7 @@ describe("the policies of an organization", () => {
 
   test("leave an audit row with what changed, and none when nothing did", async () => {
     const entries = async () => {
-      const filter = { subjectTypes: ["RESOURCE_TYPE_ORGANIZATION_POLICIES"] };
+      const filter = { subjectTypes: ["RESOURCE_TYPE_ORGANIZATION_POLICY"] };
       const { status, body } = await own.call("EventService/ListAuditLogs", { filter });
       expect(status).toBe(200);
       return body.entries;
@@ -180,8 +180,9 @@ describe("the policies of an organization", () => {
     const [entry, ...others] = await entries();
     expect(others).toEqual([]);
     expect(entry).toMatchObject({
-      actor: { id: own.administrator.userId, principal: "PRINCIPAL_USER" },
-      operation: "service.v1.OrganizationService/UpdateOrganizationPolicies",
+      actorId: own.administrator.userId,
+      actorPrincipal: "PRINCIPAL_USER",
+      action: "service.v1.OrganizationService/UpdateOrganizationPolicies",
       subjectId: own.organizationId,
       changes: [
         { path: "defaultEditorId", after: '"vim"' },

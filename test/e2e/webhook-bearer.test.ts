@@ -42,7 +42,9 @@ describe("a token in place of a signature", () => {
     const { body } = await post(server, "EventService/ListAuditLogs", {
       filter: { subjectIds: [execution.id] },
     });
-    expect(body.entries).toMatchObject([{ actor: administrator, operation: "webhook" }]);
+    expect(body.entries).toMatchObject([
+      { actorId: administrator.id, actorPrincipal: administrator.principal, action: "webhook" },
+    ]);
   });
 
   test("of a member starts what it made", async () => {

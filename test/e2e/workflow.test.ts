@@ -2,7 +2,7 @@ import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/p
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { EventOperation } from "#gen/service/v1/event_pb.js";
+import { ResourceOperation } from "#gen/service/v1/event_pb.js";
 import type { WatchEventsResponse } from "#gen/service/v1/event_service_pb.js";
 import {
   UpdateWorkflowRequestSchema,
@@ -261,10 +261,8 @@ describe("deletion", () => {
     const stream = watch(transport, server.token);
     await stream.begun;
     return async (workflowId: string) => {
-      const isGone = ({ kind }: WatchEventsResponse) =>
-        kind.case === "event" &&
-        kind.value.operation === EventOperation.DELETED &&
-        kind.value.resourceId === workflowId;
+      const isGone = ({ operation, resourceId }: WatchEventsResponse) =>
+        operation === ResourceOperation.DELETE && resourceId === workflowId;
       while (!stream.messages.some(isGone)) {
         const { length } = stream.messages;
         if ((await stream.until(length + 1)).length === length) throw await stream.ended;

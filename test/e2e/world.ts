@@ -25,6 +25,8 @@ export interface World {
   readonly agentLease: string;
   /** A run that has stopped. */
   readonly endedAgentExecution: string;
+  /** An entry of the audit trail, about `project`. */
+  readonly auditLogEntry: string;
   readonly environment: string;
   readonly environmentClass: string;
   readonly hostToken: string;
@@ -67,6 +69,7 @@ export function nowhere(): World {
     agentExecution: v7(),
     agentLease: v7(),
     endedAgentExecution: v7(),
+    auditLogEntry: v7(),
     environment: v7(),
     environmentClass: v7(),
     hostToken: v7(),
@@ -216,6 +219,10 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
   }
   await sayTwoThings(call, runs[0] ?? "");
   await call("AgentService/StopAgentExecution", { agentExecutionId: runs[1] });
+  const { entries } = await call("EventService/ListAuditLogs", {
+    filter: { subjectIds: [project] },
+    sort: { order: "SORT_ORDER_ASC" },
+  });
   return {
     ...nowhere(),
     ...step,
@@ -236,6 +243,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     runner: runner.runnerId,
     environmentClass,
     hostToken: hostTokens[0] ?? "",
+    auditLogEntry: entries[0].id,
     environment: environments[0] ?? "",
     securityPolicy: securityPolicies[0] ?? "",
     session,

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient, type Transport } from "@connectrpc/connect";
+import { ResourceOperation } from "#gen/service/v1/event_pb.js";
 import {
   EventService,
   type WatchEventsRequestSchema,
@@ -18,7 +19,8 @@ export function watch(
   return readStream(token, (options) => createClient(EventService, transport).watchEvents(request, options));
 }
 
-/** Sequence numbers of the events among messages. */
+/** Returns the sequence numbers of the events among messages, without those about the stream itself. */
 export function sequences(messages: readonly WatchEventsResponse[]): number[] {
-  return messages.flatMap(({ kind }) => (kind.case === "event" ? [Number(kind.value.sequence)] : []));
+  const events = messages.filter(({ operation }) => operation !== ResourceOperation.UNSPECIFIED);
+  return events.map(({ sequence }) => Number(sequence));
 }

@@ -288,3 +288,48 @@ describe("an environment of an earlier release", () => {
     expect(queued(EnvironmentPhase.CREATING, EnvironmentPhase.STOPPED)).toEqual([]);
   });
 });
+
+describe("an event of an earlier release", () => {
+  test("says whose its resource is, while that is there, and keeps its number", () => {
+    const rows = migrated(
+      "0007-project-search-order",
+      (raw) => {
+        raw.exec("pragma foreign_keys = off");
+        const token = raw.prepare(
+          `insert into token (id, organization_id, kind, subject_id, hash, key_id, read_only, expires_at, body)
+           values (?, 'o', ?, ?, ?, 'k', 0, 0, '{}')`,
+        );
+        token.run("personal", "personal", "user", Buffer.from("1"));
+        token.run("account", "service_account", "bot", Buffer.from("2"));
+        token.run("runner", "runner", "runner", Buffer.from("3"));
+        const event = raw.prepare("insert into event values ('o', ?, 0, 'created', ?, ?)");
+        const events = [
+          ["token", "personal"],
+          ["token", "account"],
+          ["token", "runner"],
+          ["token", "gone"],
+          ["environment", "place"],
+          ["project", "work"],
+        ];
+        for (const [index, [type, id]] of events.entries()) event.run(index + 1, type, id);
+      },
+      (raw) => {
+        expect(() => raw.exec("update event set at = 1")).toThrow("event rows are never changed");
+        return raw
+          .prepare(
+            "select sequence, resource_type, creator_id, owner_id, environment_id from event order by 1",
+          )
+          .raw()
+          .all();
+      },
+    );
+    expect(rows).toEqual([
+      [1, "personal_token", "user", "user", null],
+      [2, "service_account_token", null, "bot", null],
+      [3, "token", null, null, null],
+      [4, "token", null, null, null],
+      [5, "environment", null, null, "place"],
+      [6, "project", null, null, null],
+    ]);
+  });
+});

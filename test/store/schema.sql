@@ -222,7 +222,7 @@ CREATE TABLE event (
   at integer not null,
   kind text not null,
   resource_type text not null,
-  resource_id text not null,
+  resource_id text not null, creator_id text, owner_id text, environment_id text,
   primary key (organization_id, sequence)
 ) strict, without rowid;
 

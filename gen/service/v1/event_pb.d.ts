@@ -4,8 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Subject } from "./identity_pb.js";
+import type { ReportExecEventRequest } from "./agent_security_pb.js";
 
 /**
  * Describes the file service/v1/event.proto.
@@ -13,191 +12,32 @@ import type { Subject } from "./identity_pb.js";
 export declare const file_service_v1_event: GenFile;
 
 /**
- * One entry of an organization's audit trail: who did what to which resource.
- * Entries are written in the same commit as what they tell of, and are never
- * changed or removed.
+ * What GetAuditLog tells of an entry beyond the entry itself.
  *
- * @generated from message service.v1.AuditLogEntry
+ * @generated from message service.v1.AuditLogEntryDetails
  */
-export declare type AuditLogEntry = Message<"service.v1.AuditLogEntry"> & {
+export declare type AuditLogEntryDetails = Message<"service.v1.AuditLogEntryDetails"> & {
   /**
-   * Id of the entry, a UUID of version 7.
+   * What is told follows from the kind of the entry.
    *
-   * @generated from field: string id = 1;
+   * @generated from oneof service.v1.AuditLogEntryDetails.payload
    */
-  id: string;
-
-  /**
-   * Id of the organization whose trail the entry is part of.
-   *
-   * @generated from field: string organization_id = 2;
-   */
-  organizationId: string;
-
-  /**
-   * Place of the entry in the organization's record: numbers ascend from 1, and
-   * the event of the same change has the same number.
-   *
-   * @generated from field: int64 sequence = 3;
-   */
-  sequence: bigint;
-
-  /**
-   * When it happened.
-   *
-   * @generated from field: google.protobuf.Timestamp at = 4;
-   */
-  at?: Timestamp | undefined;
-
-  /**
-   * Who did it. Unset when the operator or the server itself did: `operation`
-   * then tells the command or the job.
-   *
-   * @generated from field: service.v1.Subject actor = 5;
-   */
-  actor?: Subject | undefined;
-
-  /**
-   * What was done: the full name of an operation, such as
-   * `service.v1.ProjectService/CreateProject`, or the name of a command or job.
-   *
-   * @generated from field: string operation = 6;
-   */
-  operation: string;
-
-  /**
-   * Kind of the resource that it was done to.
-   *
-   * @generated from field: service.v1.ResourceType subject_type = 7;
-   */
-  subjectType: ResourceType;
-
-  /**
-   * Id of that resource, which may be gone by now.
-   *
-   * @generated from field: string subject_id = 8;
-   */
-  subjectId: string;
-
-  /**
-   * Why it was done, in the actor's words; empty for operations that ask for no
-   * reason.
-   *
-   * @generated from field: string reason = 9;
-   */
-  reason: string;
-
-  /**
-   * What changed in the resource, by `path` ascending. Empty when nothing did,
-   * as when a credential is read.
-   *
-   * @generated from field: repeated service.v1.AuditLogEntry.Change changes = 10;
-   */
-  changes: AuditLogEntry_Change[];
-
-  /**
-   * Keyed hash over this entry and the hash of the one before it, 32 bytes. Only
-   * the server can compute it; whoever keeps a copy elsewhere can tell later that
-   * nothing up to this entry was altered.
-   *
-   * @generated from field: bytes hash = 11;
-   */
-  hash: Uint8Array;
+  payload: {
+    /**
+     * The attempt that the kernel controls acted on.
+     *
+     * @generated from field: service.v1.ReportExecEventRequest veto_exec = 1;
+     */
+    value: ReportExecEventRequest;
+    case: "vetoExec";
+  } | { case: undefined; value?: undefined };
 };
 
 /**
- * Describes the message service.v1.AuditLogEntry.
- * Use `create(AuditLogEntrySchema)` to create a new message.
+ * Describes the message service.v1.AuditLogEntryDetails.
+ * Use `create(AuditLogEntryDetailsSchema)` to create a new message.
  */
-export declare const AuditLogEntrySchema: GenMessage<AuditLogEntry>;
-
-/**
- * One value that changed.
- *
- * @generated from message service.v1.AuditLogEntry.Change
- */
-export declare type AuditLogEntry_Change = Message<"service.v1.AuditLogEntry.Change"> & {
-  /**
-   * Path of the value in the resource, in JSON names joined by dots. Lists are
-   * told as wholes.
-   *
-   * @generated from field: string path = 1;
-   */
-  path: string;
-
-  /**
-   * The value before the change, as JSON text; `null` when there was none.
-   * Secrets are masked.
-   *
-   * @generated from field: string before = 2;
-   */
-  before: string;
-
-  /**
-   * The value after the change, as JSON text; `null` when there is none.
-   * Secrets are masked.
-   *
-   * @generated from field: string after = 3;
-   */
-  after: string;
-};
-
-/**
- * Describes the message service.v1.AuditLogEntry.Change.
- * Use `create(AuditLogEntry_ChangeSchema)` to create a new message.
- */
-export declare const AuditLogEntry_ChangeSchema: GenMessage<AuditLogEntry_Change>;
-
-/**
- * Tells that a resource of an organization changed, and which: what it is now is
- * to be read from the resource itself. Kept for 30 days unless the server is
- * configured otherwise.
- *
- * @generated from message service.v1.Event
- */
-export declare type Event = Message<"service.v1.Event"> & {
-  /**
-   * What happened.
-   *
-   * @generated from field: service.v1.EventOperation operation = 1;
-   */
-  operation: EventOperation;
-
-  /**
-   * Kind of the resource.
-   *
-   * @generated from field: service.v1.ResourceType resource_type = 2;
-   */
-  resourceType: ResourceType;
-
-  /**
-   * Id of the resource.
-   *
-   * @generated from field: string resource_id = 3;
-   */
-  resourceId: string;
-
-  /**
-   * Place of the event in the organization's record. Numbers ascend and may leave
-   * some out.
-   *
-   * @generated from field: int64 sequence = 4;
-   */
-  sequence: bigint;
-
-  /**
-   * When it happened.
-   *
-   * @generated from field: google.protobuf.Timestamp at = 5;
-   */
-  at?: Timestamp | undefined;
-};
-
-/**
- * Describes the message service.v1.Event.
- * Use `create(EventSchema)` to create a new message.
- */
-export declare const EventSchema: GenMessage<Event>;
+export declare const AuditLogEntryDetailsSchema: GenMessage<AuditLogEntryDetails>;
 
 /**
  * The kinds of resources that the record tells of. Later versions add kinds.
@@ -214,138 +54,236 @@ export enum ResourceType {
   UNSPECIFIED = 0,
 
   /**
-   * An Organization.
+   * An Environment.
    *
-   * @generated from enum value: RESOURCE_TYPE_ORGANIZATION = 1;
+   * @generated from enum value: RESOURCE_TYPE_ENVIRONMENT = 1;
    */
-  ORGANIZATION = 1,
-
-  /**
-   * An OrganizationMember; its id is the user's.
-   *
-   * @generated from enum value: RESOURCE_TYPE_MEMBER = 2;
-   */
-  MEMBER = 2,
-
-  /**
-   * An Account.
-   *
-   * @generated from enum value: RESOURCE_TYPE_ACCOUNT = 3;
-   */
-  ACCOUNT = 3,
-
-  /**
-   * A token that opens the interface: a personal access token, one of a service
-   * account, or one of a runner or environment.
-   *
-   * @generated from enum value: RESOURCE_TYPE_TOKEN = 4;
-   */
-  TOKEN = 4,
+  ENVIRONMENT = 1,
 
   /**
    * A Runner.
    *
-   * @generated from enum value: RESOURCE_TYPE_RUNNER = 5;
+   * @generated from enum value: RESOURCE_TYPE_RUNNER = 2;
    */
-  RUNNER = 5,
-
-  /**
-   * An EnvironmentClass.
-   *
-   * @generated from enum value: RESOURCE_TYPE_ENVIRONMENT_CLASS = 6;
-   */
-  ENVIRONMENT_CLASS = 6,
+  RUNNER = 2,
 
   /**
    * A Project.
    *
-   * @generated from enum value: RESOURCE_TYPE_PROJECT = 7;
+   * @generated from enum value: RESOURCE_TYPE_PROJECT = 3;
    */
-  PROJECT = 7,
+  PROJECT = 3,
 
   /**
-   * An Environment.
+   * An Organization.
    *
-   * @generated from enum value: RESOURCE_TYPE_ENVIRONMENT = 8;
+   * @generated from enum value: RESOURCE_TYPE_ORGANIZATION = 7;
    */
-  ENVIRONMENT = 8,
+  ORGANIZATION = 7,
 
   /**
-   * A ServiceAccount.
+   * A User: an OrganizationMember; its id is the user's.
    *
-   * @generated from enum value: RESOURCE_TYPE_SERVICE_ACCOUNT = 9;
+   * @generated from enum value: RESOURCE_TYPE_USER = 8;
    */
-  SERVICE_ACCOUNT = 9,
+  USER = 8,
+
+  /**
+   * An EnvironmentClass.
+   *
+   * @generated from enum value: RESOURCE_TYPE_ENVIRONMENT_CLASS = 9;
+   */
+  ENVIRONMENT_CLASS = 9,
 
   /**
    * A HostAuthenticationToken.
    *
-   * @generated from enum value: RESOURCE_TYPE_HOST_AUTHENTICATION_TOKEN = 10;
+   * @generated from enum value: RESOURCE_TYPE_HOST_AUTHENTICATION_TOKEN = 11;
    */
-  HOST_AUTHENTICATION_TOKEN = 10,
+  HOST_AUTHENTICATION_TOKEN = 11,
 
   /**
-   * The OrganizationPolicies of an organization; their id is the organization's.
+   * Not recorded: the server has no resource of this kind.
    *
-   * @generated from enum value: RESOURCE_TYPE_ORGANIZATION_POLICIES = 11;
+   * @generated from enum value: RESOURCE_TYPE_GROUP = 12;
    */
-  ORGANIZATION_POLICIES = 11,
+  GROUP = 12,
 
   /**
-   * A SecurityPolicy.
+   * A PersonalAccessToken.
    *
-   * @generated from enum value: RESOURCE_TYPE_SECURITY_POLICY = 12;
+   * @generated from enum value: RESOURCE_TYPE_PERSONAL_ACCESS_TOKEN = 13;
    */
-  SECURITY_POLICY = 12,
+  PERSONAL_ACCESS_TOKEN = 13,
 
   /**
-   * A subscription of an account, which the operator keeps.
+   * A ServiceAccount.
    *
-   * @generated from enum value: RESOURCE_TYPE_SUBSCRIPTION = 13;
+   * @generated from enum value: RESOURCE_TYPE_SERVICE_ACCOUNT = 15;
    */
-  SUBSCRIPTION = 13,
+  SERVICE_ACCOUNT = 15,
 
   /**
-   * A Workflow. Its webhook secret is recorded under it.
+   * Not recorded: the server has no resource of this kind.
    *
-   * @generated from enum value: RESOURCE_TYPE_WORKFLOW = 14;
+   * @generated from enum value: RESOURCE_TYPE_SECRET = 16;
    */
-  WORKFLOW = 14,
-
-  /**
-   * A WorkflowExecution.
-   *
-   * @generated from enum value: RESOURCE_TYPE_WORKFLOW_EXECUTION = 15;
-   */
-  WORKFLOW_EXECUTION = 15,
-
-  /**
-   * A WorkflowExecutionAction.
-   *
-   * @generated from enum value: RESOURCE_TYPE_WORKFLOW_EXECUTION_ACTION = 16;
-   */
-  WORKFLOW_EXECUTION_ACTION = 16,
-
-  /**
-   * The prebuilt workspace of a project and an environment class.
-   *
-   * @generated from enum value: RESOURCE_TYPE_PREBUILD = 17;
-   */
-  PREBUILD = 17,
+  SECRET = 16,
 
   /**
    * An AgentExecution.
    *
-   * @generated from enum value: RESOURCE_TYPE_AGENT_EXECUTION = 18;
+   * @generated from enum value: RESOURCE_TYPE_AGENT_EXECUTION = 19;
    */
-  AGENT_EXECUTION = 18,
+  AGENT_EXECUTION = 19,
 
   /**
    * An Agent, which the operator registers.
    *
-   * @generated from enum value: RESOURCE_TYPE_AGENT = 19;
+   * @generated from enum value: RESOURCE_TYPE_AGENT = 21;
    */
-  AGENT = 19,
+  AGENT = 21,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_ENVIRONMENT_SESSION = 22;
+   */
+  ENVIRONMENT_SESSION = 22,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_USER_SECRET = 23;
+   */
+  USER_SECRET = 23,
+
+  /**
+   * The OrganizationPolicies of an organization; their id is the organization's.
+   *
+   * @generated from enum value: RESOURCE_TYPE_ORGANIZATION_POLICY = 24;
+   */
+  ORGANIZATION_POLICY = 24,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_ORGANIZATION_SECRET = 25;
+   */
+  ORGANIZATION_SECRET = 25,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_PROJECT_ENVIRONMENT_CLASS = 26;
+   */
+  PROJECT_ENVIRONMENT_CLASS = 26,
+
+  /**
+   * An Account.
+   *
+   * @generated from enum value: RESOURCE_TYPE_ACCOUNT = 31;
+   */
+  ACCOUNT = 31,
+
+  /**
+   * A Workflow. Its webhook secret is recorded under it.
+   *
+   * @generated from enum value: RESOURCE_TYPE_WORKFLOW = 33;
+   */
+  WORKFLOW = 33,
+
+  /**
+   * A WorkflowExecution.
+   *
+   * @generated from enum value: RESOURCE_TYPE_WORKFLOW_EXECUTION = 34;
+   */
+  WORKFLOW_EXECUTION = 34,
+
+  /**
+   * A WorkflowExecutionAction.
+   *
+   * @generated from enum value: RESOURCE_TYPE_WORKFLOW_EXECUTION_ACTION = 35;
+   */
+  WORKFLOW_EXECUTION_ACTION = 35,
+
+  /**
+   * The prebuilt workspace of a project and an environment class.
+   *
+   * @generated from enum value: RESOURCE_TYPE_PREBUILD = 37;
+   */
+  PREBUILD = 37,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_ROLE_ASSIGNMENT_CHANGED = 40;
+   */
+  ROLE_ASSIGNMENT_CHANGED = 40,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_GROUP_MEMBERSHIP_CHANGED = 41;
+   */
+  GROUP_MEMBERSHIP_CHANGED = 41,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_WEBHOOK = 42;
+   */
+  WEBHOOK = 42,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_SERVICE_ACCOUNT_SECRET = 44;
+   */
+  SERVICE_ACCOUNT_SECRET = 44,
+
+  /**
+   * A ServiceAccountToken.
+   *
+   * @generated from enum value: RESOURCE_TYPE_SERVICE_ACCOUNT_TOKEN = 46;
+   */
+  SERVICE_ACCOUNT_TOKEN = 46,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_ROLE_ASSIGNMENT = 47;
+   */
+  ROLE_ASSIGNMENT = 47,
+
+  /**
+   * Not recorded: the server has no resource of this kind.
+   *
+   * @generated from enum value: RESOURCE_TYPE_NOTIFICATION = 49;
+   */
+  NOTIFICATION = 49,
+
+  /**
+   * A SecurityPolicy.
+   *
+   * @generated from enum value: RESOURCE_TYPE_SECURITY_POLICY = 50;
+   */
+  SECURITY_POLICY = 50,
+
+  /**
+   * A subscription of an account, which the operator keeps.
+   *
+   * @generated from enum value: RESOURCE_TYPE_SUBSCRIPTION = 1000;
+   */
+  SUBSCRIPTION = 1000,
+
+  /**
+   * A token of a runner or an environment. In what was recorded before tokens
+   * were told apart, any token that opens the interface.
+   *
+   * @generated from enum value: RESOURCE_TYPE_TOKEN = 1001;
+   */
+  TOKEN = 1001,
 }
 
 /**
@@ -354,42 +292,107 @@ export enum ResourceType {
 export declare const ResourceTypeSchema: GenEnum<ResourceType>;
 
 /**
+ * What an entry of the audit trail tells of.
+ *
+ * @generated from enum service.v1.AuditLogEntryKind
+ */
+export enum AuditLogEntryKind {
+  /**
+   * Never answered.
+   *
+   * @generated from enum value: AUDIT_LOG_ENTRY_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Never answered. Deprecated: use AUDIT_LOG_ENTRY_KIND_ENVIRONMENT_VETO.
+   *
+   * @generated from enum value: AUDIT_LOG_ENTRY_KIND_AGENT_SECURITY_EXEC_BLOCKED = 1 [deprecated = true];
+   * @deprecated
+   */
+  AGENT_SECURITY_EXEC_BLOCKED = 1,
+
+  /**
+   * Never answered. Deprecated: use AUDIT_LOG_ENTRY_KIND_ENVIRONMENT_VETO.
+   *
+   * @generated from enum value: AUDIT_LOG_ENTRY_KIND_AGENT_SECURITY_EXEC_AUDITED = 2 [deprecated = true];
+   * @deprecated
+   */
+  AGENT_SECURITY_EXEC_AUDITED = 2,
+
+  /**
+   * A resource was created, changed or deleted.
+   *
+   * @generated from enum value: AUDIT_LOG_ENTRY_KIND_RESOURCE_CHANGE = 3;
+   */
+  RESOURCE_CHANGE = 3,
+
+  /**
+   * A credential was given out.
+   *
+   * @generated from enum value: AUDIT_LOG_ENTRY_KIND_CREDENTIAL_ACCESS = 4;
+   */
+  CREDENTIAL_ACCESS = 4,
+
+  /**
+   * The kernel controls of an environment acted. Never answered yet, since no
+   * environment reports it.
+   *
+   * @generated from enum value: AUDIT_LOG_ENTRY_KIND_ENVIRONMENT_VETO = 5;
+   */
+  ENVIRONMENT_VETO = 5,
+}
+
+/**
+ * Describes the enum service.v1.AuditLogEntryKind.
+ */
+export declare const AuditLogEntryKindSchema: GenEnum<AuditLogEntryKind>;
+
+/**
  * What happened to a resource.
  *
- * @generated from enum service.v1.EventOperation
+ * @generated from enum service.v1.ResourceOperation
  */
-export enum EventOperation {
+export enum ResourceOperation {
   /**
-   * Never sent.
+   * Nothing happened: the message tells of the stream itself.
    *
-   * @generated from enum value: EVENT_OPERATION_UNSPECIFIED = 0;
+   * @generated from enum value: RESOURCE_OPERATION_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
    * The resource came into being.
    *
-   * @generated from enum value: EVENT_OPERATION_CREATED = 1;
+   * @generated from enum value: RESOURCE_OPERATION_CREATE = 1;
    */
-  CREATED = 1,
+  CREATE = 1,
 
   /**
    * The resource changed.
    *
-   * @generated from enum value: EVENT_OPERATION_UPDATED = 2;
+   * @generated from enum value: RESOURCE_OPERATION_UPDATE = 2;
    */
-  UPDATED = 2,
+  UPDATE = 2,
 
   /**
    * The resource is gone.
    *
-   * @generated from enum value: EVENT_OPERATION_DELETED = 3;
+   * @generated from enum value: RESOURCE_OPERATION_DELETE = 3;
    */
-  DELETED = 3,
+  DELETE = 3,
+
+  /**
+   * The status of the resource changed. Never sent: changes of a status are
+   * RESOURCE_OPERATION_UPDATE.
+   *
+   * @generated from enum value: RESOURCE_OPERATION_UPDATE_STATUS = 4;
+   */
+  UPDATE_STATUS = 4,
 }
 
 /**
- * Describes the enum service.v1.EventOperation.
+ * Describes the enum service.v1.ResourceOperation.
  */
-export declare const EventOperationSchema: GenEnum<EventOperation>;
+export declare const ResourceOperationSchema: GenEnum<ResourceOperation>;
 

@@ -4,9 +4,9 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
+import type { PaginationRequest, PaginationResponse, Sort } from "./pagination_pb.js";
 import type { Principal } from "./identity_pb.js";
-import type { AuditLogEntry, Event, ResourceType } from "./event_pb.js";
+import type { AuditLogEntryDetails, AuditLogEntryKind, ResourceOperation, ResourceType } from "./event_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -33,6 +33,14 @@ export declare type ListAuditLogsRequest = Message<"service.v1.ListAuditLogsRequ
    * @generated from field: service.v1.ListAuditLogsRequest.Filter filter = 2;
    */
   filter?: ListAuditLogsRequest_Filter | undefined;
+
+  /**
+   * The order of the list, by the field `created_at` only. Unset, or without a
+   * direction: the newest first.
+   *
+   * @generated from field: service.v1.Sort sort = 3;
+   */
+  sort?: Sort | undefined;
 };
 
 /**
@@ -64,41 +72,41 @@ export declare type ListAuditLogsRequest_Filter = Message<"service.v1.ListAuditL
   actorPrincipals: Principal[];
 
   /**
-   * Only what was done to resources of one of these kinds. At most 25 entries.
-   *
-   * @generated from field: repeated service.v1.ResourceType subject_types = 3;
-   */
-  subjectTypes: ResourceType[];
-
-  /**
    * Only what was done to one of these resources. At most 25 ids.
    *
-   * @generated from field: repeated string subject_ids = 4;
+   * @generated from field: repeated string subject_ids = 3;
    */
   subjectIds: string[];
 
   /**
-   * Only what one of these operations did, named in full as entries name them.
-   * A name that nothing bears matches nothing. At most 25, each of 1 to 128
-   * characters.
+   * Only what was done to resources of one of these kinds. At most 25 entries.
    *
-   * @generated from field: repeated string operations = 5;
+   * @generated from field: repeated service.v1.ResourceType subject_types = 4;
    */
-  operations: string[];
+  subjectTypes: ResourceType[];
 
   /**
    * Only what happened at this time or later.
    *
-   * @generated from field: google.protobuf.Timestamp start_time = 6;
+   * @generated from field: optional google.protobuf.Timestamp from = 5;
    */
-  startTime?: Timestamp | undefined;
+  from?: Timestamp | undefined;
 
   /**
    * Only what happened before this time.
    *
-   * @generated from field: google.protobuf.Timestamp end_time = 7;
+   * @generated from field: optional google.protobuf.Timestamp to = 6;
    */
-  endTime?: Timestamp | undefined;
+  to?: Timestamp | undefined;
+
+  /**
+   * Only entries with one of these actions, named in full as entries name them.
+   * A name that nothing bears matches nothing. At most 25, each of 1 to 128
+   * characters.
+   *
+   * @generated from field: repeated string actions = 1000;
+   */
+  actions: string[];
 };
 
 /**
@@ -114,18 +122,18 @@ export declare const ListAuditLogsRequest_FilterSchema: GenMessage<ListAuditLogs
  */
 export declare type ListAuditLogsResponse = Message<"service.v1.ListAuditLogsResponse"> & {
   /**
-   * Where the list goes on.
+   * The entries of this page, in the order that was asked for.
    *
-   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   * @generated from field: repeated service.v1.ListAuditLogsResponse.AuditLogEntry entries = 1;
    */
-  pagination?: PaginationResponse | undefined;
+  entries: ListAuditLogsResponse_AuditLogEntry[];
 
   /**
-   * The entries of this page, by sequence descending.
+   * Where the list goes on.
    *
-   * @generated from field: repeated service.v1.AuditLogEntry entries = 2;
+   * @generated from field: service.v1.PaginationResponse pagination = 2;
    */
-  entries: AuditLogEntry[];
+  pagination?: PaginationResponse | undefined;
 };
 
 /**
@@ -135,27 +143,246 @@ export declare type ListAuditLogsResponse = Message<"service.v1.ListAuditLogsRes
 export declare const ListAuditLogsResponseSchema: GenMessage<ListAuditLogsResponse>;
 
 /**
+ * One entry of an organization's audit trail: who did what to which resource.
+ * Entries are written in the same commit as what they tell of, and are never
+ * changed or removed.
+ *
+ * @generated from message service.v1.ListAuditLogsResponse.AuditLogEntry
+ */
+export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.ListAuditLogsResponse.AuditLogEntry"> & {
+  /**
+   * Id of the entry, a UUID of version 7.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Id of who did it. Empty when the operator or the server itself did: `action`
+   * then tells the command or the job.
+   *
+   * @generated from field: string actor_id = 2;
+   */
+  actorId: string;
+
+  /**
+   * Kind of who did it. Unspecified when the operator or the server itself did.
+   *
+   * @generated from field: service.v1.Principal actor_principal = 3;
+   */
+  actorPrincipal: Principal;
+
+  /**
+   * Id of the resource that it was done to, which may be gone by now.
+   *
+   * @generated from field: string subject_id = 4;
+   */
+  subjectId: string;
+
+  /**
+   * Kind of that resource.
+   *
+   * @generated from field: service.v1.ResourceType subject_type = 5;
+   */
+  subjectType: ResourceType;
+
+  /**
+   * What was done: the full name of an operation, such as
+   * `service.v1.ProjectService/CreateProject`, or the name of a command or job.
+   *
+   * @generated from field: string action = 6;
+   */
+  action: string;
+
+  /**
+   * When it happened.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 7;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * What the entry tells of.
+   *
+   * @generated from field: service.v1.AuditLogEntryKind kind = 8;
+   */
+  kind: AuditLogEntryKind;
+
+  /**
+   * Id of the organization whose trail the entry is part of.
+   *
+   * @generated from field: string organization_id = 1000;
+   */
+  organizationId: string;
+
+  /**
+   * Place of the entry in the organization's record: numbers ascend from 1, and
+   * the event of the same change has the same number.
+   *
+   * @generated from field: int64 sequence = 1001;
+   */
+  sequence: bigint;
+
+  /**
+   * Why it was done, in the actor's words; empty for operations that ask for no
+   * reason.
+   *
+   * @generated from field: string reason = 1002;
+   */
+  reason: string;
+
+  /**
+   * What changed in the resource, by `path` ascending. Empty when nothing did,
+   * as when a credential is read.
+   *
+   * @generated from field: repeated service.v1.ListAuditLogsResponse.AuditLogEntry.Change changes = 1003;
+   */
+  changes: ListAuditLogsResponse_AuditLogEntry_Change[];
+
+  /**
+   * Keyed hash over this entry and the hash of the one before it, 32 bytes. Only
+   * the server can compute it; whoever keeps a copy elsewhere can tell later that
+   * nothing up to this entry was altered.
+   *
+   * @generated from field: bytes hash = 1004;
+   */
+  hash: Uint8Array;
+};
+
+/**
+ * Describes the message service.v1.ListAuditLogsResponse.AuditLogEntry.
+ * Use `create(ListAuditLogsResponse_AuditLogEntrySchema)` to create a new message.
+ */
+export declare const ListAuditLogsResponse_AuditLogEntrySchema: GenMessage<ListAuditLogsResponse_AuditLogEntry>;
+
+/**
+ * One value that changed.
+ *
+ * @generated from message service.v1.ListAuditLogsResponse.AuditLogEntry.Change
+ */
+export declare type ListAuditLogsResponse_AuditLogEntry_Change = Message<"service.v1.ListAuditLogsResponse.AuditLogEntry.Change"> & {
+  /**
+   * Path of the value in the resource, in JSON names joined by dots. Lists are
+   * told as wholes.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * The value before the change, as JSON text; `null` when there was none.
+   * Secrets are masked.
+   *
+   * @generated from field: string before = 2;
+   */
+  before: string;
+
+  /**
+   * The value after the change, as JSON text; `null` when there is none.
+   * Secrets are masked.
+   *
+   * @generated from field: string after = 3;
+   */
+  after: string;
+};
+
+/**
+ * Describes the message service.v1.ListAuditLogsResponse.AuditLogEntry.Change.
+ * Use `create(ListAuditLogsResponse_AuditLogEntry_ChangeSchema)` to create a new message.
+ */
+export declare const ListAuditLogsResponse_AuditLogEntry_ChangeSchema: GenMessage<ListAuditLogsResponse_AuditLogEntry_Change>;
+
+/**
+ * Which entry of the audit trail to return.
+ *
+ * @generated from message service.v1.GetAuditLogRequest
+ */
+export declare type GetAuditLogRequest = Message<"service.v1.GetAuditLogRequest"> & {
+  /**
+   * Id of the entry.
+   *
+   * @generated from field: string audit_log_entry_id = 1;
+   */
+  auditLogEntryId: string;
+};
+
+/**
+ * Describes the message service.v1.GetAuditLogRequest.
+ * Use `create(GetAuditLogRequestSchema)` to create a new message.
+ */
+export declare const GetAuditLogRequestSchema: GenMessage<GetAuditLogRequest>;
+
+/**
+ * An entry of the audit trail.
+ *
+ * @generated from message service.v1.GetAuditLogResponse
+ */
+export declare type GetAuditLogResponse = Message<"service.v1.GetAuditLogResponse"> & {
+  /**
+   * The entry.
+   *
+   * @generated from field: service.v1.ListAuditLogsResponse.AuditLogEntry entry = 1;
+   */
+  entry?: ListAuditLogsResponse_AuditLogEntry | undefined;
+
+  /**
+   * What is told beyond the entry. Unset for entries that are told whole.
+   *
+   * @generated from field: service.v1.AuditLogEntryDetails details = 2;
+   */
+  details?: AuditLogEntryDetails | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetAuditLogResponse.
+ * Use `create(GetAuditLogResponseSchema)` to create a new message.
+ */
+export declare const GetAuditLogResponseSchema: GenMessage<GetAuditLogResponse>;
+
+/**
  * Which events to stream.
  *
  * @generated from message service.v1.WatchEventsRequest
  */
 export declare type WatchEventsRequest = Message<"service.v1.WatchEventsRequest"> & {
   /**
-   * The sequence number after which the stream begins, at least 0: that of the
-   * last event that the caller has. 0: from the beginning of what is kept. Unset:
-   * only what happens from now on.
+   * Where the events happen. Unset: in the whole organization.
    *
-   * @generated from field: optional int64 after_sequence = 1;
+   * @generated from oneof service.v1.WatchEventsRequest.scope
    */
-  afterSequence?: bigint | undefined;
+  scope: {
+    /**
+     * In the whole organization, whatever the value.
+     *
+     * @generated from field: bool organization = 1;
+     */
+    value: boolean;
+    case: "organization";
+  } | {
+    /**
+     * In one environment: the environment itself and the agent executions in it.
+     *
+     * @generated from field: string environment_id = 2;
+     */
+    value: string;
+    case: "environmentId";
+  } | { case: undefined; value?: undefined };
 
   /**
-   * Only events of resources of these kinds. Empty: of all kinds. At most 25
-   * entries.
+   * Only events that one of these filters matches. Empty: all events. At most 50.
    *
-   * @generated from field: repeated service.v1.ResourceType resource_types = 2;
+   * @generated from field: repeated service.v1.WatchEventsRequest.ResourceTypeFilter resource_type_filters = 3;
    */
-  resourceTypes: ResourceType[];
+  resourceTypeFilters: WatchEventsRequest_ResourceTypeFilter[];
+
+  /**
+   * The sequence number after which the stream begins, at least 0: that of the
+   * last message that the caller has. 0: from the beginning of what is kept.
+   * Unset: only what happens from now on.
+   *
+   * @generated from field: optional int64 after_sequence = 1000;
+   */
+  afterSequence?: bigint | undefined;
 };
 
 /**
@@ -165,33 +392,99 @@ export declare type WatchEventsRequest = Message<"service.v1.WatchEventsRequest"
 export declare const WatchEventsRequestSchema: GenMessage<WatchEventsRequest>;
 
 /**
- * One message of the stream. Clients skip a message whose kind they do not know.
+ * Conditions on an event, which combine with AND; the values of one field
+ * combine with OR, and an empty list restricts nothing.
+ *
+ * @generated from message service.v1.WatchEventsRequest.ResourceTypeFilter
+ */
+export declare type WatchEventsRequest_ResourceTypeFilter = Message<"service.v1.WatchEventsRequest.ResourceTypeFilter"> & {
+  /**
+   * The kind of the resource.
+   *
+   * @generated from field: service.v1.ResourceType resource_type = 1;
+   */
+  resourceType: ResourceType;
+
+  /**
+   * Only events of these resources. At most 25 ids.
+   *
+   * @generated from field: repeated string resource_ids = 2;
+   */
+  resourceIds: string[];
+
+  /**
+   * Only events of resources that one of these subjects created. Matches no
+   * event of a resource without a creator, and none that was recorded before
+   * events knew the creator. At most 25 ids.
+   *
+   * @generated from field: repeated string creator_ids = 3;
+   */
+  creatorIds: string[];
+};
+
+/**
+ * Describes the message service.v1.WatchEventsRequest.ResourceTypeFilter.
+ * Use `create(WatchEventsRequest_ResourceTypeFilterSchema)` to create a new message.
+ */
+export declare const WatchEventsRequest_ResourceTypeFilterSchema: GenMessage<WatchEventsRequest_ResourceTypeFilter>;
+
+/**
+ * One message of the stream: a resource of the organization changed. What it is
+ * now is to be read from the resource itself. Events are kept for 30 days unless
+ * the server is configured otherwise. A message with the operation unspecified
+ * tells of the stream itself: it names the organization as its resource, and
+ * clients that do not know its fields skip it.
  *
  * @generated from message service.v1.WatchEventsResponse
  */
 export declare type WatchEventsResponse = Message<"service.v1.WatchEventsResponse"> & {
   /**
-   * What the message says; exactly one is set.
+   * What happened; unspecified in a message about the stream itself.
    *
-   * @generated from oneof service.v1.WatchEventsResponse.kind
+   * @generated from field: service.v1.ResourceOperation operation = 1;
    */
-  kind: {
-    /**
-     * Something happened.
-     *
-     * @generated from field: service.v1.Event event = 1;
-     */
-    value: Event;
-    case: "event";
-  } | {
-    /**
-     * Events that the stream should have sent here are no longer kept.
-     *
-     * @generated from field: service.v1.WatchEventsResponse.HistoryPruned history_pruned = 2;
-     */
-    value: WatchEventsResponse_HistoryPruned;
-    case: "historyPruned";
-  } | { case: undefined; value?: undefined };
+  operation: ResourceOperation;
+
+  /**
+   * Kind of the resource.
+   *
+   * @generated from field: service.v1.ResourceType resource_type = 2;
+   */
+  resourceType: ResourceType;
+
+  /**
+   * Id of the resource.
+   *
+   * @generated from field: string resource_id = 3;
+   */
+  resourceId: string;
+
+  /**
+   * How far the stream has come: the place of the event in the organization's
+   * record, or in a message about the stream itself the number up to which
+   * everything was sent or left out. Numbers ascend from message to message. Those
+   * between two messages belong to events that the caller may not read or did not
+   * ask for. Whoever resumes after this number misses nothing. A stream that has
+   * left out 100 numbers tells how far it has come, and so does one that has
+   * caught up with what happened before it began.
+   *
+   * @generated from field: int64 sequence = 1000;
+   */
+  sequence: bigint;
+
+  /**
+   * When it happened; unset in a message about the stream itself.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 1001;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * Set when events that the stream should have sent here are no longer kept.
+   *
+   * @generated from field: service.v1.WatchEventsResponse.HistoryPruned history_pruned = 1002;
+   */
+  historyPruned?: WatchEventsResponse_HistoryPruned | undefined;
 };
 
 /**
@@ -226,19 +519,19 @@ export declare const WatchEventsResponse_HistoryPrunedSchema: GenMessage<WatchEv
 
 /**
  * Tells what happened in the caller's organization. Every operation answers
- * unauthenticated without a valid token, permission_denied to a blocked account
- * and to everybody but administrators of the organization, and invalid_argument
- * when the request breaks a rule of its message. Ids are taken in either letter
- * case and answered in lower case.
+ * unauthenticated without a valid token, permission_denied to a blocked account,
+ * and invalid_argument when the request breaks a rule of its message. Ids are
+ * taken in either letter case and answered in lower case.
  *
  * @generated from service service.v1.EventService
  */
 export declare const EventService: GenService<{
   /**
-   * Lists the audit trail of the organization, the newest entry first. Pages
-   * never repeat or leave out an entry while others are added. Callable by
-   * administrators of the organization. Errors: invalid_argument for a page token
-   * of another query.
+   * Lists the audit trail of the organization, the newest entry first unless the
+   * request sorts otherwise. Pages never repeat or leave out an entry while others
+   * are added. Callable by administrators of the organization. Errors:
+   * permission_denied to everybody else; invalid_argument for a page token of
+   * another query and for a field that the trail is not sorted by.
    *
    * @generated from rpc service.v1.EventService.ListAuditLogs
    */
@@ -248,13 +541,30 @@ export declare const EventService: GenService<{
     output: typeof ListAuditLogsResponseSchema;
   },
   /**
+   * Returns one entry of the audit trail of the organization. Callable by
+   * administrators of the organization. Errors: permission_denied to everybody
+   * else; not_found for an entry that the organization's trail does not have.
+   *
+   * @generated from rpc service.v1.EventService.GetAuditLog
+   */
+  getAuditLog: {
+    methodKind: "unary";
+    input: typeof GetAuditLogRequestSchema;
+    output: typeof GetAuditLogResponseSchema;
+  },
+  /**
    * Streams the events of the organization in the order of their sequence, each
    * once, soon after the change that it tells of is durable. The stream goes on
-   * until the caller ends it, until its token no longer holds or the caller is no
-   * administrator any longer, or until the server drains (unavailable); whoever
-   * kept the last sequence number resumes after it. Callable by administrators of
-   * the organization. Errors: invalid_argument when `after_sequence` is a number
-   * that the organization's record has not reached.
+   * until the caller ends it, until its token no longer holds, or until the server
+   * drains (unavailable); a client that kept the last sequence number resumes
+   * after it. Callable by members and service accounts of the organization, who
+   * receive the events of what they may read when the event is sent: right after
+   * a right is lost, its events are no longer sent. Numbers of events that the
+   * caller may not read, or that the request does not ask for, are left out and
+   * are no gaps: only `history_pruned` tells of a gap. Errors: invalid_argument
+   * when `after_sequence` is a number that the organization's record has not
+   * reached; not_found for an environment that the organization does not have;
+   * resource_exhausted when too many streams are open.
    *
    * @generated from rpc service.v1.EventService.WatchEvents
    */

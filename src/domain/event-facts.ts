@@ -1,0 +1,27 @@
+import type { JsonObject } from "./diff.ts";
+
+/** What an event says of its resource, so that it can be judged when the resource is gone. Ids, or null for none. */
+export interface EventFacts {
+  /** The subject that created the resource. */
+  readonly creatorId: string | null;
+  /** The only subject, besides administrators, that may always read a resource of a personal type. */
+  readonly ownerId: string | null;
+  /** The environment that the resource is, or is in. */
+  readonly environmentId: string | null;
+}
+
+/**
+ * Returns the id of the subject that a resource's body names as its creator; null for none.
+ *
+ * @param body the canonical JSON of a message of the contract, or a part of it
+ */
+export function creatorIdIn(body: JsonObject): string | null {
+  const { metadata, creator } = body as Body;
+  return metadata?.creator?.id ?? creator?.id ?? null;
+}
+
+/** Where messages of the contract have their creator. */
+interface Body {
+  readonly metadata?: { readonly creator?: { readonly id?: string } };
+  readonly creator?: { readonly id?: string };
+}
