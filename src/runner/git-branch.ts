@@ -4,18 +4,16 @@ import { WorkFailure } from "./work-failure.ts";
 
 /**
  * Switches to a branch, which begins at the commit that is checked out whether
- * it was there before or not. What is not committed stays.
+ * it was there before or not. Neither the files nor the index are touched.
  *
  * @throws WorkFailure branch_name_invalid
  */
 export async function switchToBranch(tools: GitTools, call: GitCall, name: string): Promise<void> {
   await refuseBranchName(tools, name, call);
-  const isBorn = (await tryGit(tools, ["rev-parse", "--verify", "--quiet", "HEAD"], call)).exit === 0;
-  await git(
-    tools,
-    isBorn ? ["checkout", "--quiet", "-B", name] : ["symbolic-ref", "HEAD", `refs/heads/${name}`],
-    call,
-  );
+  const head = await tryGit(tools, ["rev-parse", "--verify", "--quiet", "HEAD"], call);
+  const branch = `refs/heads/${name}`;
+  if (head.exit === 0) await git(tools, ["update-ref", branch, head.stdout.trim()], call);
+  await git(tools, ["symbolic-ref", "HEAD", branch], call);
 }
 
 /** @throws WorkFailure branch_name_invalid for what git takes for no branch's name */

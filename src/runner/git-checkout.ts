@@ -4,6 +4,7 @@ import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { repositoryName } from "../domain/remote.ts";
 import { accessTo, type CredentialFor } from "./git-access.ts";
 import { fetchInto } from "./git-fetch.ts";
+import { gitFolderOf } from "./git-folder.ts";
 import { git } from "./git-run.ts";
 import { type Source, sourcesOf } from "./git-source.ts";
 import { checkOutTarget } from "./git-target.ts";
@@ -64,10 +65,11 @@ async function checkOut(
 ): Promise<Checkout> {
   const access = await accessTo(tools, source.remoteUri, credentialFor);
   const fetched = await fetchInto(tools, folder, access, source.target, signal);
-  const { commit, branch } = await checkOutTarget(tools, { folder, signal }, fetched, source.target);
+  const call = { repository: { gitFolder: gitFolderOf(folder), tree: folder }, signal };
+  const { commit, branch } = await checkOutTarget(tools, call, fetched, source.target);
   if (source.upstreamUri !== "") {
     const { address } = parseRemote(source.upstreamUri, tools.remotes);
-    await git(tools, ["remote", "add", "--", "upstream", address], { folder, signal });
+    await git(tools, ["remote", "add", "--", "upstream", address], call);
   }
   return {
     location: relative(realpathSync(tree), folder),

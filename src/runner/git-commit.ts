@@ -1,5 +1,5 @@
 import { type CommitMarks, MARKS_FORMAT, markedMessage, readMarks } from "./git-marks.ts";
-import { type GitCall, git, tryGit } from "./git-run.ts";
+import { type GitCall, git, gitBytes, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
 /** Who is said to have made a commit. */
@@ -17,12 +17,16 @@ export interface CommitRequest {
 /**
  * Whether a repository holds anything else than the commit that was checked
  * out: other content in a commit, or changes that are not committed. What it
- * ignores does not count.
+ * ignores does not count, nor what is not committed in a submodule.
  *
  * @param base absent when there was no commit
  */
 export async function hasChanges(tools: GitTools, call: GitCall, base: string | undefined): Promise<boolean> {
-  const status = await git(tools, ["status", "--porcelain", "--untracked-files=normal"], call);
+  const status = await git(
+    tools,
+    ["status", "--porcelain", "--untracked-files=normal", "--no-renames", WITHOUT_SUBMODULES],
+    call,
+  );
   if (status !== "") return true;
   const tree = (commit: string) =>
     tryGit(tools, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{tree}`], call);
@@ -30,6 +34,12 @@ export async function hasChanges(tools: GitTools, call: GitCall, base: string | 
   if (base === undefined) return head.exit === 0;
   return head.stdout !== (await tree(base)).stdout;
 }
+
+/**
+ * Keeps git from looking into submodules: it would start another git there, with
+ * the settings of that repository. The commit that is checked out in one counts.
+ */
+const WITHOUT_SUBMODULES = "--ignore-submodules=dirty";
 
 /**
  * Commits everything that changed on the branch that is checked out. When the
@@ -55,13 +65,27 @@ export async function commitAll(tools: GitTools, call: GitCall, req: CommitReque
       ...as,
       input: markedMessage(message, req.marks),
     });
-  await git(tools, ["add", "--all"], call);
+  await stageAll(tools, call);
   const staged = await tryGit(tools, ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"], call);
   if (staged.exit !== 0) await commit(req.message);
   else if (await isOwnAndUnmarked(tools, call, req.marks)) {
     await commit(await git(tools, ["log", "-1", "--format=%B"], call), "--amend", "--allow-empty");
   }
   return (await git(tools, ["rev-parse", "--verify", "HEAD"], call)).trim();
+}
+
+/** Does what `git add --all` does, which would look into submodules. */
+async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
+  // Fails where files differ: those are what the next command tells.
+  await tryGit(tools, ["update-index", "-q", "--refresh"], call);
+  const changed = await gitBytes(tools, ["diff-files", "-z", "--name-only", WITHOUT_SUBMODULES], call);
+  const unknown = await gitBytes(tools, ["ls-files", "-z", "--others", "--exclude-standard"], call);
+  // A repository inside the tree is told as a folder with a slash behind it, and is kept as a commit.
+  const paths = unknown.toString("latin1").replaceAll("/\0", "\0");
+  await git(tools, ["update-index", "-z", "--add", "--remove", "--stdin"], {
+    ...call,
+    input: Buffer.concat([changed, Buffer.from(paths, "latin1")]),
+  });
 }
 
 /** Whether the last commit was made in the workspace and does not say by whom. */

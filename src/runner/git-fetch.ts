@@ -1,8 +1,8 @@
-import { lstat, mkdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir } from "node:fs/promises";
 import type { Target } from "../domain/context-url.ts";
 import { accessToSibling, type RemoteAccess } from "./git-access.ts";
-import { git, tryGit } from "./git-run.ts";
+import { gitFolderOf, keepOnlyData } from "./git-folder.ts";
+import { type GitCall, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 import { WorkFailure } from "./work-failure.ts";
 
@@ -37,18 +37,18 @@ export async function fetchInto(
 ): Promise<Fetched> {
   const { reached, head } = await findHead(tools, access, signal);
   const { address } = reached.remote;
-  await prepare(tools, folder, head.defaultBranch ?? "main", signal);
-  await git(tools, ["remote", "add", "--", "origin", address], { folder, signal });
+  const call: GitCall = { repository: { gitFolder: gitFolderOf(folder), tree: folder }, signal };
+  await prepare(tools, folder, head.defaultBranch ?? "main", call);
+  await git(tools, ["remote", "add", "--", "origin", address], call);
   const fetch = (refs: readonly string[]) =>
     git(tools, ["fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", "origin", ...refs], {
-      folder,
+      ...call,
       access: reached,
-      signal,
     });
   await fetch([...BRANCHES_AND_TAGS, ...(target.kind === "ref" ? [`+${target.ref}:${FETCHED_REF}`] : [])]);
   // A commit that no branch holds any more is given out by its whole hash only.
   if (target.kind === "commit" && isWholeHash(target.hash)) {
-    const there = await tryGit(tools, ["cat-file", "-e", `${target.hash}^{commit}`], { folder, signal });
+    const there = await tryGit(tools, ["cat-file", "-e", `${target.hash}^{commit}`], call);
     if (there.exit !== 0) await fetch([`+${target.hash}:${FETCHED_REF}`]);
   }
   return { address, ...head };
@@ -73,7 +73,7 @@ async function remoteHead(
   signal: AbortSignal | undefined,
 ): Promise<Omit<Fetched, "address">> {
   const args = ["ls-remote", "--symref", "--", access.remote.address, "HEAD"];
-  const text = await git(tools, args, { folder: tools.home, access, signal });
+  const text = await git(tools, args, { access, signal });
   const defaultBranch = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(text)?.[1];
   const headCommit = /^([0-9a-f]+)\tHEAD$/m.exec(text)?.[1];
   return { ...(headCommit && { headCommit }), ...(defaultBranch && { defaultBranch }) };
@@ -84,20 +84,10 @@ async function remoteHead(
  * from a prebuild, whose commands could set whatever they liked: none of its
  * settings is to hold when a credential is near.
  */
-async function prepare(
-  tools: GitTools,
-  folder: string,
-  branch: string,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+async function prepare(tools: GitTools, folder: string, branch: string, call: GitCall): Promise<void> {
   await mkdir(folder, { recursive: true });
-  const gitFolder = join(folder, ".git");
-  const stat = await lstat(gitFolder).catch(() => undefined);
-  if (stat && !stat.isDirectory()) await rm(gitFolder);
-  for (const name of ["config", "config.worktree", "commondir"]) {
-    await rm(join(gitFolder, name), { recursive: true, force: true });
-  }
-  await git(tools, ["init", "--quiet", "--template=", `--initial-branch=${branch}`], { folder, signal });
+  await keepOnlyData(gitFolderOf(folder));
+  await git(tools, ["init", "--quiet", "--template=", `--initial-branch=${branch}`], call);
 }
 
 function isWholeHash(text: string): boolean {

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { accessTo, type CredentialFor } from "./git-access.ts";
 import { refuseBranchName } from "./git-branch.ts";
 import { type CommitMarks, MARKS_FORMAT, mayReplace, readMarks } from "./git-marks.ts";
-import { failureOf, type GitAnswer, type GitCall, git, tryGit } from "./git-run.ts";
+import { failureOf, type GitAnswer, type GitCall, type GitRepository, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 import { WorkFailure } from "./work-failure.ts";
 
 export interface PushRequest {
-  /** The top of the repository. */
-  readonly folder: string;
+  /** The repository that has the commit. */
+  readonly repository: GitRepository;
   /** As the checkout says it. */
   readonly remoteUri: string;
   readonly commit: string;
@@ -34,20 +34,17 @@ export type PushOutcome = "created" | "advanced" | "replaced" | "unchanged";
  * @throws the reason of `signal` when that ended it
  */
 export async function pushBranch(tools: GitTools, req: PushRequest): Promise<PushOutcome> {
-  const { folder: repository, branch, signal } = req;
-  await refuseBranchName(tools, branch, { folder: tools.home, signal });
+  const { branch, signal } = req;
+  await refuseBranchName(tools, branch, { signal });
   const access = await accessTo(tools, req.remoteUri, req.credentialFor);
   const folder = await mkdtemp(join(tools.scratch, "push-"));
   try {
-    // The steps could set in their repository whatever they liked: git gets the credential
-    // in one without any settings, which only looks for its objects in theirs.
-    await git(tools, ["init", "--quiet", "--bare", "--template="], { folder, signal });
-    const objects = await git(tools, ["rev-parse", "--path-format=absolute", "--git-path", "objects"], {
-      folder: repository,
-      signal,
-    });
-    const environment = { GIT_OBJECT_DIRECTORY: objects.trimEnd() };
-    return await push(tools, { folder, access, signal, environment }, access.remote.address, req);
+    // Git gets the credential in a repository without any refs or settings, which only
+    // looks for its objects in the other.
+    const call: GitCall = { repository: { gitFolder: folder }, signal };
+    await git(tools, ["init", "--quiet", "--bare", "--template="], call);
+    const environment = { GIT_OBJECT_DIRECTORY: join(req.repository.gitFolder, "objects") };
+    return await push(tools, { ...call, access, environment }, access.remote.address, req);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

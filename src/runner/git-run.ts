@@ -5,13 +5,21 @@ import { gitFailure } from "./git-failure.ts";
 import type { GitTools } from "./git-tools.ts";
 import { WorkFailure } from "./work-failure.ts";
 
+/** A repository whose settings are the runner's own. Git gets both paths and looks for neither. */
+export interface GitRepository {
+  /** The git directory. Nothing in it but objects, refs and the index may come from commands. */
+  readonly gitFolder: string;
+  /** The working tree; absent for a bare repository. */
+  readonly tree?: string;
+}
+
 export interface GitCall {
-  /** Where git runs: the top of a repository, or no part of any. */
-  readonly folder: string;
+  /** What git works on; absent for a command that needs no repository. */
+  readonly repository?: GitRepository | undefined;
   /** The remote that it may reach; none when absent. */
   readonly access?: RemoteAccess;
   readonly environment?: Readonly<Record<string, string>>;
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -24,8 +32,10 @@ export interface GitAnswer {
 }
 
 /**
- * Beats what the repository's own settings say, so that git runs no program of
- * their choice, asks nobody and leaves nothing running.
+ * Added to every call, so that git runs no hook, asks nobody and leaves nothing
+ * running. Drivers (filter, diff, merge, textconv) cannot be switched off by
+ * name: that none is there follows from where the settings are read, which is
+ * only from a git directory that the runner wrote.
  */
 const SETTINGS: readonly string[] = [
   "core.hooksPath=/dev/null",
@@ -64,13 +74,27 @@ export async function git(tools: GitTools, args: readonly string[], call: GitCal
 
 /** The same, for a command whose failure is an answer. */
 export async function tryGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<GitAnswer> {
+  const answer = await runGit(tools, args, call);
+  return { ...answer, stdout: answer.stdout.toString() };
+}
+
+/** The same as {@link git}, for output that need not be UTF-8, such as paths. */
+export async function gitBytes(tools: GitTools, args: readonly string[], call: GitCall): Promise<Buffer> {
+  const { stdout, ...answer } = await runGit(tools, args, call);
+  if (answer.exit !== 0) throw failureOf(args, { ...answer, stdout: "" }, call);
+  return stdout;
+}
+
+type RawAnswer = Omit<GitAnswer, "stdout"> & { readonly stdout: Buffer };
+
+async function runGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<RawAnswer> {
   const { programs, timeoutMs } = tools;
   const settings = [...SETTINGS, ...(call.access?.settings ?? [])];
   let complaints = Buffer.alloc(0);
   const result = await programs.run({
     program: "git",
     args: [...settings.flatMap((setting) => ["-c", setting]), ...args],
-    folder: call.folder,
+    folder: folderOf(tools, call),
     environment: environmentOf(tools, call),
     ...(call.input !== undefined && { input: Buffer.from(call.input) }),
     timeoutMs,
@@ -89,7 +113,7 @@ export async function tryGit(tools: GitTools, args: readonly string[], call: Git
   }
   return {
     exit: result.exit,
-    stdout: result.stdout.toString(),
+    stdout: result.stdout,
     stderr: wholeLines(complaints),
   };
 }
@@ -115,15 +139,24 @@ function commandOf(args: readonly string[]): string {
   return args.find((arg) => !arg.startsWith("-")) ?? "";
 }
 
-function environmentOf(tools: GitTools, { folder, access, environment }: GitCall): Record<string, string> {
+function folderOf(tools: GitTools, { repository }: GitCall): string {
+  return repository?.tree ?? repository?.gitFolder ?? tools.home;
+}
+
+function environmentOf(tools: GitTools, call: GitCall): Record<string, string> {
+  const { repository, access, environment } = call;
   return cleanEnvironment(tools.programs, tools.home, {
     LC_ALL: "C",
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_ATTR_NOSYSTEM: "1",
     GIT_TERMINAL_PROMPT: "0",
-    // The repository is in the folder itself, or there is none: never one that the folder is part of.
-    GIT_CEILING_DIRECTORIES: dirname(folder),
+    // Named, never looked for: what a command puts into a folder, or above it, is no repository of the runner.
+    GIT_DIR: repository?.gitFolder ?? "/dev/null",
+    ...(repository?.tree !== undefined && { GIT_WORK_TREE: repository.tree }),
+    GIT_CEILING_DIRECTORIES: dirname(folderOf(tools, call)),
+    // A commit that a ref of the repository puts in the place of another is not what the remote has.
+    GIT_NO_REPLACE_OBJECTS: "1",
     // Beats every protocol.*.allow of the repository; no remote helper is among them.
     GIT_ALLOW_PROTOCOL: access?.remote.scheme ?? "none",
     ...environment,

@@ -6,6 +6,7 @@ import type { Checkout } from "./git-checkout.ts";
 import { commitAll, hasChanges } from "./git-commit.ts";
 import { pushBranch } from "./git-push.ts";
 import { type GitCall, tryGit } from "./git-run.ts";
+import { type Snapshot, withSnapshot } from "./git-snapshot.ts";
 import { openAtHost, type PullRequestHost, pullRequestHostOf } from "./pull-request-host.ts";
 import { WorkFailure } from "./work-failure.ts";
 
@@ -20,9 +21,20 @@ import { WorkFailure } from "./work-failure.ts";
 export async function openPullRequest(run: StepRun, request: WorkflowStep_PullRequest): Promise<StepResult> {
   const [checkout] = run.checkouts;
   if (!checkout) throw new WorkFailure("no_repository", "there is no repository to open a pull request for");
-  const { assignment, folder, signal } = run;
+  return withSnapshot(run.assignment.tools.git, run.folder, (snapshot) =>
+    proposeChanges(run, request, checkout, snapshot),
+  );
+}
+
+async function proposeChanges(
+  run: StepRun,
+  request: WorkflowStep_PullRequest,
+  checkout: Checkout,
+  snapshot: Snapshot,
+): Promise<StepResult> {
+  const { assignment, signal } = run;
   const { git } = assignment.tools;
-  const call: GitCall = { folder, signal };
+  const call: GitCall = { repository: snapshot.repository, signal };
   if (!(await hasChanges(git, call, checkout.commit))) {
     const why = "nothing changed in the repository: no branch was pushed and no pull request opened";
     return { warnings: [new WorkFailure("nothing_to_commit", why)] };
@@ -36,7 +48,7 @@ export async function openPullRequest(run: StepRun, request: WorkflowStep_PullRe
       "the branch is the one that the changes are meant for: name another",
     );
   }
-  await push(run, request, checkout, call);
+  await push(run, request, checkout, snapshot);
   return host ? openAt(host, run, request, checkout, base) : { warnings: [withoutPullRequests(request)] };
 }
 
@@ -44,17 +56,19 @@ async function push(
   { assignment, action, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
   { remoteUri }: Checkout,
-  call: GitCall,
+  { repository, handBack }: Snapshot,
 ): Promise<void> {
   const { tools, credentialFor } = assignment;
   const { workflowId, workflowExecutionId: executionId, actionId } = action;
   const marks = { workflowId, executionId, actionId };
   const message = [title, description].filter((text) => text.trim() !== "").join("\n\n");
+  const call: GitCall = { repository, signal };
   await switchToBranch(tools.git, call, branch);
   const author = authorOf(action.environment, tools.serverUrl);
   const commit = await commitAll(tools.git, call, { message, author, marks });
-  const { folder } = call;
-  await pushBranch(tools.git, { folder, remoteUri, commit, branch, marks, credentialFor, signal });
+  // Later steps go on from the commit.
+  await handBack();
+  await pushBranch(tools.git, { repository, remoteUri, commit, branch, marks, credentialFor, signal });
 }
 
 async function openAt(

@@ -7,7 +7,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import {
@@ -299,6 +299,10 @@ describe("a repository that is there already", () => {
     for (const hook of ["post-checkout", "reference-transaction", "post-index-change"]) {
       writeFileSync(join(folder, ".git/hooks", hook), `#!/bin/sh\ntouch ${trap}\n`, { mode: 0o755 });
     }
+    const borrowed = bareRepository(temporaryFolder(), { secret: "s" });
+    const alternates = join(folder, ".git/objects/info/alternates");
+    mkdirSync(dirname(alternates), { recursive: true });
+    writeFileSync(alternates, `${borrowed.folder}/objects\n`);
     const targetMode = Mode.REMOTE_BRANCH;
     const [checkout] = await checkedOut(tree, {
       remoteUri: repository.url,
@@ -306,7 +310,7 @@ describe("a repository that is there already", () => {
       cloneTarget: "feature/deep",
     });
     expect(checkout).toMatchObject({ commit: feature, remoteUri: repository.url });
-    expect(existsSync(trap)).toBe(false);
+    expect([existsSync(trap), existsSync(alternates)]).toEqual([false, false]);
   });
 
   test("is made anew where its .git leads elsewhere", async () => {

@@ -59,7 +59,8 @@ async function checkOut(
   });
   const [checkout] = await checkOutSources(tools, initializer, { tree, credentialFor });
   if (!checkout) throw new Error("nothing was checked out");
-  return { tools, tree, checkout, folder: join(tree, checkout.location) };
+  const folder = join(tree, checkout.location);
+  return { tools, tree, checkout, folder, own: { gitFolder: join(folder, ".git"), tree: folder } };
 }
 
 /** Arguments of every process of the machine. */
@@ -111,13 +112,13 @@ describe("a credential", () => {
     });
     const asked: string[] = [];
     const credentialFor = opening(PAT, asked);
-    const { tools, tree, checkout, folder } = await checkOut(`${server.url}${path}`, credentialFor);
+    const { tools, tree, checkout, folder, own } = await checkOut(`${server.url}${path}`, credentialFor);
     expect(asked).toEqual([`127.0.0.1:${server.port}`]);
     runGit(folder, ["commit", "-q", "--allow-empty", "-m", "own"]);
     const author = { name: "Grace", email: "grace@example.org" };
-    const commit = await commitAll(tools, { folder }, { message: "x", author, marks: MARKS });
+    const commit = await commitAll(tools, { repository: own }, { message: "x", author, marks: MARKS });
     const push = {
-      folder,
+      repository: own,
       remoteUri: checkout.remoteUri,
       commit,
       branch: "by-http",
@@ -204,12 +205,19 @@ describe("git", () => {
       },
     });
     const remoteUri = `${server.url}${path}`;
-    const { tools, folder } = await checkOut(remoteUri);
+    const { tools, folder, own } = await checkOut(remoteUri);
     runGit(folder, ["commit", "-q", "--allow-empty", "-m", "own"]);
     const author = { name: "Grace", email: "grace@example.org" };
-    const commit = await commitAll(tools, { folder }, { message: "x", author, marks: MARKS });
+    const commit = await commitAll(tools, { repository: own }, { message: "x", author, marks: MARKS });
     const credentialFor = opening(undefined);
-    await pushBranch(tools, { folder, remoteUri, commit, branch: "alone", marks: MARKS, credentialFor });
+    await pushBranch(tools, {
+      repository: own,
+      remoteUri,
+      commit,
+      branch: "alone",
+      marks: MARKS,
+      credentialFor,
+    });
     const commands = ["fetch", "ls-remote", "push"];
     const seen = gits.map(({ args, variables }) => ({
       command: args.find((each) => commands.includes(each)),
@@ -334,10 +342,17 @@ describe("a branch that changes during a push", () => {
     const author = { name: "Grace", email: "grace@example.org" };
     const credentialFor = opening(undefined);
     for (const round of before ? ["first", "second"] : ["second"]) {
-      const { tools, folder, checkout } = await checkOut(`${server.url}${path}`);
+      const { tools, folder, own, checkout } = await checkOut(`${server.url}${path}`);
       runGit(folder, ["commit", "-q", "--allow-empty", "-m", round]);
-      const commit = await commitAll(tools, { folder }, { message: round, author, marks: MARKS });
-      const push = { folder, remoteUri: checkout.remoteUri, commit, branch, marks: MARKS, credentialFor };
+      const commit = await commitAll(tools, { repository: own }, { message: round, author, marks: MARKS });
+      const push = {
+        repository: own,
+        remoteUri: checkout.remoteUri,
+        commit,
+        branch,
+        marks: MARKS,
+        credentialFor,
+      };
       if (round === "first") await pushBranch(tools, push);
       else {
         isArmed = true;

@@ -8,6 +8,7 @@ import { type Checkout, checkOutSources } from "../../src/runner/git-checkout.ts
 import { commitAll, hasChanges } from "../../src/runner/git-commit.ts";
 import type { CommitMarks } from "../../src/runner/git-marks.ts";
 import { type PushOutcome, pushBranch } from "../../src/runner/git-push.ts";
+import { withSnapshot } from "../../src/runner/git-snapshot.ts";
 import type { GitTools } from "../../src/runner/git-tools.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { realGit } from "../harness/runner-git.ts";
@@ -58,22 +59,38 @@ class Action {
   }
 
   hasChanges(): Promise<boolean> {
-    return hasChanges(tools, { folder: this.folder }, this.checkout.commit);
+    return withSnapshot(tools, this.folder, ({ repository }) =>
+      hasChanges(tools, { repository }, this.checkout.commit),
+    );
   }
 
   commit(message = "Change it"): Promise<string> {
-    return commitAll(tools, { folder: this.folder }, { message, author, marks: this.marks });
+    return withSnapshot(tools, this.folder, async ({ repository, handBack }) => {
+      const commit = await commitAll(tools, { repository }, { message, author, marks: this.marks });
+      await handBack();
+      return commit;
+    });
+  }
+
+  switchTo(branch: string): Promise<void> {
+    return withSnapshot(tools, this.folder, async ({ repository, handBack }) => {
+      await switchToBranch(tools, { repository }, branch);
+      await handBack();
+    });
   }
 
   async push(branch = "topic", commit?: string): Promise<PushOutcome> {
-    return pushBranch(tools, {
-      folder: this.folder,
-      remoteUri: this.checkout.remoteUri,
-      commit: commit ?? (await this.commit()),
-      branch,
-      marks: this.marks,
-      credentialFor: noCredential,
-    });
+    const made = commit ?? (await this.commit());
+    return withSnapshot(tools, this.folder, ({ repository }) =>
+      pushBranch(tools, {
+        repository,
+        remoteUri: this.checkout.remoteUri,
+        commit: made,
+        branch,
+        marks: this.marks,
+        credentialFor: noCredential,
+      }),
+    );
   }
 }
 
@@ -173,21 +190,20 @@ describe("a commit of everything", () => {
 
   test("goes to a branch that is made or moved to what is checked out", async () => {
     const action = await Action.begin(newRepository());
-    const call = { folder: action.folder };
     action.write("new", "n");
-    await switchToBranch(tools, call, "topic");
+    await action.switchTo("topic");
     const commit = await action.commit();
     expect(action.git("rev-parse", "topic")).toBe(commit);
-    await switchToBranch(tools, call, "other");
-    await switchToBranch(tools, call, "main");
+    await action.switchTo("other");
+    await action.switchTo("main");
     expect(action.git("rev-parse", "main", "other")).toBe(`${commit}\n${commit}`);
-    await expect(switchToBranch(tools, call, "-x")).rejects.toMatchObject({ reason: "branch_name_invalid" });
+    await expect(action.switchTo("-x")).rejects.toMatchObject({ reason: "branch_name_invalid" });
   });
 
   test("is the first one in a repository that had none", async () => {
     const repository = bareRepository(temporaryFolder());
     const action = await Action.begin(repository);
-    await switchToBranch(tools, { folder: action.folder }, "topic");
+    await action.switchTo("topic");
     const commit = await action.write("new", "n").commit();
     expect(await action.push("topic", commit)).toBe("created");
     expect(repository.list("topic")).toEqual(["new"]);
@@ -199,8 +215,8 @@ describe("a commit of everything", () => {
     const folder = join(outer, "inner");
     mkdirSync(folder);
     writeFileSync(join(folder, "new"), "n");
-    await expect(commitAll(tools, { folder }, { message: "x", author, marks: MARKS })).rejects.toMatchObject({
-      reason: "git_failed",
+    await expect(withSnapshot(tools, folder, async () => undefined)).rejects.toMatchObject({
+      reason: "repository_replaced",
     });
     expect(runGit(outer, ["status", "--porcelain"])).toBe("?? inner/");
   });
