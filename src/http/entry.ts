@@ -23,6 +23,7 @@ import { exemptFromBodyGuard } from "./body-guard.ts";
 import { incomingBody } from "./incoming-body.ts";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
 import { writeStream, writeStreamHead, writeWhole } from "./node-answer.ts";
+import { messageForm, requestMessages } from "./request-messages.ts";
 
 /** Clients that can carry a path prefix use this one; gRPC clients cannot, and use none. */
 const PREFIX = "/api";
@@ -110,9 +111,20 @@ async function enter(
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
     values.set(streamBegunKey, () => writeStreamHead(res, contentType));
   }
+  const length = req.headers["content-length"];
+  const form = messageForm(req);
+  const body = incomingBody(req, deadlineMs(req.headers));
   const reply = await route.handle({
     ...universalRequestFromNodeRequest(req, res, undefined, values),
-    body: incomingBody(req, deadlineMs(req.headers)),
+    body: route.bounds
+      ? requestMessages(
+          body,
+          length === undefined ? undefined : Number(length),
+          form,
+          route.handle.method.input,
+          route.bounds,
+        )
+      : body,
   });
   if (UNARY_CONTENT_TYPE.test(contentType)) {
     const header = new Headers(reply.header);

@@ -13,7 +13,7 @@ test("a request has a target when its path and its host make up a URL, whatever 
   const request = fc.record({ host: fc.constantFrom(...HOSTS), url: path });
   const property = fc.property(fc.array(request, { maxLength: 20 }), (requests) => {
     for (const { host, url } of requests) {
-      const req = { httpVersion: "1.1", headers: { host }, url } as HttpRequest;
+      const req = { httpVersion: "1.1", headers: { host }, rawHeaders: ["Host", host], url } as HttpRequest;
       expect([host, url, hasTarget(req)]).toEqual([
         host,
         url,

@@ -197,3 +197,17 @@ describe("whether an error says its reason", () => {
     ]);
   });
 });
+
+describe("what the engine says at an end of its own", () => {
+  test.each([
+    new ConnectError("Maximum call stack size exceeded", Code.InvalidArgument),
+    new ConnectError("parse binary: Maximum call stack size exceeded", Code.Internal),
+    new ConnectError("Invalid string length", Code.InvalidArgument),
+    new RangeError("Maximum call stack size exceeded"),
+  ])("reaches no caller: %s", (thrown) => {
+    const { error, reported } = leaving(thrown);
+    expect([error.code, error.rawMessage]).toEqual([Code.Internal, "internal error"]);
+    expect(details(error)).toEqual(detail(ErrorReason.INTERNAL, { request_id: CALL.requestId }));
+    expect(reported).toEqual([thrown]);
+  });
+});

@@ -48,6 +48,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.AGENT_MISSING]: Code.FailedPrecondition,
   [ErrorReason.TEXT_DECEPTIVE]: Code.InvalidArgument,
   [ErrorReason.SIZE_EXCEEDED]: Code.InvalidArgument,
+  [ErrorReason.BODY_TOO_COMPLEX]: Code.InvalidArgument,
+  [ErrorReason.BODY_BUDGET_EXCEEDED]: Code.ResourceExhausted,
 };
 
 /** A call as the log and an internal error name it. */
@@ -61,6 +63,14 @@ export interface CallNames {
  * caller's bytes cannot be decoded or decompressed.
  */
 const MALFORMED = /^(parse binary: |decompression failed$|received compressed envelope, )/;
+
+/**
+ * What the engine says when it comes to an end of its own. The protocol layer
+ * hands it on as if the caller's bytes were at fault, with a text that helps
+ * nobody.
+ */
+const ENGINE =
+  /^(?:parse binary: |serialize binary: )?(?:Maximum call stack size exceeded|Invalid (?:string|array|typed array|array buffer) length|Array buffer allocation failed|Set maximum size exceeded|Map maximum size exceeded|Maximum BigInt size exceeded)/;
 
 /** Where the protocol layer says how much an operation takes. */
 const LIMIT = / readMaxBytes (\d+)/;
@@ -82,8 +92,7 @@ export function toConnectError(thrown: unknown, call: CallNames, report: ReportF
     return answer(ErrorReason.UNAVAILABLE, "the database is busy: try again");
   }
   if (thrown instanceof ConnectError) return withDetail(thrown, call, report);
-  report(thrown, call);
-  return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
+  return internal(thrown, call, report);
 }
 
 /** An error of the catalogue that the edge itself answers. */
@@ -123,11 +132,15 @@ export function hasReason(error: ConnectError): boolean {
 /** Gives errors of the protocol layer their place in the catalogue, and reports those that are the server's fault. */
 export function withDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
   if (hasReason(error)) return error;
+  if (ENGINE.test(error.rawMessage)) return internal(error, call, report);
   const malformed = error.code === Code.Internal && MALFORMED.test(error.rawMessage);
   if (malformed || error.code === Code.InvalidArgument) {
     return answer(ErrorReason.BODY_MALFORMED, withoutValues(error.rawMessage));
   }
-  if (error.code === Code.ResourceExhausted) return bodyTooLarge(error.rawMessage);
+  if (error.code === Code.ResourceExhausted) {
+    const limit = LIMIT.exec(error.rawMessage)?.[1];
+    return limit ? bodyTooLarge(limit) : answer(ErrorReason.BODY_TOO_LARGE, error.rawMessage);
+  }
   if (error.code === Code.DeadlineExceeded)
     return answer(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
   // What is left of this code is the layer's own: a compression it does not have, a second message.
@@ -135,15 +148,18 @@ export function withDetail(error: ConnectError, call: CallNames, report: ReportF
     return answer(ErrorReason.TRANSPORT_UNSUPPORTED, withoutValues(error.rawMessage));
   }
   if (error.code === Code.Internal || error.code === Code.Unknown) {
-    report(error, call);
-    return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
+    return internal(error, call, report);
   }
   return error;
 }
 
-function bodyTooLarge(said: string): ConnectError {
-  const limit = LIMIT.exec(said)?.[1];
-  if (limit === undefined) return answer(ErrorReason.BODY_TOO_LARGE, said);
-  const message = `the request is larger than the ${limit} bytes that the operation takes`;
-  return answer(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: limit });
+function internal(error: unknown, call: CallNames, report: ReportFault): ConnectError {
+  report(error, call);
+  return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
+}
+
+/** Returns the error for a body that is larger than its operation takes. */
+export function bodyTooLarge(limitBytes: number | string): ConnectError {
+  const message = `the request is larger than the ${limitBytes} bytes that the operation takes`;
+  return answer(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: String(limitBytes) });
 }

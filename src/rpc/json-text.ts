@@ -7,13 +7,15 @@ const PAST_FFFF = /[\ud800-\udfff]/;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * The text of a JSON body. Broken UTF-8 is refused, not replaced by question
+ * The text of a JSON body; an empty one is `{}`. Broken UTF-8 is refused, not replaced by question
  * marks, and so is an escape such as `\ud800` that is half a character: no
  * stored text and no gRPC status could hold it.
  *
  * @throws Error whose message can be sent in every protocol
  */
 export function readJsonText(data: Uint8Array): string {
+  // No bytes at all are what many clients send for a request without fields.
+  if (data.length === 0) return "{}";
   const text = utf8.decode(data);
   if (HALF_ESCAPE.test(text)) refuseHalves(text);
   // Parsed twice, as the parser quotes some letters around a mistake and may cut one in two.

@@ -32,12 +32,12 @@ import { UserService } from "#gen/service/v1/user_service_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { DomainError } from "../domain/error.ts";
 import { enterGate } from "./admission.ts";
-import { bodyLimit } from "./body-limit.ts";
 import { hasUpdateMask, nameCleared } from "./cleared-fields.ts";
 import { healthService, type Readiness } from "./health.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
 import { readJsonText } from "./json-text.ts";
 import { reflectionService } from "./reflection.ts";
+import { type RequestBounds, requestBounds } from "./request-bounds.ts";
 import { skipUnknownFields } from "./skip-unknown-fields.ts";
 import { checkTimeForms } from "./time-forms.ts";
 import { refusesUnknownFields } from "./unknown-fields.ts";
@@ -77,6 +77,8 @@ export interface Route {
   readonly gated: boolean;
   /** Full name of the operation, such as `service.v1.ProjectService/GetProject`. */
   readonly operation: string;
+  /** Of its request; undefined outside the contract. */
+  readonly bounds?: RequestBounds;
   /** What `handle` is made of, for a shorter way to unary operations of the contract; undefined for all others. */
   readonly unary?: UnaryOperation;
 }
@@ -89,8 +91,7 @@ export interface UnaryOperation {
   readonly interceptors: readonly Interceptor[];
   /** Reads requests and writes answers in both forms. */
   readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
-  /** Bytes of the largest request. */
-  readonly readMaxBytes: number;
+  readonly bounds: RequestBounds;
 }
 
 export interface RouteOptions {
@@ -111,11 +112,14 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
     jsonOptions: JSON_OPTIONS,
   });
   const unary = new Map<DescMethod, UnaryOperation>();
+  const bounds = new Map<DescMethod, RequestBounds>();
   for (const service of CONTRACT) {
     const implementations = options.implementations.get(service.typeName) ?? {};
-    const readMaxBytes = bodyLimit(service);
     for (const method of service.methods) {
       const implementation = operation(implementations, method);
+      const requests = requestBounds(method.input);
+      bounds.set(method, requests);
+      const readMaxBytes = requests.bytes;
       const json = jsonOptions(method, options.allowUnknownFields);
       router.rpc(method, implementation, { readMaxBytes, jsonOptions: json });
       if (!isUnary(method)) continue;
@@ -125,7 +129,7 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
         implementation: implementation as unknown as UnaryOperation["implementation"],
         interceptors: options.interceptors,
         serialization: createMethodSerializationLookup(method, undefined, json, limits),
-        readMaxBytes,
+        bounds: requests,
       });
     }
   }
@@ -137,10 +141,12 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
   return new Map(
     router.handlers.map((handle) => {
       const operation = unary.get(handle.method);
+      const requests = bounds.get(handle.method);
       const route: Route = {
         handle,
         gated: handle.service !== Health,
         operation: `${handle.service.typeName}/${handle.method.name}`,
+        ...(requests && { bounds: requests }),
         ...(operation && { unary: operation }),
       };
       return [handle.requestPath, route];

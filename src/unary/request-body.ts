@@ -24,8 +24,13 @@ export function requestBody(
 
 function collected(req: HttpRequest, lengthBytes: number, call: UnaryCall): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const chunks: Uint8Array[] = [];
-    const onData = (chunk: Uint8Array): void => void chunks.push(chunk);
+    // The system gives its memory as bytes are written to it, not by what was promised.
+    const bytes = new Uint8Array(lengthBytes);
+    let filled = 0;
+    const onData = (chunk: Uint8Array): void => {
+      if (filled + chunk.length <= lengthBytes) bytes.set(chunk, filled);
+      filled += chunk.length;
+    };
     const settle = (error?: ConnectError): void => {
       req.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);
       call.onExpiry(undefined);
@@ -35,12 +40,11 @@ function collected(req: HttpRequest, lengthBytes: number, call: UnaryCall): Prom
       reject(error);
     };
     const onEnd = (): void => {
-      const bytes = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
-      if (bytes.length === lengthBytes) {
+      if (filled === lengthBytes) {
         settle();
         resolve(bytes);
       } else {
-        const message = `protocol error: promised ${lengthBytes} bytes, received ${bytes.length}`;
+        const message = `protocol error: promised ${lengthBytes} bytes, received ${filled}`;
         settle(new ConnectError(message, Code.InvalidArgument));
       }
     };

@@ -53,6 +53,8 @@ describe("on HTTP/1", () => {
       "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
     ["no host", "GET / HTTP/1.1\r\n\r\n"],
+    ["two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"],
+    ["one host twice", "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\nhOsT: a\r\n\r\n"],
     ["an impossible host", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"],
     ["a broken chunk", "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"],
     ["TLS", Buffer.from("16030100a5010000a10303", "hex")],
@@ -119,6 +121,18 @@ describe("on HTTP/2", () => {
     const client = await connectRaw(echo.port);
     client.send(Buffer.concat([PREFACE, bytes]));
     expect((await client.closed).ms).toBeLessThan(MOST_MS);
+  });
+
+  test.each([
+    ["another host", { ":authority": "a", host: "b" }, 400],
+    ["the same host", { ":authority": "a", host: "A" }, 200],
+    ["a host alone", { host: "a" }, 200],
+  ])("%s beside the authority is answered %s", async (_, headers, status) => {
+    const session = await connectHttp2(echo.port);
+    const stream = open(session, "/count", headers);
+    stream.end();
+    expect((await answerOf(stream)).status).toBe(status);
+    session.close();
   });
 
   test("headers over 16 KiB are refused, also before the client knows the limit", async () => {

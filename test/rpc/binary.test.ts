@@ -30,9 +30,10 @@ const MALFORMED: readonly (readonly [string, Buffer])[] = [
   ["a number that never ends", Buffer.alloc(11, 0xff)],
   ["a text that is no UTF-8", bytes("0a 02 c3 28")],
   ["a length of 2 GiB", bytes("0a ff ff ff ff 07")],
-  ["a group that never ends", Buffer.alloc(5_000, 0x7b)],
-  ["groups 5,000 deep", Buffer.concat([Buffer.alloc(5_000, 0x7b), Buffer.alloc(5_000, 0x7c)])],
+  ["a group that never ends", Buffer.alloc(10, 0x7b)],
+  ["a length where a text should be", bytes("08 05")],
 ];
+const DEEP = Buffer.concat([Buffer.alloc(5_000, 0x7b), Buffer.alloc(5_000, 0x7c)]);
 
 const told = (error: ConnectError | undefined) => [
   error && Code[error.code],
@@ -58,6 +59,11 @@ describe.each([
 
   test.each(MALFORMED)("is the caller's fault when it has %s", async (_what, message) => {
     expect(told(await call(server, OPERATION, wrapped(message)))).toEqual(REFUSED);
+  });
+
+  test("is the caller's fault when it has groups 5,000 deep, which are counted and not followed", async () => {
+    const told5000 = told(await call(server, OPERATION, wrapped(DEEP)));
+    expect(told5000).toEqual(["InvalidArgument", ["BODY_TOO_COMPLEX"]]);
   });
 
   test("may not carry an enum's number that the contract does not know", async () => {

@@ -7,7 +7,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { SendToAgentExecutionRequestSchema } from "#gen/service/v1/agent_service_pb.js";
 import { PERMISSIONS } from "../../src/domain/permissions.ts";
-import { bodyLimit } from "../../src/rpc/body-limit.ts";
+import { requestBounds } from "../../src/rpc/request-bounds.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { post } from "../harness/call.ts";
 import { registerRunner } from "../harness/fake-runner.ts";
@@ -28,12 +28,13 @@ beforeAll(async () => {
 });
 afterAll(stopAll);
 
-const limitOf = (name: string): number => {
-  const service = CONTRACT.find((each) => each.name === name);
-  if (!service) throw new Error(`there is no ${name}`);
-  return bodyLimit(service);
+const limitOf = (operation: string): number => {
+  const [service, name] = operation.split("/");
+  const method = CONTRACT.find((each) => each.name === service)?.methods.find((each) => each.name === name);
+  if (!method) throw new Error(`there is no ${operation}`);
+  return requestBounds(method.input).bytes;
 };
-const LIMIT = limitOf("IdentityService");
+const LIMIT = limitOf(OPERATION);
 
 /** An empty request in so many bytes: white space is part of a body, too. */
 const blank = (size: number) => new Uint8Array(Buffer.from("{}".padEnd(size)));
@@ -42,19 +43,20 @@ const blank = (size: number) => new Uint8Array(Buffer.from("{}".padEnd(size)));
 const opens = (operation: string, role: "administrator" | "runner") =>
   PERMISSIONS[operation]?.grants[role] !== "none";
 
-/** Services whose largest request can be sent in a moment, by an operation each; the rule is the same for the others. */
-const SMALL = CONTRACT.flatMap(({ name, methods }) => {
-  const limit = limitOf(name);
-  const operations = methods.map((method) => `${name}/${method.name}`);
-  const operation = [
-    operations.find((each) => opens(each, "administrator")),
-    operations.findLast((each) => opens(each, "runner")),
-  ].find((each) => each !== undefined);
-  return limit < 20 * MIB ? [[operation ?? "", limit] as const] : [];
-});
+/** Opened by a runner's exchange token alone, which is used up by it. */
+const REGISTER = "WorkService/Register";
+
+/** Every operation, with its own cap; streams have theirs in envelopes. */
+const OPERATIONS = CONTRACT.flatMap(({ name, methods }) =>
+  methods.flatMap((method) =>
+    method.methodKind === "unary" && `${name}/${method.name}` !== REGISTER
+      ? [[`${name}/${method.name}`, limitOf(`${name}/${method.name}`)] as const]
+      : [],
+  ),
+);
 
 describe("the size of a body", () => {
-  test.each(SMALL)("of %s may be %d bytes and not one more", async (operation, limit) => {
+  test.each(OPERATIONS)("of %s may be %d bytes and not one more", async (operation, limit) => {
     const token = opens(operation, "administrator") ? server.token : runnerToken;
     const status = (await post(server, operation, blank(limit), token)).status;
     expect([401, 403, 429]).not.toContain(status);
@@ -139,7 +141,7 @@ describe("ten images of 4 MiB to an agent", () => {
   test("pass in JSON, up to the last byte of the cap", async () => {
     const body = sending(10);
     expectError(await ask(body), 404, "not_found", "NOT_FOUND");
-    const limit = limitOf("AgentService");
+    const limit = limitOf("AgentService/SendToAgentExecution");
     expectError(await ask(body.padEnd(limit)), 404, "not_found", "NOT_FOUND");
     expectError(await ask(body.padEnd(limit + 1)), 429, "resource_exhausted", "BODY_TOO_LARGE");
   });

@@ -346,6 +346,25 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_SIZE_EXCEEDED = 36;
    */
   SIZE_EXCEEDED = 36,
+
+  /**
+   * The body has more levels, parts, keys or fields than any valid request of
+   * the operation, or unpacks to far more than compressed requests do. Nothing
+   * was built of it. Code invalid_argument. Metadata: `measure`, one of `depth`,
+   * `parts`, `keys`, `records`, `mask_characters` and `ratio`; `limit`.
+   *
+   * @generated from enum value: ERROR_REASON_BODY_TOO_COMPLEX = 40;
+   */
+  BODY_TOO_COMPLEX = 40,
+
+  /**
+   * The bodies of the caller, or of all callers, that are read at the same time
+   * are too much together: send it again when others are done. Code
+   * resource_exhausted. Metadata: `limit_bytes`.
+   *
+   * @generated from enum value: ERROR_REASON_BODY_BUDGET_EXCEEDED = 41;
+   */
+  BODY_BUDGET_EXCEEDED = 41,
 }
 
 /**

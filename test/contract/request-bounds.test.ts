@@ -1,21 +1,15 @@
-import {
-  type DescMessage,
-  type DescMethod,
-  type DescService,
-  fromJson,
-  type JsonObject,
-} from "@bufbuild/protobuf";
+import { type DescMessage, type DescMethod, fromJson, type JsonObject, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
-import { AgentService, SendToAgentExecutionRequestSchema } from "#gen/service/v1/agent_service_pb.js";
+import { SendToAgentExecutionRequestSchema } from "#gen/service/v1/agent_service_pb.js";
 import {
   CreateProjectRequestSchema,
   CreateProjectsRequestSchema,
   GetProjectResponseSchema,
-  ProjectService,
   UpdateProjectRequestSchema,
 } from "#gen/service/v1/project_service_pb.js";
-import { bodyLimit } from "../../src/rpc/body-limit.ts";
 import { createCheck } from "../../src/rpc/check.ts";
+import { MAX_BODY_BYTES, requestBounds } from "../../src/rpc/request-bounds.ts";
+import { countParts } from "../../src/rpc/request-count.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { jsonBytes } from "./json-bytes.ts";
 import { largest } from "./largest-request.ts";
@@ -30,20 +24,43 @@ function expectValid(schema: DescMessage, request: JsonObject): void {
   expect(() => check(schema, fromJson(schema, request))).not.toThrow();
 }
 
-describe("the body limit of a service", () => {
-  test.each(CONTRACT.map((service) => [service.name, service] as const))(
-    "%s takes its largest valid request, and not half as much again",
-    (_, service) => {
-      const sizes = service.methods.map(({ input }) => jsonBytes(largest(input)));
-      const most = Math.max(...sizes);
-      expect(bodyLimit(service)).toBeGreaterThanOrEqual(most);
-      expect(bodyLimit(service)).toBeLessThanOrEqual(1.5 * most + INDENTATION_BYTES);
+const methods = CONTRACT.flatMap((service) =>
+  service.methods.map((method) => [method.input.name, method] as const),
+);
+
+describe("the bounds of a request", () => {
+  test.each(methods)(
+    "%s may be as large as its largest valid form, and not 2.5 times as large",
+    (_, method) => {
+      const { bytes } = requestBounds(method.input);
+      const most = jsonBytes(largest(method.input));
+      if (bytes === MAX_BODY_BYTES) {
+        expect(2.5 * most + INDENTATION_BYTES).toBeGreaterThanOrEqual(bytes);
+      } else {
+        expect(bytes).toBeGreaterThanOrEqual(most);
+        expect(bytes).toBeLessThanOrEqual(2.5 * most + INDENTATION_BYTES);
+      }
     },
   );
 
-  const methods = CONTRACT.flatMap((service) =>
-    service.methods.map((method) => [method.input.name, method] as const),
+  test("only images for an agent may be more than 16 MiB", () => {
+    const larger = CONTRACT.flatMap(({ methods }) =>
+      methods.filter(({ input }) => requestBounds(input).bytes > 16 * 1024 * 1024).map(({ name }) => name),
+    );
+    expect(larger).toEqual(["SendToAgentExecution"]);
+  });
+
+  test.each(methods.filter(([, { input }]) => jsonBytes(largest(input)) < MAX_BODY_BYTES))(
+    "the largest %s passes the count of its parts, in JSON and in binary",
+    (_, { input }) => {
+      const bounds = requestBounds(input);
+      const json = JSON.stringify(largest(input));
+      countParts(input, bounds, false, Buffer.from(json));
+      const message = fromJson(input, JSON.parse(json));
+      countParts(input, bounds, true, toBinary(input, message));
+    },
   );
+
   test.each(methods)("the largest %s that the size was taken of is valid", (_, { input }: DescMethod) => {
     expectValid(input, largest(input) as JsonObject);
   });
@@ -61,7 +78,7 @@ describe("the body limit of a service", () => {
     const bytes = Buffer.byteLength(JSON.stringify(request));
     expect(bytes).toBeGreaterThan(100 * 8192 * 4);
     expect(bytes).toBe(jsonBytes(request));
-    expect(bodyLimit(ProjectService)).toBeGreaterThanOrEqual(bytes);
+    expect(requestBounds(CreateProjectsRequestSchema).bytes).toBe(MAX_BODY_BYTES);
   });
 
   test("AgentService takes ten images of 4 MiB in base64", () => {
@@ -72,12 +89,14 @@ describe("the body limit of a service", () => {
       userInput: { id: "😀".repeat(128), inputs: Array<JsonObject>(10).fill(input) },
     };
     expectValid(SendToAgentExecutionRequestSchema, request);
-    expect(bodyLimit(AgentService)).toBeGreaterThanOrEqual(Buffer.byteLength(JSON.stringify(request)));
+    const { bytes } = requestBounds(SendToAgentExecutionRequestSchema);
+    expect(bytes).toBeGreaterThanOrEqual(Buffer.byteLength(JSON.stringify(request)));
   });
 
-  test("cannot be told of a service with a field without a bound, and the error names the field", () => {
-    const unbounded = { methods: [{ input: GetProjectResponseSchema }] } as unknown as DescService;
-    expect(() => bodyLimit(unbounded)).toThrow(/field service\.v1\.\S+ has no upper bound/);
+  test("cannot be told of a message with a field without a bound, and the error names the field", () => {
+    expect(() => requestBounds(GetProjectResponseSchema)).toThrow(
+      /field service\.v1\.\S+ has no upper bound/,
+    );
   });
 });
 

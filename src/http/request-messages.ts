@@ -1,0 +1,150 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import { bodyTooLarge } from "../rpc/error.ts";
+import type { RequestBounds } from "../rpc/request-bounds.ts";
+import { countParts } from "../rpc/request-count.ts";
+import type { HttpRequest } from "./listener.ts";
+import { unpack } from "./unpack.ts";
+
+/** Flags and length of a message of gRPC, gRPC-Web and Connect's streams. */
+const ENVELOPE_BYTES = 5;
+const COMPRESSED = 1;
+
+/** Connect's unary calls: the body is the message. */
+const WHOLE = /^application\/(?:json|proto)(?:;|$)/i;
+
+/** How the messages of a request come. */
+export interface MessageForm {
+  readonly isBinary: boolean;
+  readonly isEnveloped: boolean;
+  readonly isCompressed: boolean;
+}
+
+/**
+ * Returns how the messages of a request come, and takes the compression out of
+ * the headers where the body is unpacked here: the protocol layer then gets what
+ * is not compressed.
+ */
+export function messageForm(req: HttpRequest): MessageForm {
+  const { headers } = req;
+  const contentType = headers["content-type"] ?? "";
+  const isEnveloped = !WHOLE.test(contentType);
+  const header = isEnveloped
+    ? /^application\/connect\+/i.test(contentType)
+      ? "connect-content-encoding"
+      : "grpc-encoding"
+    : "content-encoding";
+  const isCompressed = headers[header] === "gzip";
+  if (isCompressed && !isEnveloped) {
+    delete headers[header];
+    delete headers["content-length"];
+  }
+  return { isBinary: !/json/i.test(contentType), isEnveloped, isCompressed };
+}
+
+/**
+ * Hands a request's body to the protocol layer in whole messages that are
+ * unpacked and counted: the layer parses them at once, whatever they hold.
+ *
+ * @param lengthBytes what the headers promise; undefined when they say nothing
+ * @throws ConnectError BODY_TOO_LARGE, BODY_TOO_COMPLEX
+ */
+export async function* requestMessages(
+  chunks: AsyncIterable<Uint8Array>,
+  lengthBytes: number | undefined,
+  form: MessageForm,
+  schema: DescMessage,
+  bounds: RequestBounds,
+): AsyncGenerator<Uint8Array, void> {
+  const source = new ByteSource(chunks);
+  const read = async (bytes: Uint8Array<ArrayBuffer>, isCompressed: boolean): Promise<Uint8Array> => {
+    const message = isCompressed ? await unpack(bytes, bounds.bytes) : bytes;
+    countParts(schema, bounds, form.isBinary, message);
+    return message;
+  };
+  try {
+    if (!form.isEnveloped) {
+      if ((lengthBytes ?? 0) > bounds.bytes) throw bodyTooLarge(bounds.bytes);
+      const bytes = await (lengthBytes === undefined ? source.rest(bounds.bytes) : source.take(lengthBytes));
+      yield await read(bytes, form.isCompressed);
+      return;
+    }
+    for (;;) {
+      const head = await source.take(ENVELOPE_BYTES);
+      if (head.length === 0) return;
+      const view = new DataView(head.buffer);
+      const flags = head[0] as number;
+      const length = head.length === ENVELOPE_BYTES ? view.getUint32(1) : 0;
+      if (length > bounds.bytes) throw bodyTooLarge(bounds.bytes);
+      const data = await source.take(length);
+      // What is incomplete, or of a kind that is not known here, is the protocol layer's to refuse.
+      const isWhole = head.length === ENVELOPE_BYTES && data.length === length;
+      if (!isWhole || (flags !== 0 && !(flags === COMPRESSED && form.isCompressed))) {
+        yield head;
+        yield data;
+        continue;
+      }
+      const message = await read(data, flags === COMPRESSED);
+      view.setUint8(0, 0);
+      view.setUint32(1, message.length);
+      yield head;
+      yield message;
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/** Bytes that come in chunks, taken in other pieces; each byte is copied once, however small the chunks are. */
+class ByteSource {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  #rest: Uint8Array = new Uint8Array();
+
+  constructor(chunks: AsyncIterable<Uint8Array>) {
+    this.#chunks = chunks[Symbol.asyncIterator]();
+  }
+
+  /** Returns so many bytes, fewer when no more come. */
+  async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
+    // The system gives its memory as bytes are written to it, not by what was promised.
+    const taken = new Uint8Array(length);
+    let filled = 0;
+    while (filled < length && (await this.#more())) {
+      const piece = this.#rest.subarray(0, length - filled);
+      taken.set(piece, filled);
+      filled += piece.length;
+      this.#rest = this.#rest.subarray(piece.length);
+    }
+    return filled === length ? taken : taken.slice(0, filled);
+  }
+
+  /**
+   * Returns all that comes.
+   *
+   * @throws ConnectError BODY_TOO_LARGE, at the first byte over the limit
+   */
+  async rest(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    while (await this.#more()) {
+      length += this.#rest.length;
+      if (length > limitBytes) throw bodyTooLarge(limitBytes);
+      pieces.push(this.#rest);
+      this.#rest = new Uint8Array();
+    }
+    return new Uint8Array(Buffer.concat(pieces, length));
+  }
+
+  /** Whether there is another byte. */
+  async #more(): Promise<boolean> {
+    while (this.#rest.length === 0) {
+      const next = await this.#chunks.next();
+      if (next.done) return false;
+      this.#rest = next.value;
+    }
+    return true;
+  }
+
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
+  }
+}
