@@ -116,14 +116,8 @@ async function enter(
   const body = incomingBody(req, deadlineMs(req.headers));
   const reply = await route.handle({
     ...universalRequestFromNodeRequest(req, res, undefined, values),
-    body: route.bounds
-      ? requestMessages(
-          body,
-          length === undefined ? undefined : Number(length),
-          form,
-          route.handle.method.input,
-          route.bounds,
-        )
+    body: route.requests
+      ? requestMessages(body, length === undefined ? undefined : Number(length), form, route.requests)
       : body,
   });
   if (UNARY_CONTENT_TYPE.test(contentType)) {

@@ -1,7 +1,5 @@
-import type { DescMessage } from "@bufbuild/protobuf";
 import { bodyTooLarge } from "../rpc/error.ts";
-import type { RequestBounds } from "../rpc/request-bounds.ts";
-import { countParts } from "../rpc/request-count.ts";
+import type { RequestReading } from "../rpc/request-reading.ts";
 import type { HttpRequest } from "./listener.ts";
 import { unpack } from "./unpack.ts";
 
@@ -52,19 +50,19 @@ export async function* requestMessages(
   chunks: AsyncIterable<Uint8Array>,
   lengthBytes: number | undefined,
   form: MessageForm,
-  schema: DescMessage,
-  bounds: RequestBounds,
+  requests: RequestReading,
 ): AsyncGenerator<Uint8Array, void> {
+  const { limitBytes } = requests;
   const source = new ByteSource(chunks);
   const read = async (bytes: Uint8Array<ArrayBuffer>, isCompressed: boolean): Promise<Uint8Array> => {
-    const message = isCompressed ? await unpack(bytes, bounds.bytes) : bytes;
-    countParts(schema, bounds, form.isBinary, message);
+    const message = isCompressed ? await unpack(bytes, limitBytes) : bytes;
+    requests.count(form.isBinary, message);
     return message;
   };
   try {
     if (!form.isEnveloped) {
-      if ((lengthBytes ?? 0) > bounds.bytes) throw bodyTooLarge(bounds.bytes);
-      const bytes = await (lengthBytes === undefined ? source.rest(bounds.bytes) : source.take(lengthBytes));
+      if ((lengthBytes ?? 0) > limitBytes) throw bodyTooLarge(limitBytes);
+      const bytes = await (lengthBytes === undefined ? source.rest(limitBytes) : source.take(lengthBytes));
       yield await read(bytes, form.isCompressed);
       return;
     }
@@ -74,7 +72,7 @@ export async function* requestMessages(
       const view = new DataView(head.buffer);
       const flags = head[0] as number;
       const length = head.length === ENVELOPE_BYTES ? view.getUint32(1) : 0;
-      if (length > bounds.bytes) throw bodyTooLarge(bounds.bytes);
+      if (length > limitBytes) throw bodyTooLarge(limitBytes);
       const data = await source.take(length);
       // What is incomplete, or of a kind that is not known here, is the protocol layer's to refuse.
       const isWhole = head.length === ENVELOPE_BYTES && data.length === length;

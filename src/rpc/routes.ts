@@ -5,12 +5,7 @@ import {
   type Interceptor,
   type MethodImpl,
 } from "@connectrpc/connect";
-import {
-  createMethodSerializationLookup,
-  type MethodSerializationLookup,
-  type UniversalHandler,
-  validateReadWriteMaxBytes,
-} from "@connectrpc/connect/protocol";
+import type { MethodSerializationLookup, UniversalHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
@@ -32,15 +27,10 @@ import { UserService } from "#gen/service/v1/user_service_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { DomainError } from "../domain/error.ts";
 import { enterGate } from "./admission.ts";
-import { hasUpdateMask, nameCleared } from "./cleared-fields.ts";
 import { healthService, type Readiness } from "./health.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
-import { readJsonText } from "./json-text.ts";
 import { reflectionService } from "./reflection.ts";
-import { type RequestBounds, requestBounds } from "./request-bounds.ts";
-import { skipUnknownFields } from "./skip-unknown-fields.ts";
-import { checkTimeForms } from "./time-forms.ts";
-import { refusesUnknownFields } from "./unknown-fields.ts";
+import { type RequestReading, requestReading } from "./request-reading.ts";
 
 /** The contract: every service that the server offers to clients. */
 export const CONTRACT: readonly DescService[] = [
@@ -77,8 +67,8 @@ export interface Route {
   readonly gated: boolean;
   /** Full name of the operation, such as `service.v1.ProjectService/GetProject`. */
   readonly operation: string;
-  /** Of its request; undefined outside the contract. */
-  readonly bounds?: RequestBounds;
+  /** undefined outside the contract. */
+  readonly requests?: RequestReading;
   /** What `handle` is made of, for a shorter way to unary operations of the contract; undefined for all others. */
   readonly unary?: UnaryOperation;
 }
@@ -91,7 +81,7 @@ export interface UnaryOperation {
   readonly interceptors: readonly Interceptor[];
   /** Reads requests and writes answers in both forms. */
   readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
-  readonly bounds: RequestBounds;
+  readonly requests: RequestReading;
 }
 
 export interface RouteOptions {
@@ -112,24 +102,22 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
     jsonOptions: JSON_OPTIONS,
   });
   const unary = new Map<DescMethod, UnaryOperation>();
-  const bounds = new Map<DescMethod, RequestBounds>();
+  const readings = new Map<DescMethod, RequestReading>();
   for (const service of CONTRACT) {
     const implementations = options.implementations.get(service.typeName) ?? {};
     for (const method of service.methods) {
       const implementation = operation(implementations, method);
-      const requests = requestBounds(method.input);
-      bounds.set(method, requests);
-      const readMaxBytes = requests.bytes;
-      const json = jsonOptions(method, options.allowUnknownFields);
-      router.rpc(method, implementation, { readMaxBytes, jsonOptions: json });
+      const requests = requestReading(method, options.allowUnknownFields);
+      readings.set(method, requests);
+      const { limitBytes: readMaxBytes, jsonOptions, serialization } = requests;
+      router.rpc(method, implementation, { readMaxBytes, jsonOptions });
       if (!isUnary(method)) continue;
-      const limits = validateReadWriteMaxBytes(readMaxBytes, undefined, undefined);
       unary.set(method, {
         method,
         implementation: implementation as unknown as UnaryOperation["implementation"],
         interceptors: options.interceptors,
-        serialization: createMethodSerializationLookup(method, undefined, json, limits),
-        bounds: requests,
+        serialization,
+        requests,
       });
     }
   }
@@ -141,12 +129,12 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
   return new Map(
     router.handlers.map((handle) => {
       const operation = unary.get(handle.method);
-      const requests = bounds.get(handle.method);
+      const requests = readings.get(handle.method);
       const route: Route = {
         handle,
         gated: handle.service !== Health,
         operation: `${handle.service.typeName}/${handle.method.name}`,
-        ...(requests && { bounds: requests }),
+        ...(requests && { requests }),
         ...(operation && { unary: operation }),
       };
       return [handle.requestPath, route];
@@ -166,43 +154,4 @@ function operation(implementation: Implementation, method: DescMethod): MethodIm
     const message = `${name} is in the contract and not built yet; a later release answers it`;
     throw new DomainError(ErrorReason.NOT_BUILT, message, { operation: name });
   }) as unknown as MethodImpl<DescMethod>;
-}
-
-/**
- * How the body of an operation in JSON is read before the parser sees it. What
- * the parser would take though it is no duration or instant is refused. The
- * parser refuses unknown fields and unknown names of enums together: where a
- * setting allows the former, they are taken out. Empty lists and maps, which a
- * message cannot tell from absent ones, are named in its mask where it has one,
- * and so are messages that cannot be empty.
- */
-function jsonOptions(method: DescMethod, allowUnknownFields: boolean) {
-  const { input } = method;
-  const check = checkTimeForms(input);
-  const edits = [
-    // First, since a message of nothing but unknown fields is empty once they are out, and was not meant so.
-    ...(hasUpdateMask(input) ? [nameCleared] : []),
-    ...(allowUnknownFields && !refusesUnknownFields(method) ? [skipUnknownFields] : []),
-  ];
-  const decode =
-    check || edits.length > 0
-      ? (data: Uint8Array) => {
-          const text = readJsonText(data);
-          const json = parsed(text);
-          // What is no JSON is left for the parser, which refuses it in the words of every other operation.
-          if (json === undefined) return text;
-          check?.(json);
-          const edited = edits.reduce<unknown>((value, edit) => edit(input, value), json);
-          return edited === json ? text : JSON.stringify(edited);
-        }
-      : readJsonText;
-  return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -7,7 +7,7 @@ const LIMIT = 1_000;
 const PLAIN = { "content-type": "application/json", "content-length": "2" };
 
 const look = (headers: Record<string, string | undefined>, method = "POST") =>
-  taken({ method, headers } as unknown as HttpRequest, { bounds: { bytes: LIMIT } } as UnaryOperation);
+  taken({ method, headers } as unknown as HttpRequest, { requests: { limitBytes: LIMIT } } as UnaryOperation);
 
 describe("the unary path takes", () => {
   test.each([

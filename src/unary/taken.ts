@@ -24,7 +24,7 @@ export interface Taken {
  *
  * @param req its deadline is within the longest that is allowed
  */
-export function taken(req: HttpRequest, { bounds }: UnaryOperation): Taken | undefined {
+export function taken(req: HttpRequest, { requests }: UnaryOperation): Taken | undefined {
   const { headers } = req;
   const isBinary = BINARY.get(headers["content-type"] ?? "");
   if (isBinary === undefined || req.method !== "POST") return undefined;
@@ -34,7 +34,7 @@ export function taken(req: HttpRequest, { bounds }: UnaryOperation): Taken | und
   const length = headers["content-length"];
   if (length === undefined || !/^\d{1,10}$/.test(length)) return undefined;
   const lengthBytes = Number(length);
-  if (lengthBytes > bounds.bytes) return undefined;
+  if (lengthBytes > requests.limitBytes) return undefined;
   const version = headers["connect-protocol-version"];
   if (version !== undefined && version !== "1") return undefined;
   if (headers["connect-timeout-ms"] === undefined) return { isBinary, lengthBytes, timeoutMs: undefined };

@@ -11,7 +11,6 @@ import { enterGate } from "../rpc/admission.ts";
 import type { CallRecord } from "../rpc/call-record.ts";
 import { hasReason, type ReportFault, toConnectError } from "../rpc/error.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
-import { countParts } from "../rpc/request-count.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import { answerJson } from "./answer-json.ts";
 import { type Run, runOf } from "./operation.ts";
@@ -51,8 +50,7 @@ export function createUnaryPath(report: ReportFault): UnaryPath {
       enterGate(call);
       const body = requestBody(req, taken.lengthBytes, call);
       const bytes = body instanceof Promise ? await body : body;
-      countParts(operation.method.input, operation.bounds, taken.isBinary, bytes);
-      call.message = operation.serialization.getI(taken.isBinary).parse(bytes);
+      call.message = operation.requests.parse(taken.isBinary, bytes);
       answer = success(operation, taken, call, await runFor(operation)(call));
       call.end();
     } catch (thrown) {

@@ -9,7 +9,7 @@ import {
 } from "#gen/service/v1/project_service_pb.js";
 import { createCheck } from "../../src/rpc/check.ts";
 import { MAX_BODY_BYTES, requestBounds } from "../../src/rpc/request-bounds.ts";
-import { countParts } from "../../src/rpc/request-count.ts";
+import { requestReading } from "../../src/rpc/request-reading.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { jsonBytes } from "./json-bytes.ts";
 import { largest } from "./largest-request.ts";
@@ -52,12 +52,13 @@ describe("the bounds of a request", () => {
 
   test.each(methods.filter(([, { input }]) => jsonBytes(largest(input)) < MAX_BODY_BYTES))(
     "the largest %s passes the count of its parts, in JSON and in binary",
-    (_, { input }) => {
-      const bounds = requestBounds(input);
+    (_, method) => {
+      const { input } = method;
+      const reading = requestReading(method, false);
       const json = JSON.stringify(largest(input));
-      countParts(input, bounds, false, Buffer.from(json));
+      reading.count(false, Buffer.from(json));
       const message = fromJson(input, JSON.parse(json));
-      countParts(input, bounds, true, toBinary(input, message));
+      reading.count(true, toBinary(input, message));
     },
   );
 

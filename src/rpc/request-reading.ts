@@ -1,0 +1,99 @@
+import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
+import {
+  createMethodSerializationLookup,
+  type MethodSerializationLookup,
+  validateReadWriteMaxBytes,
+} from "@connectrpc/connect/protocol";
+import { countBinary } from "./binary-count.ts";
+import { hasUpdateMask, nameCleared } from "./cleared-fields.ts";
+import { countJson } from "./json-count.ts";
+import { JSON_OPTIONS } from "./json-options.ts";
+import { readJsonText } from "./json-text.ts";
+import { requestBounds } from "./request-bounds.ts";
+import { skipUnknownFields } from "./skip-unknown-fields.ts";
+import { checkTimeForms } from "./time-forms.ts";
+import { refusesUnknownFields } from "./unknown-fields.ts";
+
+/** Reads the requests of one operation. */
+export interface RequestReading {
+  /** Of the largest request, unpacked. */
+  readonly limitBytes: number;
+  /** For the protocol layer, which reads small requests itself. */
+  readonly jsonOptions: ReturnType<typeof jsonForm>;
+  /** Reads requests and writes answers in both forms. */
+  readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
+  /**
+   * Counts what a body is made of before anything is built from it.
+   *
+   * @throws ConnectError BODY_TOO_COMPLEX when no valid request has as much
+   */
+  count(isBinary: boolean, bytes: Uint8Array): void;
+  /**
+   * Returns the request that a body holds, once it is counted.
+   *
+   * @throws ConnectError that says what is wrong with the body
+   */
+  parse(isBinary: boolean, bytes: Uint8Array): MessageShape<DescMessage>;
+}
+
+/** Returns how the requests of an operation are read, within the bounds of their message. */
+export function requestReading(method: DescMethod, allowUnknownFields: boolean): RequestReading {
+  const { input } = method;
+  const bounds = requestBounds(input);
+  const jsonOptions = jsonForm(method, allowUnknownFields);
+  const limits = validateReadWriteMaxBytes(bounds.bytes, undefined, undefined);
+  const serialization = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
+  const count = (isBinary: boolean, bytes: Uint8Array): void => {
+    if (isBinary) countBinary(input, bytes, bounds);
+    else countJson(bytes, bounds);
+  };
+  return {
+    limitBytes: bounds.bytes,
+    jsonOptions,
+    serialization,
+    count,
+    parse(isBinary, bytes) {
+      count(isBinary, bytes);
+      return serialization.getI(isBinary).parse(bytes);
+    },
+  };
+}
+
+/**
+ * How the body of an operation in JSON is read before the parser sees it. What
+ * the parser would take though it is no duration or instant is refused. The
+ * parser refuses unknown fields and unknown names of enums together: where a
+ * setting allows the former, they are taken out. Empty lists and maps, which a
+ * message cannot tell from absent ones, are named in its mask where it has one,
+ * and so are messages that cannot be empty.
+ */
+function jsonForm(method: DescMethod, allowUnknownFields: boolean) {
+  const { input } = method;
+  const check = checkTimeForms(input);
+  const edits = [
+    // First, since a message of nothing but unknown fields is empty once they are out, and was not meant so.
+    ...(hasUpdateMask(input) ? [nameCleared] : []),
+    ...(allowUnknownFields && !refusesUnknownFields(method) ? [skipUnknownFields] : []),
+  ];
+  const decode =
+    check || edits.length > 0
+      ? (data: Uint8Array) => {
+          const text = readJsonText(data);
+          const json = parsed(text);
+          // What is no JSON is left for the parser, which refuses it in the words of every other operation.
+          if (json === undefined) return text;
+          check?.(json);
+          const edited = edits.reduce<unknown>((value, edit) => edit(input, value), json);
+          return edited === json ? text : JSON.stringify(edited);
+        }
+      : readJsonText;
+  return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
