@@ -21,6 +21,7 @@ import { makeDuePrebuilds, stopOvertimePrebuilds } from "./jobs/prebuilds.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { markSilentRunners } from "./jobs/runner-silence.ts";
 import { fireSchedules } from "./jobs/schedules.ts";
+import { continueStops } from "./jobs/stops.ts";
 import { startJobs } from "./jobs/ticker.ts";
 import { removeExpiredTokens } from "./jobs/token-expiry.ts";
 import { pruneTriggers } from "./jobs/trigger-pruning.ts";
@@ -202,6 +203,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
             everyMs: WORKFLOW_REMOVAL_MS,
             run: () => removeDeletedWorkflows(store),
           },
+          { name: "stops", everyMs: WORK_MS, run: () => continueStops(store, draining.signal) },
           { name: "cut-off-streams", everyMs: CHECK_EVERY_MS, run: () => accountSignals.check() },
           {
             name: "event-pruning",

@@ -92,6 +92,21 @@ export function cancelledExecution(
   });
 }
 
+/**
+ * The execution as it is while it is cancelled in several transactions: wanted
+ * stopped, so that it gives out no more, although actions of it still wait.
+ */
+export function unwantedExecution(present: WorkflowExecution, session: string): WorkflowExecution {
+  const execution = clone(WorkflowExecutionSchema, present);
+  const { spec, status } = execution;
+  if (!spec || !status) throw new Error(`the execution ${present.id} has no spec or no status`);
+  spec.desiredPhase = Phase.STOPPED;
+  spec.session = session;
+  if (status.phase === Phase.RUNNING) status.phase = movedExecution(status.phase, "cancel");
+  status.session = session;
+  return execution;
+}
+
 /** A cancelled execution once the last of its actions has let go. */
 export function stoppedExecution(present: WorkflowExecution, now: number): WorkflowExecution {
   return moved(present, "stop", (execution) => finish(execution, now));

@@ -1,18 +1,23 @@
 import type { Workflow } from "#gen/service/v1/workflow_pb.js";
-import { removeLogsOfWorkflow } from "../store/step-log.ts";
-import { type Scope, type Store, SYSTEM } from "../store/store.ts";
+import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { findDeletingWorkflows, removeWorkflow } from "../store/workflow.ts";
 import { findOpenExecutionIds } from "../store/workflow-execution.ts";
-import { removeExecutions } from "../store/workflow-removal.ts";
+import { PARTS_OF_WORKFLOW, removeExecutions, removePartsOfWorkflow } from "../store/workflow-removal.ts";
+import { writeTurn } from "./turn.ts";
+
+const OPERATION = "job/workflow-removal";
 
 /** Workflows looked at at a time. */
 const WORKFLOWS_A_BATCH = 100;
 
-/** Actions whose logs are removed in one transaction, which other writes wait for; each may have many MiB. */
-const LOGS_A_BATCH = 16;
+/**
+ * Rows removed in one transaction, which other writes wait for. A piece of a log
+ * has up to 64 KiB, an action up to some 20 KiB.
+ */
+const ROWS_A_TURN = 100;
 
-/** Executions removed in one transaction; each may have a thousand actions. */
-const EXECUTIONS_A_BATCH = 10;
+/** Executions removed in one transaction, each with a record of its own. */
+const EXECUTIONS_A_TURN = 10;
 
 /**
  * Removes the workflows that are marked for removal and whose executions have
@@ -38,26 +43,16 @@ export async function removeDeletedWorkflows(store: Store): Promise<number> {
   }
 }
 
+/** In turns; what an interrupted run has left is removed by the next. */
 async function removeEnded(store: Store, scope: Scope, workflow: Workflow): Promise<void> {
-  await removeLogs(store, workflow.id);
-  for (;;) {
-    const isGone = await store.write(SYSTEM, "job/workflow-removal", async (tx) => {
-      const count = await removeExecutions(tx, scope, workflow.id, EXECUTIONS_A_BATCH);
-      if (count === EXECUTIONS_A_BATCH) return false;
-      await removeWorkflow(tx, scope, workflow);
-      return true;
-    });
-    if (isGone) return;
+  const { id } = workflow;
+  for (const part of PARTS_OF_WORKFLOW) {
+    await inTurns(store, (tx) => removePartsOfWorkflow(tx, part, id, ROWS_A_TURN));
   }
+  await inTurns(store, (tx) => removeExecutions(tx, scope, id, EXECUTIONS_A_TURN));
+  await store.write(SYSTEM, OPERATION, (tx) => removeWorkflow(tx, scope, workflow));
 }
 
-/** Before the executions, with which they would go in one transaction. */
-async function removeLogs(store: Store, workflowId: string): Promise<void> {
-  let afterId: string | undefined = "";
-  while (afterId !== undefined) {
-    const from: string = afterId;
-    afterId = await store.write(SYSTEM, "job/workflow-removal", (tx) =>
-      removeLogsOfWorkflow(tx, workflowId, from, LOGS_A_BATCH),
-    );
-  }
+async function inTurns(store: Store, remove: (tx: WriteTransaction) => Promise<number>): Promise<void> {
+  while ((await writeTurn(store, OPERATION, remove)) > 0);
 }

@@ -12,6 +12,7 @@ import { PolicyDenied } from "../domain/policy-decision.ts";
 import { reportedError } from "../domain/reported-failure.ts";
 import { deadlineOf, phaseOf, stepsOf } from "../domain/workflow-action.ts";
 import { workflowError } from "../domain/workflow-error.ts";
+import { isCancelled } from "../domain/workflow-execution.ts";
 import { isFinalAction } from "../domain/workflow-moves.ts";
 import { findEnvironment } from "../store/environment.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
@@ -102,6 +103,11 @@ async function offeredEnvironment(
     return undefined;
   }
   const { execution } = stored;
+  if (isCancelled(execution)) {
+    // Its turn to be stopped has not come yet: see jobs/stops.ts.
+    await removeWork(tx, work.id);
+    return undefined;
+  }
   const environmentClassId = work.environment_class_id;
   try {
     return await newActionEnvironment(tx, scope, { action, execution, runnerId, environmentClassId });

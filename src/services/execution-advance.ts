@@ -38,7 +38,9 @@ export async function advanceExecution(
   if (!stored?.expanded || hasEnded(stored.execution)) return;
   const { execution } = stored;
   if (isCancelled(execution)) {
-    if (execution.status?.runningActionCount === 0) {
+    const { runningActionCount, pendingActionCount } = execution.status ?? {};
+    // One of many actions is stopped in several transactions.
+    if (runningActionCount === 0 && pendingActionCount === 0) {
       await endExecution(tx, scope, execution, stoppedExecution(execution, tx.now));
     }
     return;

@@ -2,10 +2,9 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { DeleteWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
 import { deletingWorkflow } from "../domain/workflow.ts";
 import { updateWorkflow } from "../store/workflow.ts";
-import { findOpenExecutionIds } from "../store/workflow-execution.ts";
 import { writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { cancelExecution } from "./execution-cancel.ts";
+import { cancelExecutionsOf } from "./execution-cancel.ts";
 import { ownedWorkflow } from "./owned-workflow.ts";
 
 /** Marks a workflow for removal, which jobs/workflow-removal.ts does once its executions have ended. */
@@ -18,11 +17,7 @@ export function deleteWorkflow(
     const before = await ownedWorkflow(tx, ctx, caller, workflowId);
     const after = deletingWorkflow(before, tx.now);
     if (after) await updateWorkflow(tx, caller, before, after);
-    if (force) {
-      for (const id of await findOpenExecutionIds(tx.db, caller, { workflowId })) {
-        await cancelExecution(tx, caller, id);
-      }
-    }
+    if (force) await cancelExecutionsOf(tx, caller, workflowId);
     return {};
   });
 }

@@ -24,6 +24,7 @@ import type {
   PruningTable,
 } from "./record-schema.ts";
 import type {
+  PendingStopTable,
   PrebuildScheduleTable,
   PrebuildTable,
   StepLogTable,
@@ -76,6 +77,7 @@ export interface Schema {
   webhook_delivery: WebhookDeliveryTable;
   work: WorkTable;
   work_turn: WorkTurnTable;
+  pending_stop: PendingStopTable;
   prebuild_schedule: PrebuildScheduleTable;
   prebuild: PrebuildTable;
   agent: AgentTable;

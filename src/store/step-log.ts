@@ -184,31 +184,3 @@ export async function removeEarlierLogs(
 ): Promise<void> {
   await deleteEarlier(tx.db, owner);
 }
-
-/**
- * Removes the logs of up to `limit` actions of a workflow, behind the action
- * `afterId`. For the system, so without a scope.
- *
- * @returns the last of these actions; undefined when none had a log
- */
-export async function removeLogsOfWorkflow(
-  { db }: WriteTransaction,
-  workflowId: string,
-  afterId: string,
-  limit: number,
-): Promise<string | undefined> {
-  const found = await db
-    .selectFrom("workflow_action")
-    .select("id")
-    .where("workflow_id", "=", workflowId)
-    .where("id", ">", afterId)
-    .where(({ exists, selectFrom }) =>
-      exists(selectFrom("step_log").select("start").whereRef("action_id", "=", "workflow_action.id")),
-    )
-    .orderBy("id")
-    .limit(limit)
-    .execute();
-  const ids = found.map(({ id }) => id);
-  if (ids.length > 0) await db.deleteFrom("step_log").where("action_id", "in", ids).execute();
-  return ids.at(-1);
-}

@@ -84,6 +84,35 @@ export async function findWaitingActions(
   return rows.map(actionOfRow);
 }
 
+const selectGiven = prepared<{ executionId: string }, { body: string }>((db, { executionId }) =>
+  db
+    .selectFrom("workflow_action")
+    .select("body")
+    .where("execution_id", "=", executionId)
+    .where((eb) => eb("queued", "=", eb.lit(1)))
+    .orderBy("id"),
+);
+
+/** Waiting actions read at a time. */
+const WAITING_AT_ONCE = 16;
+
+/**
+ * Finds the actions of an execution that have not ended: those that the queue of
+ * work or a runner has, then those that wait for the queue. Who reads on must
+ * have changed what it got: it is found again otherwise.
+ */
+export async function* findOpenActions(
+  db: Kysely<Schema>,
+  executionId: string,
+): AsyncGenerator<WorkflowExecutionAction> {
+  for (const row of await selectGiven(db, { executionId })) yield actionOfRow(row);
+  for (;;) {
+    const waiting = await findWaitingActions(db, executionId, WAITING_AT_ONCE);
+    yield* waiting;
+    if (waiting.length < WAITING_AT_ONCE) return;
+  }
+}
+
 const selectGivenCount = prepared<{ executionId: string }, { count: number }>((db, { executionId }) =>
   db
     .selectFrom("workflow_action")

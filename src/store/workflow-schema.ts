@@ -172,6 +172,16 @@ export interface WorkTurnTable {
   turn: number;
 }
 
+/** Stops of executions that go on in turns. */
+export interface PendingStopTable {
+  organization_id: string;
+  mode: "cancel" | "cut_off";
+  target: "execution" | "workflow" | "executor";
+  target_id: string;
+  /** Executions with greater ids began later, and are not meant. */
+  up_to: string;
+}
+
 /** Projects that get prebuilds. */
 export interface PrebuildScheduleTable {
   project_id: string;

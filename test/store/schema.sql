@@ -307,6 +307,15 @@ CREATE TABLE organization_policies (
   origins text not null
 ) strict;
 
+CREATE TABLE pending_stop (
+  organization_id text not null references organization (id),
+  target text not null,
+  target_id text not null,
+  mode text not null,
+  up_to text not null,
+  primary key (organization_id, target, target_id, mode)
+) strict, without rowid;
+
 CREATE TABLE prebuild (
   id text primary key,
   organization_id text not null references organization (id),

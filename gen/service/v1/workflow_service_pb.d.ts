@@ -1598,10 +1598,11 @@ export declare const WorkflowService: GenService<{
   /**
    * Deletes a workflow: it starts no more, spec.deleting stays true until its
    * executions have ended, and then it is removed with them, their actions,
-   * logs and outputs. With force the executions that run are cancelled. To
-   * repeat the call is harmless. The workflow's creator and administrators of
-   * the organization may call it. Errors: permission_denied for everybody else
-   * in it; not_found, also after the removal.
+   * logs and outputs. With force the executions that run are cancelled; where
+   * there is much to cancel, the rest of it after the answer. To repeat the call
+   * is harmless. The workflow's creator and administrators of the organization
+   * may call it. Errors: permission_denied for everybody else in it; not_found,
+   * also after the removal.
    *
    * @generated from rpc service.v1.WorkflowService.DeleteWorkflow
    */
@@ -1636,10 +1637,11 @@ export declare const WorkflowService: GenService<{
   },
   /**
    * Cancels an execution and returns without waiting: actions that have not
-   * started never do, those that run are stopped. To cancel one that has ended,
-   * or is being stopped, changes nothing. Whoever started it, the workflow's
-   * creator and administrators of the organization may call it. Errors:
-   * permission_denied for everybody else in it; not_found.
+   * started never do, those that run are stopped; of many actions the rest after
+   * the answer. To cancel one that has ended, or is being stopped, changes
+   * nothing. Whoever started it, the workflow's creator and administrators of
+   * the organization may call it. Errors: permission_denied for everybody else
+   * in it; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.CancelWorkflowExecution
    */

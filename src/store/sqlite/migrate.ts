@@ -10,6 +10,7 @@ import * as fourth from "./migrations/0004-member-list.ts";
 import * as fifth from "./migrations/0005-agent.ts";
 import * as sixth from "./migrations/0006-project-search.ts";
 import * as seventh from "./migrations/0007-project-search-order.ts";
+import * as eighth from "./migrations/0008-growth.ts";
 import * as tenth from "./migrations/0010-event-facts.ts";
 import * as thirteenth from "./migrations/0013-context-url-search.ts";
 
@@ -29,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
   fifth,
   sixth,
   seventh,
+  eighth,
   tenth,
   thirteenth,
 ];

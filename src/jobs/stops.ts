@@ -1,0 +1,54 @@
+import { stopExecution, stopExecutions } from "../services/execution-cancel.ts";
+import { newTurn } from "../services/turn.ts";
+import { findPendingStops, removePendingStop, type StoredStop } from "../store/pending-stop.ts";
+import type { Store, WriteTransaction } from "../store/store.ts";
+import { writeTurn } from "./turn.ts";
+
+/** Stops looked at in one round; each gets one turn a round, so that a large one holds up no small one. */
+const STOPS_A_ROUND = 100;
+
+/**
+ * Goes on with stops of executions that were too much for one transaction, in
+ * turns of a bounded number of rows, until nothing is left of them. After a
+ * restart it goes on where it was.
+ *
+ * @param draining ends it between two turns
+ * @returns how many turns there were
+ * @throws AggregateError of what went wrong, after the others were done
+ */
+export async function continueStops(store: Store, draining?: AbortSignal): Promise<number> {
+  let turns = 0;
+  const failures = new Map<string, unknown>();
+  const keyOf = ({ target, targetId, mode }: StoredStop) => `${target} ${targetId} ${mode}`;
+  for (;;) {
+    const found = await findPendingStops(store.reader, STOPS_A_ROUND);
+    const due = found.filter((stop) => !failures.has(keyOf(stop)));
+    if (due.length === 0 || draining?.aborted) break;
+    for (const stop of due) {
+      if (draining?.aborted) break;
+      turns += 1;
+      const turn = writeTurn(store, "job/stops", (tx) => takeTurn(tx, stop));
+      await turn.catch((error: unknown) => failures.set(keyOf(stop), error));
+    }
+  }
+  if (failures.size > 0) throw new AggregateError([...failures.values()], "executions could not be stopped");
+  return turns;
+}
+
+async function takeTurn(tx: WriteTransaction, stop: StoredStop): Promise<void> {
+  const { organizationId, mode, target, targetId, upTo } = stop;
+  const scope = { organizationId };
+  const turn = newTurn();
+  const isDone =
+    target === "execution"
+      ? await stopExecution(tx, scope, targetId, mode, turn)
+      : await stopExecutions(
+          tx,
+          scope,
+          target === "workflow" ? { workflowId: targetId } : { executorId: targetId },
+          mode,
+          turn,
+          upTo,
+        );
+  if (isDone) await removePendingStop(tx, stop);
+}
