@@ -3,17 +3,26 @@ import fc from "fast-check";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { replay } from "../../test/harness/seed.ts";
 import { DomainError } from "./error.ts";
-import { checkSchedule, dueInstant, MOST_MISSED, nextInstant, prebuildInstant } from "./schedule.ts";
+import {
+  checkSchedule,
+  dueInstant,
+  MOST_MISSED,
+  nextInstant,
+  prebuildInstant,
+  type Schedule,
+  upcomingInstants,
+} from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const START_MS = Date.UTC(2027, 0, 1);
 const END_MS = Date.UTC(2030, 0, 1);
+const utc = (cronExpression: string) => ({ cronExpression, timeZone: "" });
 const at = (text: string) => Date.parse(text);
 
 function refusal(expression: string): string {
   try {
-    checkSchedule(expression, START_MS, "triggers[0].time.cronExpression");
+    checkSchedule(utc(expression), START_MS, "triggers[0].time");
   } catch (error) {
     expect(error).toBeInstanceOf(DomainError);
     const { reason, metadata, message } = error as DomainError;
@@ -103,17 +112,17 @@ describe("an expression that is refused when it is written", () => {
 describe("the next instant", () => {
   test("is after the given moment, never at it", () => {
     const noon = at("2027-05-05T12:00:00Z");
-    expect(nextInstant("0 12 * * *", noon - 1)).toBe(noon);
-    expect(nextInstant("0 12 * * *", noon)).toBe(noon + DAY_MS);
-    expect(nextInstant("0 12 * * *", noon + 1)).toBe(noon + DAY_MS);
+    expect(nextInstant(utc("0 12 * * *"), noon - 1)).toBe(noon);
+    expect(nextInstant(utc("0 12 * * *"), noon)).toBe(noon + DAY_MS);
+    expect(nextInstant(utc("0 12 * * *"), noon + 1)).toBe(noon + DAY_MS);
   });
 
   test("is none for an expression that never comes due", () => {
-    expect(nextInstant("0 0 30 2 *", START_MS)).toBeUndefined();
+    expect(nextInstant(utc("0 0 30 2 *"), START_MS)).toBeUndefined();
   });
 
   test("is read in UTC, whatever the hours that clocks skip elsewhere", () => {
-    expect(nextInstant("30 2 * * *", at("2027-03-27T12:00:00Z"))).toBe(at("2027-03-28T02:30:00Z"));
+    expect(nextInstant(utc("30 2 * * *"), at("2027-03-27T12:00:00Z"))).toBe(at("2027-03-28T02:30:00Z"));
   });
 });
 
@@ -121,27 +130,27 @@ describe("what is due after a downtime", () => {
   const last = at("2027-05-05T12:00:00Z");
 
   test("is nothing before the next instant, and that instant from its own millisecond on", () => {
-    expect(dueInstant("0 * * * *", last, last)).toBeUndefined();
-    expect(dueInstant("0 * * * *", last, last + 60 * MINUTE_MS - 1)).toBeUndefined();
+    expect(dueInstant(utc("0 * * * *"), last, last)).toBeUndefined();
+    expect(dueInstant(utc("0 * * * *"), last, last + 60 * MINUTE_MS - 1)).toBeUndefined();
     const instantMs = last + 60 * MINUTE_MS;
-    expect(dueInstant("0 * * * *", last, instantMs)).toEqual({ instantMs, missed: 0 });
-    expect(dueInstant("0 * * * *", last, instantMs + 1)).toEqual({ instantMs, missed: 0 });
-    expect(dueInstant("0 * * * *", last - 1, instantMs)).toEqual({ instantMs, missed: 1 });
+    expect(dueInstant(utc("0 * * * *"), last, instantMs)).toEqual({ instantMs, missed: 0 });
+    expect(dueInstant(utc("0 * * * *"), last, instantMs + 1)).toEqual({ instantMs, missed: 0 });
+    expect(dueInstant(utc("0 * * * *"), last - 1, instantMs)).toEqual({ instantMs, missed: 1 });
   });
 
   test("is the latest instant alone; those before it were missed", () => {
-    expect(dueInstant("0 * * * *", last, last + 150 * MINUTE_MS)).toEqual({
+    expect(dueInstant(utc("0 * * * *"), last, last + 150 * MINUTE_MS)).toEqual({
       instantMs: last + 120 * MINUTE_MS,
       missed: 1,
     });
   });
 
   test("is nothing when the clock went back", () => {
-    expect(dueInstant("0 * * * *", last, last - DAY_MS)).toBeUndefined();
+    expect(dueInstant(utc("0 * * * *"), last, last - DAY_MS)).toBeUndefined();
   });
 
   test("is nothing for an expression that never comes due", () => {
-    expect(dueInstant("0 0 30 2 *", last, last + DAY_MS)).toBeUndefined();
+    expect(dueInstant(utc("0 0 30 2 *"), last, last + DAY_MS)).toBeUndefined();
   });
 
   test.each([
@@ -150,12 +159,97 @@ describe("what is due after a downtime", () => {
     [MOST_MISSED + 1, MOST_MISSED],
   ])("counts %i missed instants as %i", (passed, missed) => {
     const instantMs = last + (passed + 1) * MINUTE_MS;
-    expect(dueInstant("* * * * *", last, instantMs + 30_000)).toEqual({ instantMs, missed });
+    expect(dueInstant(utc("* * * * *"), last, instantMs + 30_000)).toEqual({ instantMs, missed });
   });
 
   test("does not walk through a downtime of years", () => {
     const nowMs = last + 3_650 * DAY_MS;
-    expect(dueInstant("* * * * *", last, nowMs)).toEqual({ instantMs: nowMs, missed: MOST_MISSED });
+    expect(dueInstant(utc("* * * * *"), last, nowMs)).toEqual({ instantMs: nowMs, missed: MOST_MISSED });
+  });
+});
+
+describe("a time zone", () => {
+  const inZone = (cronExpression: string, timeZone: string) => ({ cronExpression, timeZone });
+  const berlin = (cronExpression: string) => inZone(cronExpression, "Europe/Berlin");
+  /** The next instants in short, such as 28T01:30. */
+  const following = (schedule: Schedule, from: string) =>
+    upcomingInstants(schedule, at(from)).map((ms) => new Date(ms).toISOString().slice(8, 16));
+
+  test.each(["Nowhere/Land", "Mars", "../x"])("that is none is refused: %s", (timeZone) => {
+    const refused = () => checkSchedule(inZone("0 9 * * *", timeZone), START_MS, "triggers[0].time");
+    expect(refused).toThrow(
+      expect.objectContaining({
+        reason: ErrorReason.VALUE_UNUSABLE,
+        metadata: { field: "triggers[0].time.timeZone" },
+        message: expect.stringContaining("IANA"),
+      }),
+    );
+  });
+
+  test("is what an expression is read in, in summer and in winter", () => {
+    expect(nextInstant(berlin("0 9 * * *"), at("2027-01-05T00:00:00Z"))).toBe(at("2027-01-05T08:00:00Z"));
+    expect(nextInstant(berlin("0 9 * * *"), at("2027-07-05T00:00:00Z"))).toBe(at("2027-07-05T07:00:00Z"));
+    const date = inZone("0 0 1 1 *", "Pacific/Kiritimati");
+    expect(nextInstant(date, at("2026-12-31T00:00:00Z"))).toBe(at("2026-12-31T10:00:00Z"));
+  });
+
+  // Clocks of Berlin go from 02:00 to 03:00 at 01:00 UTC on 28 March 2027.
+  test.each([
+    ["30 2 * * *", ["28T01:00", "29T00:30", "30T00:30", "31T00:30", "01T00:30"]],
+    ["0 2 * * *", ["28T01:00", "29T00:00", "30T00:00", "31T00:00", "01T00:00"]],
+    ["0,30 2 * * *", ["29T00:00", "29T00:30", "30T00:00", "30T00:30", "31T00:00"]],
+    ["30 1-3 * * *", ["28T00:30", "28T01:30", "28T23:30", "29T00:30", "29T01:30"]],
+    ["*/30 * * * *", ["27T23:30", "28T00:00", "28T00:30", "28T01:00", "28T01:30"]],
+  ])("of which an hour is skipped: %s", (expression, instants) => {
+    expect(following(berlin(expression), "2027-03-27T23:00:00Z")).toEqual(instants);
+  });
+
+  // Clocks of Berlin go from 03:00 to 02:00 at 01:00 UTC on 31 October 2027.
+  test.each([
+    ["30 2 * * *", ["31T00:30", "01T01:30", "02T01:30", "03T01:30", "04T01:30"]],
+    ["0,30 2 * * *", ["31T00:00", "31T00:30", "31T01:00", "31T01:30", "01T01:00"]],
+    ["0 * * * *", ["31T00:00", "31T01:00", "31T02:00", "31T03:00", "31T04:00"]],
+  ])("of which an hour is repeated: %s", (expression, instants) => {
+    expect(following(berlin(expression), "2027-10-30T23:30:00Z")).toEqual(instants);
+  });
+
+  test("has the same instants looking back after a downtime as looking ahead", () => {
+    const expressions = ["30 2 * * *", "*/20 2 * * *", "0 * * * *", "15 1-3 * * 7", "0 0 * * *"];
+    const zones = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana", ""];
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...expressions),
+        fc.constantFrom(...zones),
+        fc.integer({ min: START_MS, max: END_MS }),
+        fc.integer({ min: 1, max: 36 * 60 }),
+        (expression, timeZone, fromMs, minutes) => {
+          const schedule = inZone(expression, timeZone);
+          const nowMs = fromMs + minutes * MINUTE_MS;
+          const instants: number[] = [];
+          let instant = nextInstant(schedule, fromMs);
+          while (instant !== undefined && instant <= nowMs) {
+            instants.push(instant);
+            instant = nextInstant(schedule, instant);
+          }
+          const latest = instants.at(-1);
+          expect(dueInstant(schedule, fromMs, nowMs)).toEqual(
+            latest && { instantMs: latest, missed: instants.length - 1 },
+          );
+        },
+      ),
+      replay,
+    );
+  });
+});
+
+describe("the instants that are told", () => {
+  test.each([
+    ["0 0 1 * *", 5],
+    ["0 0 1 1 *", 1],
+    ["0 0 1 1,6 *", 2],
+    ["0 0 29 2 *", 1],
+  ])("of %s are the next five, those beyond a year but the first left out", (expression, count) => {
+    expect(upcomingInstants(utc(expression), START_MS)).toHaveLength(count);
   });
 });
 

@@ -17,23 +17,39 @@ const FIELDS = [
  */
 const VALUE = /^(?:\*|\d{1,2}|[a-z]{3})$/i;
 
+/** When a trigger comes due. */
+export interface Schedule {
+  /** Five fields that white space parts. */
+  readonly cronExpression: string;
+  /** Name in the IANA database; empty for UTC. */
+  readonly timeZone: string;
+}
+
 /** The most missed instants that are counted: a schedule of every minute reaches it after 17 hours. */
 export const MOST_MISSED = 1_000;
 
 /**
- * An expression is five fields that white space parts, read in UTC. Where
- * neither day field starts with `*`, a day of either one is due; otherwise a
- * day must fit both, as in Vixie cron.
+ * Where neither day field of an expression starts with `*`, a day of either
+ * one is due; otherwise a day must fit both, as in Vixie cron.
  *
  * @param nowMs epoch milliseconds
- * @param field JSON path of the expression
- * @throws DomainError VALUE_UNUSABLE when it does not parse or never comes due after nowMs
+ * @param path JSON path of the schedule
+ * @throws DomainError VALUE_UNUSABLE when the expression does not parse or never comes due after nowMs,
+ *   and for an unknown time zone
  */
-export function checkSchedule(expression: string, nowMs: number, field: string): void {
-  const problem = problemOf(expression);
+export function checkSchedule(schedule: Schedule, nowMs: number, path: string): void {
+  const { cronExpression, timeZone } = schedule;
+  const field = `${path}.cronExpression`;
+  const problem = problemOf(cronExpression);
   if (problem !== undefined) throw valueUnusable(field, problem);
-  if (nextInstant(expression, nowMs) === undefined) {
-    throw valueUnusable(field, `"${expression}" never comes due: no month it names has such a day`);
+  if (!isTimeZone(timeZone)) {
+    throw valueUnusable(
+      `${path}.timeZone`,
+      `${path}.timeZone: "${timeZone}" is no time zone: name one of the IANA database, such as Europe/Berlin`,
+    );
+  }
+  if (!hasSuchDay(cronExpression) || nextInstant(schedule, nowMs) === undefined) {
+    throw valueUnusable(field, `"${cronExpression}" never comes due: no month it names has such a day`);
   }
 }
 
@@ -41,10 +57,33 @@ export function checkSchedule(expression: string, nowMs: number, field: string):
  * The first instant after afterMs (epoch milliseconds, exclusive), or undefined
  * when the expression never comes due again.
  *
- * @param expression one that checkSchedule accepts; throws croner's TypeError for another
+ * @param schedule one that checkSchedule accepts; throws croner's TypeError for another
  */
-export function nextInstant(expression: string, afterMs: number): number | undefined {
-  return instants(expression).nextRun(new Date(afterMs))?.getTime();
+export function nextInstant(schedule: Schedule, afterMs: number): number | undefined {
+  return instants(schedule).nextRun(new Date(afterMs))?.getTime();
+}
+
+/** The most instants that are told of a schedule. */
+const UPCOMING = 5;
+const YEAR_MS = 366 * 86_400_000;
+
+/**
+ * The first instants after afterMs (epoch milliseconds, exclusive): the next
+ * one, and up to four more of the 366 days after afterMs. What comes later is
+ * left out: to find five 29ths of February takes milliseconds.
+ *
+ * @param schedule one that checkSchedule accepts
+ */
+export function upcomingInstants(schedule: Schedule, afterMs: number): number[] {
+  const cron = instants(schedule);
+  const found: number[] = [];
+  let instant = cron.nextRun(new Date(afterMs));
+  while (instant !== null && found.length < UPCOMING) {
+    if (found.length > 0 && instant.getTime() - afterMs > YEAR_MS) break;
+    found.push(instant.getTime());
+    instant = found.length < UPCOMING ? cron.nextRun(instant) : null;
+  }
+  return found;
 }
 
 /**
@@ -53,19 +92,19 @@ export function nextInstant(expression: string, afterMs: number): number | undef
  * MOST_MISSED. Undefined when nothing came due.
  */
 export function dueInstant(
-  expression: string,
+  schedule: Schedule,
   fromMs: number,
   nowMs: number,
 ): { instantMs: number; missed: number } | undefined {
-  const schedule = instants(expression);
+  const cron = instants(schedule);
   // previousRuns leaves out its own reference; a millisecond later includes an instant that is now.
-  const latest = schedule.previousRuns(1, new Date(nowMs + 1))[0];
+  const latest = cron.previousRuns(1, new Date(nowMs + 1))[0];
   if (latest === undefined || latest.getTime() <= fromMs) return undefined;
   let missed = 0;
-  let instant = schedule.nextRun(new Date(fromMs));
+  let instant = cron.nextRun(new Date(fromMs));
   while (instant !== null && instant < latest && missed < MOST_MISSED) {
     missed += 1;
-    instant = schedule.nextRun(instant);
+    instant = cron.nextRun(instant);
   }
   return { instantMs: latest.getTime(), missed };
 }
@@ -96,14 +135,34 @@ function hash(id: string): number {
   return state;
 }
 
-function instants(expression: string): Cron {
-  const [, , dayOfMonth = "", , dayOfWeek = ""] = fieldsOf(expression);
-  return new Cron(expression, {
+function instants({ cronExpression, timeZone }: Schedule): Cron {
+  return new Cron(cronExpression, {
     mode: "5-part",
-    timezone: "UTC",
+    timezone: timeZone || "UTC",
     // croner itself looks for a field that is exactly `*`, and would read `*/2` in one as "or".
-    domAndDow: dayOfMonth.startsWith("*") || dayOfWeek.startsWith("*"),
+    domAndDow: mustFitBothDays(cronExpression),
   });
+}
+
+function mustFitBothDays(expression: string): boolean {
+  const [, , dayOfMonth = "", , dayOfWeek = ""] = fieldsOf(expression);
+  return dayOfMonth.startsWith("*") || dayOfWeek.startsWith("*");
+}
+
+/** Asked apart from the day of the week, since croner looks for it ten times as long as without. */
+function hasSuchDay(expression: string): boolean {
+  if (!mustFitBothDays(expression)) return true;
+  const [, , dayOfMonth, month] = fieldsOf(expression);
+  return nextInstant({ cronExpression: `0 0 ${dayOfMonth} ${month} *`, timeZone: "" }, 0) !== undefined;
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name || "UTC" });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function problemOf(expression: string): string | undefined {
@@ -121,7 +180,10 @@ function problemOf(expression: string): string | undefined {
 function isField(text: string, index: number): boolean {
   if (!text.split(/[,\-/]/).every((value) => VALUE.test(value))) return false;
   try {
-    instants(FIELDS.map((_, other) => (other === index ? text : "*")).join(" "));
+    instants({
+      cronExpression: FIELDS.map((_, other) => (other === index ? text : "*")).join(" "),
+      timeZone: "",
+    });
     return true;
   } catch {
     return false;

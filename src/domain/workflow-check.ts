@@ -21,9 +21,7 @@ import { checkSchedule } from "./schedule.ts";
 export function checkTriggers(triggers: readonly WorkflowTrigger[], nowMs: number): void {
   for (const [index, { trigger, context }] of triggers.entries()) {
     const path = `triggers[${index}]`;
-    if (trigger.case === "time") {
-      checkSchedule(trigger.value.cronExpression, nowMs, `${path}.time.cronExpression`);
-    }
+    if (trigger.case === "time") checkSchedule(trigger.value, nowMs, `${path}.time`);
     if (trigger.case === "pullRequest") refuseResources(trigger.value, `${path}.pullRequest`);
     if (context?.context.case === "fromTrigger" && trigger.case !== "pullRequest") {
       throw valueUnusable(

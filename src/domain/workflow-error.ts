@@ -42,6 +42,8 @@ export const WORKFLOW_REASONS = {
   runner_removed: { code: ENVIRONMENT, retriable: false },
   /** Metadata: `max_time_seconds`. */
   max_time_exceeded: { code: ENVIRONMENT, retriable: false },
+  /** What the server stored of it cannot be read; its log names the cause. */
+  work_unusable: { code: ENVIRONMENT, retriable: false },
   /** The runner let go of it although nobody had asked for that. */
   stopped_by_runner: { code: ENVIRONMENT, retriable: true },
 

@@ -2,7 +2,12 @@ import { clone, create, equals } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type ExtAgentSettings, ExtAgentSettingsSchema } from "#gen/service/v1/agent_pb.js";
 import { Principal, type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
-import { type Workflow, Workflow_SpecSchema, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
+import {
+  type Workflow,
+  Workflow_NextInstantsSchema,
+  Workflow_SpecSchema,
+  WorkflowSchema,
+} from "#gen/service/v1/workflow_pb.js";
 import {
   type CreateWorkflowRequest,
   type UpdateWorkflowRequest,
@@ -12,6 +17,7 @@ import type { Caller } from "./caller.ts";
 import { pendingDeletion, permissionDenied } from "./error.ts";
 import { maskedPaths } from "./field-mask.ts";
 import { fold } from "./fold.ts";
+import { upcomingInstants } from "./schedule.ts";
 
 /** What a new workflow takes from its surroundings. */
 export interface WorkflowOrigin {
@@ -126,6 +132,22 @@ export function refuseDeleting({ spec }: Workflow): void {
  */
 export function withWebhookUrl(workflow: Workflow, baseUrl: string): Workflow {
   return { ...workflow, webhookUrl: `${baseUrl}/workflows/${workflow.id}/webhooks` };
+}
+
+/**
+ * The workflow with the instants that its time triggers come due at next.
+ *
+ * @param now milliseconds since 1970 UTC
+ */
+export function withNextInstants(workflow: Workflow, now: number): Workflow {
+  const { spec } = workflow;
+  if (!spec || spec.disabled || spec.deleting) return workflow;
+  const nextInstants = spec.triggers.flatMap(({ trigger }, triggerIndex) => {
+    if (trigger.case !== "time") return [];
+    const instants = upcomingInstants(trigger.value, now).map((ms) => timestampFromMs(ms));
+    return [create(Workflow_NextInstantsSchema, { triggerIndex, instants })];
+  });
+  return { ...workflow, nextInstants };
 }
 
 /** What `search` looks through: one folded line each for name, description and id. */

@@ -38,8 +38,9 @@ async function fireSchedule(tx: WriteTransaction, found: WorkflowScheduleTable):
   // Another run, or a change of the workflow, may have come before this write.
   const schedule = await findSchedule(tx.db, found);
   if (!schedule) return false;
-  const { cron_expression: expression, next_at: nextAt, trigger_index: triggerIndex } = schedule;
-  const due = dueInstant(expression, nextAt - 1, tx.now);
+  const { cron_expression: cronExpression, time_zone: timeZone } = schedule;
+  const { next_at: nextAt, trigger_index: triggerIndex } = schedule;
+  const due = dueInstant({ cronExpression, timeZone }, nextAt - 1, tx.now);
   if (!due) return false;
   const { instantMs, missed } = due;
   const scope = { organizationId: schedule.organization_id };
@@ -57,7 +58,7 @@ async function fireSchedule(tx: WriteTransaction, found: WorkflowScheduleTable):
     });
   }
   await fireTimeTrigger(tx, { ...scope, workflow, triggerIndex, instantMs, creator: executor });
-  await setNextInstant(tx, schedule, nextInstant(expression, instantMs));
+  await setNextInstant(tx, schedule, nextInstant({ cronExpression, timeZone }, instantMs));
   return true;
 }
 

@@ -123,7 +123,7 @@ export function origin(
   return { id: tx.newId(), session: tx.newId(), workflowId: workflow.id, now: tx.now };
 }
 
-/** An execution with the counts of the actions that were just made. */
+/** An execution as it is answered, with the counts of the actions that were just made. */
 export async function startedExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -131,7 +131,7 @@ export async function startedExecution(
 ): Promise<WorkflowExecution> {
   const stored = await findExecution(tx.db, scope, id);
   if (!stored) throw new Error(`the execution ${id} is gone in the transaction that made it`);
-  return stored.execution;
+  return stored.answered();
 }
 
 /** What an execution copies, as a workflow of its own: values in place of expressions may make it larger. */

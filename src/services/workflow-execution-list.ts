@@ -22,7 +22,7 @@ import { onePage } from "./page.ts";
 export async function answerExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await findExecution(store.reader, caller, id);
   if (!stored) throw notFound("workflow execution");
-  return { workflowExecution: stored.execution };
+  return { workflowExecution: stored.answered() };
 }
 
 export async function answerAction({ store }: ServiceDependencies, caller: Caller, id: string) {

@@ -10,6 +10,7 @@ import {
   newExecutor,
   newWorkflow,
   refuseBorrowedExecutor,
+  withNextInstants,
   withWebhookUrl,
 } from "../domain/workflow.ts";
 import { checkAction, checkTriggers } from "../domain/workflow-check.ts";
@@ -26,7 +27,7 @@ import { ownedWorkflow } from "./owned-workflow.ts";
 import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
 import { makeWebhookSecret } from "./workflow-secret.ts";
 
-type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl">;
+type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl" | "now">;
 
 /** Stores a new workflow once everything in it holds. */
 export function createWorkflow(
@@ -39,18 +40,18 @@ export function createWorkflow(
     await checkWritten(tx, caller, req, workflow);
     await insertWorkflow(tx, caller, workflow);
     await makeWebhookSecret(tx, keys, workflow.id);
-    return { workflow: withWebhookUrl(workflow, baseUrl()) };
+    return { workflow: answered(workflow, baseUrl(), tx.now) };
   });
 }
 
 export async function answerWorkflow(
-  { store, baseUrl }: Dependencies,
+  { store, baseUrl, now }: Dependencies,
   workflowId: string,
   ctx: HandlerContext,
 ) {
   const workflow = await findWorkflow(store.reader, callerOf(ctx), workflowId);
   if (!workflow) throw notFound("workflow");
-  return { workflow: withWebhookUrl(workflow, baseUrl()) };
+  return { workflow: answered(workflow, baseUrl(), now()) };
 }
 
 /** Replaces what the request names, all of it or nothing. */
@@ -62,12 +63,16 @@ export function changeWorkflow(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const before = await ownedWorkflow(tx, ctx, caller, req.workflowId);
     const after = changedWorkflow(before, req, tx.now);
-    if (!after) return { workflow: withWebhookUrl(before, baseUrl()) };
+    if (!after) return { workflow: answered(before, baseUrl(), tx.now) };
     refuseBorrowedExecutor(before, after, caller);
     await checkWritten(tx, caller, req, after, before);
     await updateWorkflow(tx, caller, before, after);
-    return { workflow: withWebhookUrl(after, baseUrl()) };
+    return { workflow: answered(after, baseUrl(), tx.now) };
   });
+}
+
+function answered(workflow: Workflow, baseUrl: string, now: number): Workflow {
+  return withNextInstants(withWebhookUrl(workflow, baseUrl), now);
 }
 
 /** Checks what a request writes; what it leaves as it was may have become unusable meanwhile. */

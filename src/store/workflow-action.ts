@@ -11,6 +11,7 @@ import { fromBody, toBody } from "./json.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
+import { addActionErrors } from "./workflow-action-errors.ts";
 import { changeTally, type TallyChange } from "./workflow-execution.ts";
 import type { WorkflowActionTable } from "./workflow-schema.ts";
 
@@ -236,6 +237,7 @@ export async function updateAction(
     const change = { ...UNCHANGED, [from]: -1, [to]: 1 };
     await changeTally(tx, after.metadata?.workflowExecutionId ?? "", change);
   }
+  await addActionErrors(tx, after.metadata?.workflowExecutionId ?? "", before, after);
   tx.record({
     organizationId: scope.organizationId,
     type: "workflow_action",

@@ -15,7 +15,7 @@ import type { Schema } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 import { actionOfRow } from "./workflow-action.ts";
-import { EXECUTION_COLUMNS, executionOfRow } from "./workflow-execution.ts";
+import { answeredExecution, EXECUTION_COLUMNS } from "./workflow-execution-row.ts";
 import { executionsIn } from "./workflow-output.ts";
 
 /** What a list of executions is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -59,7 +59,7 @@ export async function listExecutions(
     query = query.where(contains("workflow_execution.search_text", filter.search));
   }
   const rows = await query.orderBy("id", direction).limit(limit).execute();
-  return rows.map((row) => ({ execution: executionOfRow(row), position: { key: 0, id: row.id } }));
+  return rows.map((row) => ({ execution: answeredExecution(row), position: { key: 0, id: row.id } }));
 }
 
 /** The same for actions. */

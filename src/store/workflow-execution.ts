@@ -3,38 +3,17 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { type WorkflowExecution, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
 import { phaseOfExecution } from "../domain/workflow-execution.ts";
-import { fromBody, toBody } from "./json.ts";
+import { toBody } from "./json.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
+import {
+  answeredExecution,
+  EXECUTION_COLUMNS,
+  type ExecutionRow,
+  executionOfRow,
+} from "./workflow-execution-row.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
-
-/** The columns that an execution is read back from. */
-export const EXECUTION_COLUMNS = [
-  "id",
-  "pending_count",
-  "running_count",
-  "failed_count",
-  "done_count",
-  "stopped_count",
-  "body",
-] as const;
-
-type ExecutionRow = Pick<WorkflowExecutionTable, (typeof EXECUTION_COLUMNS)[number]>;
-
-/** An execution as reads answer it, with its counts. */
-export function executionOfRow(row: ExecutionRow): WorkflowExecution {
-  const execution = fromBody(WorkflowExecutionSchema, row.body);
-  const { status } = execution;
-  if (status) {
-    status.pendingActionCount = row.pending_count;
-    status.runningActionCount = row.running_count;
-    status.failedActionCount = row.failed_count;
-    status.doneActionCount = row.done_count;
-    status.stoppedActionCount = row.stopped_count;
-  }
-  return execution;
-}
 
 /** An execution with what no answer tells of it. */
 export interface StoredExecution {
@@ -42,6 +21,8 @@ export interface StoredExecution {
   readonly execution: WorkflowExecution;
   /** Place of the trigger in the workflow's list when it fired; null for a start with a context of its own. */
   readonly triggerIndex: number | null;
+  /** As it is answered. */
+  readonly answered: () => WorkflowExecution;
   /** Whether its actions have been made. */
   readonly expanded: boolean;
   /** The environment variables that commands read parameters from. */
@@ -55,6 +36,7 @@ type StoredRow = ExecutionRow & Pick<WorkflowExecutionTable, "trigger_index" | "
 function storedOfRow(row: StoredRow): StoredExecution {
   return {
     execution: executionOfRow(row),
+    answered: () => answeredExecution(row),
     triggerIndex: row.trigger_index,
     expanded: row.expanded === 1,
     variables: JSON.parse(row.variables),
@@ -143,6 +125,8 @@ const insertRow = prepared<WorkflowExecutionTable, unknown>((db, row) =>
     finished_at: row.finished_at,
     search_text: row.search_text,
     variables: row.variables,
+    action_failures: row.action_failures,
+    action_warnings: row.action_warnings,
     retried_execution_id: row.retried_execution_id,
     body: row.body,
   }),
@@ -177,6 +161,8 @@ export async function insertExecution(
     started_at: metadata?.startedAt ? timestampMs(metadata.startedAt) : tx.now,
     search_text: facts.searchText,
     variables: JSON.stringify(facts.variables),
+    action_failures: "[]",
+    action_warnings: "[]",
     retried_execution_id: metadata?.retriedExecutionId || null,
   });
   tx.record({

@@ -97,7 +97,7 @@ function changesSchedule({ spec: before }: Workflow, { spec: after }: Workflow):
 function schedulesOf(scope: Scope, { id, spec }: Workflow, now: number): WorkflowScheduleTable[] {
   return (spec?.triggers ?? []).flatMap(({ trigger }, index) => {
     if (trigger.case !== "time") return [];
-    const next = nextInstant(trigger.value.cronExpression, now);
+    const next = nextInstant(trigger.value, now);
     if (next === undefined) return [];
     return [
       {
@@ -105,6 +105,7 @@ function schedulesOf(scope: Scope, { id, spec }: Workflow, now: number): Workflo
         trigger_index: index,
         organization_id: scope.organizationId,
         cron_expression: trigger.value.cronExpression,
+        time_zone: trigger.value.timeZone,
         overlap_policy: trigger.value.overlapPolicy,
         next_at: next,
       },

@@ -36,6 +36,8 @@ export interface WorkflowScheduleTable {
   trigger_index: number;
   organization_id: string;
   cron_expression: string;
+  /** Name in the IANA database; empty for UTC. */
+  time_zone: string;
   /** OverlapPolicy by number. */
   overlap_policy: number;
   /** The next instant. */
@@ -71,6 +73,9 @@ export interface WorkflowExecutionTable {
   search_text: string;
   /** JSON object: the environment variables that commands read parameters from. */
   variables: string;
+  /** JSON lists of WorkflowError: the first 10 of its actions, which are not in the body. */
+  action_failures: string;
+  action_warnings: string;
   retried_execution_id: string | null;
   /** WorkflowExecution, its five counts 0. */
   body: string;

@@ -74,6 +74,11 @@ const WRITTEN: readonly Limit[] = [
   ],
   ["triggers[0].context.repositories.environmentClassId", ["", ID], ["x"]],
   ["triggers[1].time.cronExpression", texts(1, 99, 100), texts(0, 101)],
+  [
+    "triggers[1].time.timeZone",
+    ["", "UTC", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "x".repeat(63), "x".repeat(64)],
+    ["+02:00", "/Europe", "Europe Berlin", "x".repeat(65)],
+  ],
   ["triggers[1].time.overlapPolicy", [0, 1, 2, 3], [-1, 4]],
   ["triggers[1].context.repositories.repoSelector.repoSearchString", texts(1, 1023, 1024), texts(0, 1025)],
   ["triggers[1].context.repositories.repoSelector.scmHost", texts(1, 252, 253), texts(0, 254)],

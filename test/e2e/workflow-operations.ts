@@ -25,7 +25,11 @@ const written = (world: World) => ({
   triggers: [
     { manual: {}, context: repositories(world) },
     {
-      time: { cronExpression: "0 4 * * 1-5", overlapPolicy: "OVERLAP_POLICY_SKIP" },
+      time: {
+        cronExpression: "0 4 * * 1-5",
+        timeZone: "Europe/Berlin",
+        overlapPolicy: "OVERLAP_POLICY_SKIP",
+      },
       context: { projects: { projectIds: [world.project] } },
     },
   ],

@@ -140,7 +140,9 @@ describe("what could not be run is refused when it is written", () => {
       },
       report: { ...ACTION, steps: [{ task: { command: "true" } }, { agent: { prompt: "sum it up" } }] },
     });
-    expect((await ok(workflows.get(workflow.id))).workflow).toEqual(workflow);
+    // An instant may pass between the two answers.
+    const again = { ...workflow, nextInstants: [{ triggerIndex: 0, instants: expect.any(Array) }] };
+    expect((await ok(workflows.get(workflow.id))).workflow).toEqual(again);
   });
 });
 

@@ -333,3 +333,59 @@ describe("an event of an earlier release", () => {
     ]);
   });
 });
+
+describe("an execution of an earlier release", () => {
+  test("holds the first ten failures and warnings of its actions after the migration", () => {
+    const error = (message: string) => ({
+      code: "WORKFLOW_ERROR_CODE_UNSPECIFIED",
+      message,
+      meta: { host: "h" },
+    });
+    const bodyOf = (name: string, failures: object[], warnings: object[]) =>
+      JSON.stringify({ metadata: { actionName: name }, status: { failures, warnings } });
+    const rows = migrated(
+      "0007-project-search-order",
+      (raw) => {
+        raw.exec(`insert into organization (id, name, created_at, updated_at) values ('o', '', 0, 0);
+          insert into workflow (id, organization_id, creator_id, executor_id, executor_principal, disabled,
+            deleting, sort_name, search_text, body) values ('w', 'o', '', '', 0, 0, 0, '', '', '{}')`);
+        const execution = raw.prepare(`insert into workflow_execution (id, organization_id, workflow_id,
+            trigger_kind, creator_id, executor_id, executor_principal, phase, desired_phase, expanded, failed,
+            pending_count, running_count, failed_count, done_count, stopped_count, started_at, search_text,
+            variables, body)
+          values (?, 'o', 'w', 'manual', '', '', 0, 7, 7, 1, 1, 0, 0, 0, 0, 0, 0, '', '{}', '{}')`);
+        const action =
+          raw.prepare(`insert into workflow_action (id, organization_id, workflow_id, execution_id,
+            is_report, phase, desired_phase, queued, failed, body) values (?, 'o', 'w', ?, 0, 7, 7, 0, 1, ?)`);
+        for (const id of ["e1", "e2"]) execution.run(id);
+        action.run("a1", "e1", bodyOf("r1", [error("one"), error("two")], [error("lost")]));
+        for (let index = 10; index < 20; index += 1) {
+          action.run(`b${index}`, "e1", bodyOf(`r${index}`, [error(`${index}`)], []));
+        }
+        action.run("c1", "e2", "{}");
+      },
+      (raw) =>
+        raw
+          .prepare("select action_failures, action_warnings from workflow_execution order by id")
+          .raw()
+          .all(),
+    ) as [string, string][];
+    const [[failures = "", warnings = ""] = [], without] = rows;
+    const told = JSON.parse(failures).map(({ message, meta }: { message: string; meta: object }) => [
+      message,
+      meta,
+    ]);
+    const meta = (id: string, name: string) => ({
+      host: "h",
+      workflow_execution_action_id: id,
+      action_name: name,
+    });
+    expect(told.slice(0, 3)).toEqual([
+      ["one", meta("a1", "r1")],
+      ["two", meta("a1", "r1")],
+      ["10", meta("b10", "r10")],
+    ]);
+    expect([told.length, JSON.parse(warnings).length]).toEqual([10, 1]);
+    expect(without).toEqual(["[]", "[]"]);
+  });
+});

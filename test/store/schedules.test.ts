@@ -29,7 +29,7 @@ beforeEach(async () => {
 afterEach(() => testStore.close());
 
 const time = (cronExpression: string, overlapPolicy = Overlap.UNSPECIFIED) => ({
-  trigger: { case: "time" as const, value: { cronExpression, overlapPolicy } },
+  trigger: { case: "time" as const, value: { cronExpression, overlapPolicy, timeZone: "" } },
   context: REPOSITORY,
 });
 
@@ -232,6 +232,60 @@ describe("a workflow that is off", () => {
     await own.operations.deleteWorkflow({ workflowId: id });
     await fireAt(START_MS + 2 * HOUR_MS);
     expect(verdicts(await own.ledger(id))).toEqual([Verdict.STARTED]);
+  });
+});
+
+describe("a time zone", () => {
+  test("is what the job fires by, and a change of it begins the schedule anew", async () => {
+    const inBerlin = { ...time("0 9 * * *") };
+    inBerlin.trigger.value.timeZone = "Europe/Berlin";
+    const id = await own.create([inBerlin]);
+    await fireAt(NINE - HOUR_MS - 1);
+    expect(await own.ledger(id)).toEqual([]);
+    await fireAt(NINE - HOUR_MS);
+    expect(await own.executions(id)).toHaveLength(1);
+    const inUtc = time("0 9 * * *");
+    await own.operations.updateWorkflow({ workflowId: id, triggers: [inUtc] });
+    await fireAt(NINE);
+    expect(await own.executions(id)).toHaveLength(2);
+    await fireAt(NINE - HOUR_MS + DAY_MS);
+    expect(await own.executions(id)).toHaveLength(2);
+  });
+});
+
+describe("the next instants of a workflow", () => {
+  const answered = async (workflowId: string) => {
+    const { workflow } = await own.operations.getWorkflow({ workflowId });
+    return workflow?.nextInstants.map(({ triggerIndex, instants }) => [
+      triggerIndex,
+      instants.map(timestampMs),
+    ]);
+  };
+
+  test("are answered for each time trigger, by the clock, and never stored", async () => {
+    const daily = time("0 9 * * *");
+    daily.trigger.value.timeZone = "Europe/Berlin";
+    const byHand = { trigger: { case: "manual" as const, value: {} }, context: REPOSITORY };
+    const id = await own.create([byHand, daily, time("0 0 29 2 *")]);
+    const days = [0, 1, 2, 3, 4].map((day) => START_MS + 8 * HOUR_MS + day * DAY_MS);
+    expect(await answered(id)).toEqual([
+      [1, days],
+      [2, [Date.UTC(2028, 1, 29)]],
+    ]);
+    testStore.clock.now = days[0] ?? 0;
+    expect((await answered(id))?.[0]).toEqual([1, [...days.slice(1), (days[4] ?? 0) + DAY_MS]]);
+    const rows = await testStore.store.reader.selectFrom("workflow").select("body").execute();
+    expect(rows.map(({ body }) => JSON.parse(body).nextInstants)).toEqual([[]]);
+    const { workflows } = await own.operations.listWorkflows({});
+    expect(workflows.map(({ nextInstants }) => nextInstants)).toEqual([[]]);
+  });
+
+  test("are none while it is disabled", async () => {
+    const id = await own.create([time("0 9 * * *")]);
+    const { workflow } = await own.operations.updateWorkflow({ workflowId: id, disabled: true });
+    expect([workflow?.nextInstants, await answered(id)]).toEqual([[], []]);
+    const enabled = await own.operations.updateWorkflow({ workflowId: id, disabled: false });
+    expect(enabled.workflow?.nextInstants).toHaveLength(1);
   });
 });
 

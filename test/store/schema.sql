@@ -627,7 +627,7 @@ CREATE TABLE workflow_execution (
   variables text not null,
   retried_execution_id text,
   body text not null
-) strict;
+, action_failures text not null default '[]', action_warnings text not null default '[]') strict;
 
 CREATE INDEX workflow_execution_by_end on workflow_execution (organization_id, finished_at)
 where finished_at is not null;
@@ -649,7 +649,7 @@ CREATE TABLE workflow_schedule (
   organization_id text not null,
   cron_expression text not null,
   overlap_policy integer not null,
-  next_at integer not null,
+  next_at integer not null, time_zone text not null default '',
   primary key (workflow_id, trigger_index)
 ) strict, without rowid;
 

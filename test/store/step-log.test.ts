@@ -44,6 +44,8 @@ beforeEach(async () => {
         failed: 0,
         variables: "{}",
         retried_execution_id: null,
+        action_failures: "[]",
+        action_warnings: "[]",
         ...subject,
         ...counts,
         ...times,

@@ -42,6 +42,8 @@ export function insertRun({ store }: TestStore, scope: Scope, workflowId: string
         search_text: "",
         variables: "{}",
         retried_execution_id: null,
+        action_failures: "[]",
+        action_warnings: "[]",
         body: JSON.stringify({ id, metadata: { workflowId } }),
       })
       .execute();

@@ -90,9 +90,9 @@ export declare const WorkflowTrigger_ManualSchema: GenMessage<WorkflowTrigger_Ma
 export declare type WorkflowTrigger_Time = Message<"service.v1.WorkflowTrigger.Time"> & {
   /**
    * Five cron fields (minute, hour, day of month, month, day of week), read
-   * in UTC; 1 to 100 characters. Must come due at some time. Each instant
-   * starts one execution; after a downtime at most one missed instant is
-   * caught up with.
+   * in time_zone; 1 to 100 characters. Must come due at some time. Each
+   * instant starts one execution; after a downtime at most one missed instant
+   * is caught up with.
    *
    * @generated from field: string cron_expression = 1;
    */
@@ -105,6 +105,19 @@ export declare type WorkflowTrigger_Time = Message<"service.v1.WorkflowTrigger.T
    * @generated from field: service.v1.WorkflowTrigger.OverlapPolicy overlap_policy = 1000;
    */
   overlapPolicy: WorkflowTrigger_OverlapPolicy;
+
+  /**
+   * The time zone that the expression is read in, by its name in the IANA
+   * database, such as "Europe/Berlin"; at most 64 characters. Empty: UTC.
+   *
+   * Where clocks are set forward, an expression with a single minute and a
+   * single hour in the gap comes due at its end; others leave the gap out.
+   * Where they are set back, the first kind comes due once, at the first of
+   * the two times, and others in both hours.
+   *
+   * @generated from field: string time_zone = 1001;
+   */
+  timeZone: string;
 };
 
 /**
@@ -386,6 +399,16 @@ export declare type Workflow = Message<"service.v1.Workflow"> & {
    * @generated from field: string webhook_url = 4;
    */
   webhookUrl: string;
+
+  /**
+   * When time triggers come due next, one entry for each of them, in their
+   * order. Empty while the workflow is disabled or pending deletion. Only
+   * CreateWorkflow, GetWorkflow and UpdateWorkflow answer it; it is reckoned for
+   * the answer and never stored.
+   *
+   * @generated from field: repeated service.v1.Workflow.NextInstants next_instants = 1000;
+   */
+  nextInstants: Workflow_NextInstants[];
 };
 
 /**
@@ -393,6 +416,33 @@ export declare type Workflow = Message<"service.v1.Workflow"> & {
  * Use `create(WorkflowSchema)` to create a new message.
  */
 export declare const WorkflowSchema: GenMessage<Workflow>;
+
+/**
+ * When one time trigger comes due next.
+ *
+ * @generated from message service.v1.Workflow.NextInstants
+ */
+export declare type Workflow_NextInstants = Message<"service.v1.Workflow.NextInstants"> & {
+  /**
+   * Place of the trigger in spec.triggers, from 0.
+   *
+   * @generated from field: int32 trigger_index = 1;
+   */
+  triggerIndex: number;
+
+  /**
+   * The next instant, and up to 4 more of the next 366 days, the soonest first.
+   *
+   * @generated from field: repeated google.protobuf.Timestamp instants = 2;
+   */
+  instants: Timestamp[];
+};
+
+/**
+ * Describes the message service.v1.Workflow.NextInstants.
+ * Use `create(Workflow_NextInstantsSchema)` to create a new message.
+ */
+export declare const Workflow_NextInstantsSchema: GenMessage<Workflow_NextInstants>;
 
 /**
  * What a workflow is called, and who stands behind it.
@@ -991,8 +1041,10 @@ export declare type WorkflowExecution_Status = Message<"service.v1.WorkflowExecu
   warningMessage: string;
 
   /**
-   * What went wrong with the execution as a whole, oldest first. Failures of
-   * single actions are with those.
+   * What went wrong with the execution as a whole, oldest first, and after
+   * it the first 10 failures of its actions. Those name the action in the meta
+   * keys workflow_execution_action_id and action_name; each action has all of
+   * its own.
    *
    * @generated from field: repeated service.v1.WorkflowError failures = 16;
    */
@@ -1000,7 +1052,8 @@ export declare type WorkflowExecution_Status = Message<"service.v1.WorkflowExecu
 
   /**
    * What people should know although the execution goes on, oldest first:
-   * left out repositories, parameters that nothing uses.
+   * left out repositories, parameters that nothing uses. After it the first 10
+   * warnings of its actions, which name the action as failures do.
    *
    * @generated from field: repeated service.v1.WorkflowError warnings = 17;
    */
@@ -1013,6 +1066,13 @@ export declare type WorkflowExecution_Status = Message<"service.v1.WorkflowExecu
    * @generated from field: int32 stopped_action_count = 18;
    */
   stoppedActionCount: number;
+
+  /**
+   * How the execution ended. Unspecified until then.
+   *
+   * @generated from field: service.v1.WorkflowExecutionConclusion conclusion = 1000;
+   */
+  conclusion: WorkflowExecutionConclusion;
 };
 
 /**
@@ -2056,8 +2116,9 @@ export enum WorkflowExecutionPhase {
   DELETED = 6,
 
   /**
-   * Every action has ended, and the report after them. Final. The execution
-   * failed if failed_action_count is more than 0.
+   * Every action has ended, and the report after them. Final. The conclusion
+   * says whether it went well; the execution failed if failed_action_count is
+   * more than 0.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_PHASE_COMPLETED = 7;
    */
@@ -2068,6 +2129,53 @@ export enum WorkflowExecutionPhase {
  * Describes the enum service.v1.WorkflowExecutionPhase.
  */
 export declare const WorkflowExecutionPhaseSchema: GenEnum<WorkflowExecutionPhase>;
+
+/**
+ * How an execution ended, in one word.
+ *
+ * @generated from enum service.v1.WorkflowExecutionConclusion
+ */
+export enum WorkflowExecutionConclusion {
+  /**
+   * It has not ended.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_CONCLUSION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It completed, and nothing of it failed. One without actions is among these.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_CONCLUSION_SUCCEEDED = 1;
+   */
+  SUCCEEDED = 1,
+
+  /**
+   * It completed; some of its actions failed, and others did not.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_CONCLUSION_PARTIALLY_FAILED = 2;
+   */
+  PARTIALLY_FAILED = 2,
+
+  /**
+   * It failed as a whole, or every action that came to its end failed.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_CONCLUSION_FAILED = 3;
+   */
+  FAILED = 3,
+
+  /**
+   * It was stopped before its end, whatever its actions had come to.
+   *
+   * @generated from enum value: WORKFLOW_EXECUTION_CONCLUSION_STOPPED = 4;
+   */
+  STOPPED = 4,
+}
+
+/**
+ * Describes the enum service.v1.WorkflowExecutionConclusion.
+ */
+export declare const WorkflowExecutionConclusionSchema: GenEnum<WorkflowExecutionConclusion>;
 
 /**
  * Where an action of an execution stands.

@@ -1326,14 +1326,16 @@ export declare const GetWorkflowExecutionSummaryRequest_FilterSchema: GenMessage
  */
 export declare type GetWorkflowExecutionSummaryResponse = Message<"service.v1.GetWorkflowExecutionSummaryResponse"> & {
   /**
-   * Executions that completed without a failed action.
+   * Executions that completed without a failed action: with the conclusion
+   * SUCCEEDED.
    *
    * @generated from field: int64 successful_count = 1;
    */
   successfulCount: bigint;
 
   /**
-   * Executions with a failed action, or that failed as a whole.
+   * Completed executions with a failed action, or that failed as a whole: with
+   * the conclusion PARTIALLY_FAILED or FAILED.
    *
    * @generated from field: int64 failed_count = 2;
    */
@@ -1531,7 +1533,7 @@ export declare const WorkflowService: GenService<{
    * organization; permission_denied when the caller may not change the
    * workflow, or is no administrator and changes what the workflow does while
    * it runs as another person; invalid_argument when a cron expression does not
-   * parse or never comes due, an expression uses a parameter without a default
+   * parse or never comes due, a time zone is not known, an expression uses a parameter without a default
    * that a time or pull-request trigger, which gives none, would need (judged when
    * triggers, action, report or parameters change), an acceptance criterion or the
    * pattern of an output does not compile, a parameter expression is malformed or stands where

@@ -12,6 +12,7 @@ import * as sixth from "./migrations/0006-project-search.ts";
 import * as seventh from "./migrations/0007-project-search-order.ts";
 import * as eighth from "./migrations/0008-growth.ts";
 import * as tenth from "./migrations/0010-event-facts.ts";
+import * as twelfth from "./migrations/0012-zone-and-conclusion.ts";
 import * as thirteenth from "./migrations/0013-context-url-search.ts";
 
 export interface Migration {
@@ -32,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   seventh,
   eighth,
   tenth,
+  twelfth,
   thirteenth,
 ];
 

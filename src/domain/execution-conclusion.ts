@@ -1,0 +1,85 @@
+import { clone } from "@bufbuild/protobuf";
+import { type WorkflowError, WorkflowErrorSchema } from "#gen/service/v1/workflow_error_pb.js";
+import {
+  WorkflowExecutionConclusion as Conclusion,
+  WorkflowExecutionPhase as Phase,
+  type WorkflowExecution,
+  type WorkflowExecution_Status,
+  type WorkflowExecutionAction,
+} from "#gen/service/v1/workflow_pb.js";
+import { addFailures, addWarnings } from "./workflow-error.ts";
+
+/** How many failures, and how many warnings, of its actions an execution tells. */
+const ERRORS_TOLD = 10;
+
+/** Failures and warnings of an execution's actions, in the order in which they came; each names its action. */
+export interface ActionErrors {
+  readonly failures: readonly WorkflowError[];
+  readonly warnings: readonly WorkflowError[];
+}
+
+/** Returns what a change of an action adds to what its execution tells; undefined when that is nothing. */
+export function addedErrors(
+  told: ActionErrors,
+  before: WorkflowExecutionAction,
+  after: WorkflowExecutionAction,
+): ActionErrors | undefined {
+  const failures = added(told.failures, before.status?.failures, after.status?.failures, after);
+  const warnings = added(told.warnings, before.status?.warnings, after.status?.warnings, after);
+  return failures === told.failures && warnings === told.warnings ? undefined : { failures, warnings };
+}
+
+/** Whether a change of an action brings a failure or a warning. */
+export function bringsErrors(before: WorkflowExecutionAction, after: WorkflowExecutionAction): boolean {
+  const counts = [before, after].map(
+    ({ status }) => (status?.failures.length ?? 0) + (status?.warnings.length ?? 0),
+  );
+  return counts[0] !== counts[1];
+}
+
+function added(
+  told: readonly WorkflowError[],
+  before: readonly WorkflowError[] = [],
+  after: readonly WorkflowError[] = [],
+  action: WorkflowExecutionAction,
+): readonly WorkflowError[] {
+  const fresh = after.slice(before.length, before.length + ERRORS_TOLD - told.length);
+  return fresh.length === 0 ? told : [...told, ...fresh.map((error) => withAction(error, action))];
+}
+
+function withAction(error: WorkflowError, { id, metadata }: WorkflowExecutionAction): WorkflowError {
+  const copy = clone(WorkflowErrorSchema, error);
+  copy.meta.workflow_execution_action_id = id;
+  copy.meta.action_name = metadata?.actionName ?? "";
+  return copy;
+}
+
+/**
+ * Returns an execution as it is answered: with its conclusion, and with errors
+ * of its actions after its own.
+ *
+ * @param execution with its counts, and errors of its own alone
+ */
+export function concludedExecution(execution: WorkflowExecution, errors: ActionErrors): WorkflowExecution {
+  const { status } = execution;
+  if (!status) return execution;
+  const failures = [...status.failures];
+  const warnings = [...status.warnings];
+  const answered = { ...status, failures, warnings, conclusion: conclusionOf(status) };
+  addFailures(answered, ...errors.failures);
+  addWarnings(answered, ...errors.warnings);
+  return { ...execution, status: answered };
+}
+
+function conclusionOf({
+  phase,
+  failures,
+  failedActionCount,
+  doneActionCount,
+}: WorkflowExecution_Status): Conclusion {
+  if (phase === Phase.STOPPED) return Conclusion.STOPPED;
+  if (phase !== Phase.COMPLETED) return Conclusion.UNSPECIFIED;
+  if (failures.length > 0) return Conclusion.FAILED;
+  if (failedActionCount === 0) return Conclusion.SUCCEEDED;
+  return doneActionCount > 0 ? Conclusion.PARTIALLY_FAILED : Conclusion.FAILED;
+}

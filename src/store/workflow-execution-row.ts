@@ -1,0 +1,39 @@
+import { type WorkflowExecution, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
+import { concludedExecution } from "../domain/execution-conclusion.ts";
+import { fromBody } from "./json.ts";
+import { actionErrorsOfRow } from "./workflow-action-errors.ts";
+import type { WorkflowExecutionTable } from "./workflow-schema.ts";
+
+/** The columns that an execution is read back from. */
+export const EXECUTION_COLUMNS = [
+  "id",
+  "pending_count",
+  "running_count",
+  "failed_count",
+  "done_count",
+  "stopped_count",
+  "action_failures",
+  "action_warnings",
+  "body",
+] as const;
+
+export type ExecutionRow = Pick<WorkflowExecutionTable, (typeof EXECUTION_COLUMNS)[number]>;
+
+/** An execution as it is answered: with its counts, its conclusion and the errors of its actions. */
+export function answeredExecution(row: ExecutionRow): WorkflowExecution {
+  return concludedExecution(executionOfRow(row), actionErrorsOfRow(row));
+}
+
+/** An execution with its counts. */
+export function executionOfRow(row: ExecutionRow): WorkflowExecution {
+  const execution = fromBody(WorkflowExecutionSchema, row.body);
+  const { status } = execution;
+  if (status) {
+    status.pendingActionCount = row.pending_count;
+    status.runningActionCount = row.running_count;
+    status.failedActionCount = row.failed_count;
+    status.doneActionCount = row.done_count;
+    status.stoppedActionCount = row.stopped_count;
+  }
+  return execution;
+}
