@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { PagePosition } from "../domain/page.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
+import { mergePhases } from "./phase-walk.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
@@ -49,7 +50,6 @@ export async function listAgentExecutions(
   if (filter.environmentIds.length > 0) query = query.where("environment_id", "in", filter.environmentIds);
   if (filter.creatorIds.length > 0) query = query.where("creator_id", "in", filter.creatorIds);
   if (filter.sessionIds.length > 0) query = query.where("session_id", "in", filter.sessionIds);
-  if (filter.phases.length > 0) query = query.where("phase", "in", filter.phases);
   if (filter.roles.length > 0) query = query.where("role", "in", filter.roles);
   for (const [key, value] of Object.entries(filter.annotations)) {
     query = query.where((eb) =>
@@ -63,6 +63,21 @@ export async function listAgentExecutions(
       ),
     );
   }
-  const rows = await query.orderBy("id", "desc").limit(limit).execute();
+  const ordered = query.orderBy("id", "desc").limit(limit);
+  const rows =
+    filter.phases.length === 0
+      ? await ordered.execute()
+      : await db
+          .selectFrom("agent_execution")
+          .selectAll()
+          .where(
+            "id",
+            "in",
+            await mergePhases(filter.phases, "desc", limit, (phase) =>
+              ordered.clearSelect().select("id").where("phase", "=", phase).execute(),
+            ),
+          )
+          .orderBy("id", "desc")
+          .execute();
   return rows.map((row) => ({ stored: storedOfRow(row), position: { key: 0, id: row.id } }));
 }

@@ -1,5 +1,6 @@
 import type { Kysely, SelectQueryBuilder } from "kysely";
 import type { PagePosition } from "../domain/page.ts";
+import { mergePhases } from "./phase-walk.ts";
 import type { Schema } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
@@ -47,9 +48,11 @@ export async function listEnvironments(
 ): Promise<ListedEnvironment[]> {
   const query = matching(db, scope, filter).select(COLUMNS);
   const rows =
-    order.field === "id"
-      ? await byId(query, order, after, limit)
-      : await byArchival(query, order, after, limit);
+    order.field === "archivedAt"
+      ? await byArchival(query, order, after, limit)
+      : filter.phases.length > 0
+        ? await byIdInPhases(db, scope, filter, order, after, limit)
+        : await byId(query, order, after, limit).execute();
   return rows.map((row) => ({
     text: row.body,
     position: { key: order.field === "id" ? 0 : (row.archived_at ?? NEVER), id: row.id },
@@ -77,7 +80,29 @@ type Rows = SelectQueryBuilder<Schema, "environment", Row>;
 
 function byId(query: Rows, { direction }: EnvironmentOrder, after: PagePosition | undefined, limit: number) {
   const rest = after ? query.where("environment.id", direction === "asc" ? ">" : "<", after.id) : query;
-  return rest.orderBy("environment.id", direction).limit(limit).execute();
+  return rest.orderBy("environment.id", direction).limit(limit);
+}
+
+async function byIdInPhases(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: EnvironmentFilter,
+  order: EnvironmentOrder,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<Row[]> {
+  const ids = await mergePhases(filter.phases, order.direction, limit, (phase) => {
+    const query = matching(db, scope, { ...filter, phases: [] })
+      .select(COLUMNS)
+      .where("environment.phase", "=", phase);
+    return byId(query, order, after, limit).clearSelect().select("environment.id").execute();
+  });
+  return db
+    .selectFrom("environment")
+    .select(COLUMNS)
+    .where("environment.id", "in", ids)
+    .orderBy("environment.id", order.direction)
+    .execute();
 }
 
 /** One walk along the index for each stretch of the order: an OR of them would scan. */

@@ -11,6 +11,7 @@ import {
 import type { PagePosition } from "../domain/page.ts";
 import { withSteps } from "../domain/workflow-action.ts";
 import { fromBody } from "./json.ts";
+import { mergePhases } from "./phase-walk.ts";
 import type { Schema } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
@@ -49,16 +50,32 @@ export async function listExecutions(
   if (after) query = query.where("id", direction === "asc" ? ">" : "<", after.id);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
-  if (filter.phases.length > 0) query = query.where("phase", "in", filter.phases);
   if (filter.hasFailedActions !== undefined) {
-    query = query.where("failed_count", filter.hasFailedActions ? ">" : "=", 0);
+    // Literals, so that the index of those that have failed actions fits.
+    const isFailed = filter.hasFailedActions ? ">" : "=";
+    query = query.where((eb) => eb("failed_count", isFailed, eb.lit(0)));
   }
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") {
     query = query.where(contains("workflow_execution.search_text", filter.search));
   }
-  const rows = await query.orderBy("id", direction).limit(limit).execute();
+  const ordered = query.orderBy("id", direction).limit(limit);
+  const rows =
+    filter.phases.length === 0
+      ? await ordered.execute()
+      : await db
+          .selectFrom("workflow_execution")
+          .select(EXECUTION_COLUMNS)
+          .where(
+            "id",
+            "in",
+            await mergePhases(filter.phases, direction, limit, (phase) =>
+              ordered.clearSelect().select("id").where("phase", "=", phase).execute(),
+            ),
+          )
+          .orderBy("id", direction)
+          .execute();
   return rows.map((row) => ({ execution: answeredExecution(row), position: { key: 0, id: row.id } }));
 }
 
@@ -92,8 +109,22 @@ export async function listActions(
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.executionIds.length > 0) query = query.where("execution_id", "in", filter.executionIds);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
-  if (filter.phases.length > 0) query = query.where("phase", "in", filter.phases);
-  const rows = await query.orderBy("id").limit(limit).execute();
+  const ordered = query.orderBy("id").limit(limit);
+  const rows =
+    filter.phases.length === 0
+      ? await ordered.execute()
+      : await db
+          .selectFrom("workflow_action")
+          .select(["id", "execution_id", "body"])
+          .where(
+            "id",
+            "in",
+            await mergePhases(filter.phases, "asc", limit, (phase) =>
+              ordered.clearSelect().select("id").where("phase", "=", phase).execute(),
+            ),
+          )
+          .orderBy("id")
+          .execute();
   const executions = await findExecutionsOf(db, scope, rows);
   return rows.flatMap((row) => {
     const execution = executions.get(row.execution_id);

@@ -4,10 +4,12 @@ import Database from "better-sqlite3";
 import { type CompiledQuery, Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent-delivery.ts";
+import { listAgentExecutions } from "../../src/store/agent-execution-list.ts";
 import { findQueuedInputs } from "../../src/store/agent-input.ts";
 import { listInputs } from "../../src/store/agent-input-list.ts";
 import { findDueTimers } from "../../src/store/agent-interest.ts";
 import { findOutput } from "../../src/store/agent-output.ts";
+import { listEnvironments } from "../../src/store/environment-list.ts";
 import { listProjects } from "../../src/store/project-list.ts";
 import type { ProjectPage } from "../../src/store/project-search.ts";
 import { fewOf, noLead, quickLeads, textLead } from "../../src/store/project-search-leads.ts";
@@ -17,7 +19,7 @@ import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { findClaimable } from "../../src/store/work-lease.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow-execution.ts";
-import { listOutputs } from "../../src/store/workflow-execution-list.ts";
+import { listActions, listExecutions, listOutputs } from "../../src/store/workflow-execution-list.ts";
 import { findOutputsOfActions } from "../../src/store/workflow-output.ts";
 import { ANY_PROJECT } from "./any-project.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
@@ -68,6 +70,55 @@ test("executions that have not ended are found among those alone", async () => {
   await findOpenExecutionIds(db, scope, { workflowId: "w", triggerIndex: 0 });
   for (const plan of plans())
     expect(plan).toEqual([expect.stringContaining("INDEX workflow_execution_open (")]);
+});
+
+test("a list by phase walks along the index of each phase alone, however rare it is", async () => {
+  const after = { key: 0, id: "a" };
+  const executions = { ids: [], workflowIds: [], hasFailedActions: undefined, search: "" };
+  const actions = { ids: [], executionIds: [], workflowIds: [] };
+  const runs = {
+    ids: [],
+    agentIds: [],
+    projectIds: [],
+    environmentIds: [],
+    creatorIds: [],
+    sessionIds: [],
+    roles: [],
+    annotations: {},
+    reader: undefined,
+  };
+  const environments = {
+    runnerIds: [],
+    creatorIds: [],
+    projectIds: [],
+    runnerKinds: [],
+    createdBefore: undefined,
+    search: "",
+    sessionIds: [],
+  };
+  const phases = [1, 3];
+  for (const from of [undefined, after]) {
+    await listExecutions(db, scope, { ...executions, phases }, "desc", from, 26);
+    await listActions(db, scope, { ...actions, phases }, from, 26);
+    await listAgentExecutions(db, scope, { ...runs, phases }, from, 26);
+    const order = { field: "id", direction: "asc" } as const;
+    await listEnvironments(db, scope, { ...environments, phases }, order, from, 26);
+  }
+  const walks = plans().filter((plan) => plan.join().includes("_by_phase"));
+  // Two phases of four tables, from the beginning and from a place; nothing is sorted.
+  expect(walks).toHaveLength(16);
+  for (const plan of walks) {
+    expect(plan).toEqual([
+      expect.stringMatching(
+        /^SEARCH (workflow_execution|workflow_action|agent_execution|environment) USING (COVERING )?INDEX \1_by_phase \(organization_id=\? AND phase=\?( AND id[<>]\?)?\)$/,
+      ),
+    ]);
+  }
+  queries = [];
+  await listExecutions(db, scope, { ...executions, phases: [], hasFailedActions: true }, "desc", after, 26);
+  expect(plans()[0]?.join()).toContain(
+    "INDEX workflow_execution_with_failed_actions (organization_id=? AND id<?)",
+  );
 });
 
 test("the outputs of an execution are found by the execution, however many others there are", async () => {

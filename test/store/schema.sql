@@ -68,6 +68,8 @@ CREATE INDEX agent_execution_by_id on agent_execution (organization_id, id);
 
 CREATE INDEX agent_execution_by_parent on agent_execution (parent_id, phase) where parent_id is not null;
 
+CREATE INDEX agent_execution_by_phase on agent_execution (organization_id, phase, id);
+
 CREATE INDEX agent_execution_by_session on agent_execution (organization_id, session_id);
 
 CREATE INDEX agent_execution_open on agent_execution (organization_id, account_id) where stopped_at is null;
@@ -190,6 +192,8 @@ CREATE INDEX environment_by_creator on environment (organization_id, creator_id,
 CREATE INDEX environment_by_id on environment (organization_id, id);
 
 CREATE INDEX environment_by_lockdown on environment (lockdown_at, id) where lockdown_at is not null;
+
+CREATE INDEX environment_by_phase on environment (organization_id, phase, id);
 
 CREATE INDEX environment_by_project on environment (project_id);
 
@@ -585,6 +589,8 @@ CREATE INDEX workflow_action_by_execution on workflow_action (execution_id, id);
 
 CREATE INDEX workflow_action_by_id on workflow_action (organization_id, id);
 
+CREATE INDEX workflow_action_by_phase on workflow_action (organization_id, phase, id);
+
 CREATE INDEX workflow_action_by_workflow on workflow_action (workflow_id, id);
 
 CREATE INDEX workflow_action_given on workflow_action (execution_id) where queued = 1;
@@ -634,6 +640,8 @@ where finished_at is not null;
 
 CREATE INDEX workflow_execution_by_id on workflow_execution (organization_id, id);
 
+CREATE INDEX workflow_execution_by_phase on workflow_execution (organization_id, phase, id);
+
 CREATE INDEX workflow_execution_by_workflow on workflow_execution (workflow_id, id);
 
 CREATE INDEX workflow_execution_failed on workflow_execution (workflow_id, started_at) where failed = 1;
@@ -642,6 +650,9 @@ CREATE INDEX workflow_execution_open on workflow_execution (organization_id, exe
 where finished_at is null;
 
 CREATE INDEX workflow_execution_unexpanded on workflow_execution (id) where expanded = 0;
+
+CREATE INDEX workflow_execution_with_failed_actions on workflow_execution (organization_id, id)
+where failed_count > 0;
 
 CREATE TABLE workflow_schedule (
   workflow_id text not null references workflow (id) on delete cascade,

@@ -1,5 +1,6 @@
 /**
- * What grows is bounded: stops of many executions are kept and done in turns.
+ * What grows is bounded: stops of many executions are kept and done in turns,
+ * and lists by phase walk along an index of each phase.
  */
 export const name = "0008-growth";
 
@@ -12,4 +13,11 @@ create table pending_stop (
   up_to text not null,
   primary key (organization_id, target, target_id, mode)
 ) strict, without rowid;
+
+create index workflow_execution_by_phase on workflow_execution (organization_id, phase, id);
+create index workflow_execution_with_failed_actions on workflow_execution (organization_id, id)
+where failed_count > 0;
+create index workflow_action_by_phase on workflow_action (organization_id, phase, id);
+create index agent_execution_by_phase on agent_execution (organization_id, phase, id);
+create index environment_by_phase on environment (organization_id, phase, id);
 `;
