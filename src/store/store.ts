@@ -8,6 +8,8 @@ import type { SearchName, SearchParameters, SearchResult } from "./search.ts";
 /** Whose rows a query may see. Every function over tenant rows takes one. */
 export interface Scope {
   readonly organizationId: string;
+  /** Who asks, where that is known: searches of an organization take turns by it. */
+  readonly subject?: { readonly id: string };
 }
 
 /** Who changes something: a principal of the contract, the operator, or the system itself. */
@@ -101,7 +103,8 @@ export interface Store {
   readonly reader: Kysely<Schema>;
   /**
    * Does one of SEARCHES beside this thread, which goes on meanwhile. It sees
-   * what is committed when it is called. Organizations take turns.
+   * what is committed when it is called. Organizations take turns, and in each its callers; one that
+   * takes long lets others go first.
    *
    * @throws DomainError VALUE_UNUSABLE when it takes too long; StoreUnavailable
    *   when too many wait; the signal's reason once that is aborted

@@ -35,8 +35,8 @@ const ship: ProjectPage = {
 };
 
 /** With more time for a search than a process stands still, unless told otherwise. */
-function searchesOf(file: string, limitMs = 60_000, settled = async () => {}): Searches {
-  const searches = new Searches(file, settled, limitMs);
+function searchesOf(file: string, limitMs = 60_000, settled = async () => {}, crowdedMs?: number): Searches {
+  const searches = new Searches(file, settled, limitMs, crowdedMs);
   open.push(searches);
   return searches;
 }
@@ -72,6 +72,25 @@ test("a search that takes too long ends with what to do, and the next one is ans
   });
   const none = { ...ship, filter: { ...ship.filter, search: "no such text" } };
   expect(await searches.search("projects", caller, none)).toEqual({ rows: [], count: undefined });
+});
+
+test("a search that takes long lets those behind it go first, its own organization's and others', and is answered", async () => {
+  const other = await made.found("island");
+  for (const each of [other, caller]) await servicesOf(made, each).project("ship");
+  fill(40_000);
+  const searches = searchesOf(ownFile(), undefined, undefined, 0);
+  const order: string[] = [];
+  const search = (name: string, by: Caller, filter: Partial<ProjectPage["filter"]>) =>
+    searches
+      .search("projects", by, { ...ship, filter: { ...ANY_PROJECT, ...filter } })
+      .then(({ rows }) => void order.push(`${name} ${rows.length}`));
+  // Nothing but a look at each row tells that none is of this kind.
+  const long = Array.from({ length: 3 }, () => search("long", caller, { runnerKinds: [99] }));
+  const remoteUris = ["https://git.example.org/team/none.git"];
+  const short = [search("other", other, { remoteUris }), search("own", caller, { remoteUris })];
+  await Promise.all([...long, ...short]);
+  expect(order.slice(0, 2).sort()).toEqual(["other 0", "own 0"]);
+  expect(order.slice(2)).toEqual(["long 0", "long 0", "long 0"]);
 });
 
 test("a search that cannot be handed to the thread fails alone, and the next one is answered", async () => {

@@ -2,10 +2,16 @@ import { Worker } from "node:worker_threads";
 import { searchTooLong } from "../../domain/error.ts";
 import type { SearchName, SearchParameters, SearchResult } from "../search.ts";
 import { type Scope, StoreUnavailable } from "../store.ts";
-import { Turns } from "./search-turns.ts";
+import { type Owner, Turns } from "./search-turns.ts";
 
 /** How long one search may take; a test of every row of a million takes about half of it. */
 const LIMIT_MS = 2_000;
+
+/**
+ * How long a search goes on while others wait. Nearly all take less; the others
+ * of an organization, and those of others, wait no longer for it.
+ */
+const CROWDED_MS = 25;
 
 /** Searches that wait; a few milliseconds each, so that the last one waits about a second. */
 const WAITING = { each: 100, all: 1_000 } as const;
@@ -13,12 +19,23 @@ const WAITING = { each: 100, all: 1_000 } as const;
 /** A search keeps some thousand rows and one page; a thread that takes more ends, and another starts. */
 const MEMORY = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 128 } as const;
 
+/** Elements that the thread and who gives it orders share. */
+export const SHARED = {
+  /** Number of an order that nobody waits for any more. */
+  cancelled: 0,
+  /** 1 while others wait for the thread. */
+  crowded: 1,
+} as const;
+
 /** What the thread starts with. */
 export interface SearchThreadData {
   readonly file: string;
+  /** How long a search may take. */
   readonly limitMs: number;
-  /** One element: number of an order that nobody waits for any more. */
-  readonly cancelled: Int32Array;
+  /** How long it may go on while others wait; unlimited without. */
+  readonly crowdedMs: number | undefined;
+  /** As of {@link SHARED}. */
+  readonly shared: Int32Array;
 }
 
 export interface SearchOrder {
@@ -30,51 +47,50 @@ export interface SearchOrder {
 
 export type SearchAnswer = { readonly number: number } & (
   | { readonly result: unknown }
-  | { readonly ended: "late" | "cancelled" }
+  | { readonly ended: "late" | "cancelled" | "crowded" }
   /** What went wrong, with its place, for the log. */
   | { readonly failure: string }
 );
 
 interface Waiting {
+  readonly owner: Owner;
   readonly order: SearchOrder;
   readonly resolve: (result: never) => void;
   readonly reject: (reason: unknown) => void;
 }
 
 /**
- * Searches beside the main thread, one at a time, on a connection of their own.
- * The thread starts with the first one and anew after its death, and keeps no
- * process alive.
+ * Searches beside the main thread, each on a connection of its own: one at a
+ * time in a first thread, from which a search that takes longer while others
+ * wait moves to a second one, and begins there anew. So the short ones of
+ * everybody wait for no long one of anybody. A thread starts with its first
+ * search and anew after its death, and keeps no process alive.
  */
 export class Searches {
-  readonly #file: string;
-  readonly #limitMs: number;
+  readonly #first: Lane;
   readonly #settled: () => Promise<void>;
-  readonly #turns = new Turns<Waiting>(WAITING);
-  readonly #cancelled = new Int32Array(new SharedArrayBuffer(4));
-  #thread: Worker | undefined;
-  #running: Waiting | undefined;
   #number = 0;
+  readonly #long: Lane;
   #closed = false;
 
   /**
    * @param settled resolves when whatever is committed by now is on the disk
    * @param limitMs for tests
+   * @param crowdedMs for tests
    */
-  constructor(file: string, settled: () => Promise<void>, limitMs = LIMIT_MS) {
-    this.#file = file;
+  constructor(file: string, settled: () => Promise<void>, limitMs = LIMIT_MS, crowdedMs = CROWDED_MS) {
     this.#settled = settled;
-    this.#limitMs = limitMs;
+    this.#long = new Lane({ file, limitMs, crowdedMs: undefined });
+    this.#first = new Lane({ file, limitMs, crowdedMs }, this.#long);
   }
 
   /** As Store.search says. */
   search<N extends SearchName>(
     name: N,
-    scope: Scope,
+    { organizationId, subject }: Scope,
     parameters: SearchParameters<N>,
     signal?: AbortSignal,
   ): Promise<SearchResult<N>> {
-    const { organizationId } = scope;
     if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
     if (signal?.aborted) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<SearchResult<N>>();
@@ -82,21 +98,58 @@ export class Searches {
     this.#number = (this.#number % 0x7fff_ffff) + 1;
     // A caller has more about it than its scope, and some of that cannot cross.
     const order = { number: this.#number, name, scope: { organizationId }, parameters };
-    const waiting: Waiting = { order, resolve, reject };
-    if (!this.#turns.add(organizationId, waiting)) {
+    // The thread sees what is committed; nobody is told of it before it is there for good.
+    const answer = (result: never) => void this.#settled().then(() => resolve(result));
+    const owner = { organizationId, callerId: subject?.id ?? "" };
+    const waiting: Waiting = { owner, order, resolve: answer, reject };
+    if (!this.#first.add(waiting)) {
       return Promise.reject(new StoreUnavailable("too many searches are waiting"));
     }
     const leave = () => {
-      this.#turns.remove(organizationId, waiting);
-      if (this.#running === waiting) Atomics.store(this.#cancelled, 0, order.number);
+      this.#first.remove(waiting);
+      this.#long.remove(waiting);
       reject(signal?.reason);
     };
     signal?.addEventListener("abort", leave, { once: true });
-    this.#go();
     return promise.finally(() => signal?.removeEventListener("abort", leave));
   }
 
-  /** Ends the search under way, refuses what waits and what comes. */
+  /** Ends the searches under way, refuses what waits and what comes. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([this.#first.close(), this.#long.close()]);
+  }
+}
+
+/** One thread, and what waits for it. */
+class Lane {
+  readonly #turns = new Turns<Waiting>(WAITING);
+  readonly #shared = new Int32Array(new SharedArrayBuffer(8));
+  readonly #data: SearchThreadData;
+  /** Takes what takes too long here while others wait. */
+  readonly #next: Lane | undefined;
+  #thread: Worker | undefined;
+  #running: Waiting | undefined;
+  #closed = false;
+
+  constructor(data: Omit<SearchThreadData, "shared">, next?: Lane) {
+    this.#data = { ...data, shared: this.#shared };
+    this.#next = next;
+  }
+
+  /** @returns false when too much waits already */
+  add(waiting: Waiting): boolean {
+    if (!this.#turns.add(waiting.owner, waiting)) return false;
+    this.#go();
+    return true;
+  }
+
+  /** Ends a search that nobody waits for any more, if it is here. */
+  remove(waiting: Waiting): void {
+    this.#turns.remove(waiting.owner, waiting);
+    if (this.#running === waiting) Atomics.store(this.#shared, SHARED.cancelled, waiting.order.number);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (let waiting = this.#turns.next(); waiting; waiting = this.#turns.next()) {
@@ -104,7 +157,7 @@ export class Searches {
     }
     const thread = this.#thread;
     if (!thread) return;
-    if (this.#running) Atomics.store(this.#cancelled, 0, this.#running.order.number);
+    if (this.#running) Atomics.store(this.#shared, SHARED.cancelled, this.#running.order.number);
     const { promise, resolve } = Promise.withResolvers<void>();
     thread.once("exit", () => resolve());
     // Kept alive for this: who closes a store waits for it.
@@ -114,7 +167,11 @@ export class Searches {
   }
 
   #go(): void {
-    if (this.#running) return;
+    if (!this.#running) this.#begin();
+    Atomics.store(this.#shared, SHARED.crowded, this.#turns.size > 0 ? 1 : 0);
+  }
+
+  #begin(): void {
     const next = this.#turns.next();
     if (!next) return;
     this.#running = next;
@@ -125,18 +182,13 @@ export class Searches {
       // The system gives no thread now; each that waits tries once.
       this.#running = undefined;
       next.reject(new StoreUnavailable("there is no thread for searches", { cause }));
-      this.#go();
+      this.#begin();
     }
   }
 
   #start(): Worker {
-    const workerData: SearchThreadData = {
-      file: this.#file,
-      limitMs: this.#limitMs,
-      cancelled: this.#cancelled,
-    };
     const thread = new Worker(new URL("./search-worker.ts", import.meta.url), {
-      workerData,
+      workerData: this.#data,
       resourceLimits: MEMORY,
     });
     thread.unref();
@@ -158,11 +210,14 @@ export class Searches {
   #settle(answer: SearchAnswer): void {
     const done = this.#running;
     this.#running = undefined;
-    // The thread sees what is committed; nobody is told of it before it is there for good.
-    if ("result" in answer) void this.#settled().then(() => done?.resolve(answer.result as never));
+    if ("result" in answer) done?.resolve(answer.result as never);
     else if ("failure" in answer) done?.reject(new Error(`a search failed: ${answer.failure}`));
-    else if (answer.ended === "late") done?.reject(searchTooLong(this.#limitMs));
-    else done?.reject(new StoreUnavailable("the store is closed"));
+    else if (answer.ended === "late") done?.reject(searchTooLong(this.#data.limitMs));
+    else if (answer.ended === "cancelled" || this.#closed) {
+      done?.reject(new StoreUnavailable("the store is closed"));
+    } else if (done && !this.#next?.add(done)) {
+      done.reject(new StoreUnavailable("too many searches that take long are waiting"));
+    }
     this.#go();
   }
 }

@@ -3,7 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { SEARCHES, type SearchLimit } from "../search.ts";
 import { openConnection } from "./connection.ts";
 import { ROWS_PER_QUESTION } from "./expressions.ts";
-import type { SearchAnswer, SearchOrder, SearchThreadData } from "./search-thread.ts";
+import { type SearchAnswer, type SearchOrder, type SearchThreadData, SHARED } from "./search-thread.ts";
 
 // The thread of Searches: one order at a time, each answered once.
 
@@ -21,14 +21,14 @@ const NICER = 5;
 
 /** Thrown through the engine to end a query. */
 class Ended extends Error {
-  readonly why: "late" | "cancelled" | "attempt";
+  readonly why: "late" | "cancelled" | "crowded" | "attempt";
   constructor(why: Ended["why"]) {
     super(why);
     this.why = why;
   }
 }
 
-const { file, limitMs, cancelled } = workerData as SearchThreadData;
+const { file, limitMs, crowdedMs, shared } = workerData as SearchThreadData;
 const { raw, db } = openConnection(file, "reader");
 raw.pragma(`cache_size = -${CACHE_KIB}`);
 raw.pragma(`mmap_size = ${MAPPED_BYTES}`);
@@ -42,11 +42,15 @@ if (platform() === "linux") {
 }
 let running = 0;
 let endsAt = 0;
+/** From when on it lets others go first. */
+let yieldsAt = 0;
 let rowsLeft = Number.POSITIVE_INFINITY;
 
 raw.function("in_time", () => {
-  if (Atomics.load(cancelled, 0) === running) throw new Ended("cancelled");
-  if (performance.now() > endsAt) throw new Ended("late");
+  if (Atomics.load(shared, SHARED.cancelled) === running) throw new Ended("cancelled");
+  const now = performance.now();
+  if (now > endsAt) throw new Ended("late");
+  if (now > yieldsAt && Atomics.load(shared, SHARED.crowded) === 1) throw new Ended("crowded");
   rowsLeft -= ROWS_PER_QUESTION;
   if (rowsLeft < 0) throw new Ended("attempt");
   return 1;
@@ -68,13 +72,15 @@ const limit: SearchLimit = {
 
 async function answer({ number, name, scope, parameters }: SearchOrder): Promise<SearchAnswer> {
   running = number;
-  endsAt = performance.now() + limitMs;
+  const now = performance.now();
+  endsAt = now + limitMs;
+  yieldsAt = crowdedMs === undefined ? Number.POSITIVE_INFINITY : now + crowdedMs;
   // One state for all its queries, and one that is as new as the order.
   raw.exec("begin");
   try {
     return { number, result: await SEARCHES[name](db, scope, parameters, limit) };
   } catch (error) {
-    if (error instanceof Ended) return { number, ended: error.why === "late" ? "late" : "cancelled" };
+    if (error instanceof Ended && error.why !== "attempt") return { number, ended: error.why };
     return { number, failure: String((error as Error).stack ?? error) };
   } finally {
     // Some failures, such as one of the disk, have ended the transaction already.
