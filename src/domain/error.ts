@@ -147,6 +147,20 @@ export function credentialMissing(host: string): DomainError {
   );
 }
 
+/**
+ * The executor's credential for a host is not used on what somebody else chose.
+ *
+ * @param setBy id of who last set the source
+ */
+export function credentialWithheld(host: string, setBy: string): DomainError {
+  return new DomainError(
+    ErrorReason.CREDENTIAL_WITHHELD,
+    `the executor's credential for ${host} is withheld: ${setBy} set the source, and is neither the executor, nor an administrator, nor a service account of the organization. ` +
+      "The executor or an administrator can adopt the source by setting it again, then start the work anew",
+    { host, set_by: setBy },
+  );
+}
+
 /** No agent was named, and none is configured. */
 export function agentMissing(): DomainError {
   return new DomainError(

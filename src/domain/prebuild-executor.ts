@@ -1,9 +1,11 @@
 import { equals } from "@bufbuild/protobuf";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
-import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
+import type { UpdateProjectRequest } from "#gen/service/v1/project_service_pb.js";
 import type { Caller } from "./caller.ts";
 import { permissionDenied, valueUnusable } from "./error.ts";
+import { isSameSubject } from "./source-trust.ts";
 
 /**
  * Keeps prebuilds from cloning what somebody names with the credentials of
@@ -18,7 +20,7 @@ export function refuseBorrowedPrebuilds(before: Project | undefined, after: Proj
   const executor = after.prebuildConfiguration?.executor;
   if (executor?.principal !== Principal.USER || executor.id === caller.subject.id) return;
   const known = [after.metadata?.creator, before?.prebuildConfiguration?.executor];
-  if (!known.some((subject) => isSame(subject, executor))) {
+  if (!known.some((subject) => isSameSubject(subject, executor))) {
     throw valueUnusable(
       "prebuildConfiguration.executor",
       "prebuilds run as the caller, the project's creator or a service account of the organization",
@@ -31,8 +33,19 @@ export function refuseBorrowedPrebuilds(before: Project | undefined, after: Proj
   );
 }
 
-function isSame(subject: Subject | undefined, { id, principal }: Subject): boolean {
-  return subject?.id === id && subject.principal === principal;
+/**
+ * Returns whether an update makes its caller the one who last set the project's
+ * source: it sends an initializer, be it the same one, or makes the caller the
+ * executor that prebuilds clone as.
+ */
+export function adoptsSource(
+  before: Project,
+  { initializer, prebuildConfiguration }: Pick<UpdateProjectRequest, "initializer" | "prebuildConfiguration">,
+  { subject }: Pick<Caller, "subject">,
+): boolean {
+  if (initializer) return true;
+  const namesCaller = isSameSubject(prebuildConfiguration?.executor, subject);
+  return namesCaller && !isSameSubject(before.prebuildConfiguration?.executor, subject);
 }
 
 function hasSameSource({ initializer: before }: Project, { initializer: after }: Project): boolean {

@@ -30,6 +30,8 @@ export interface Prebuild {
   readonly stopsAtMs?: number | undefined;
   /** What the workspace is filled with; unset before the first lease. */
   readonly initializer?: EnvironmentInitializer | undefined;
+  /** Who had set that at the last lease; unset before the first. */
+  readonly sourceSetBy?: readonly Subject[] | undefined;
   /** What went wrong; empty while nothing did. */
   readonly failure: string;
 }

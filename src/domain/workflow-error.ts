@@ -26,6 +26,8 @@ export const WORKFLOW_REASONS = {
   repository_search_failed: { code: WORKFLOW, retriable: true },
   /** Metadata: `host`. */
   credential_missing: { code: WORKFLOW, retriable: false },
+  /** Somebody else set what the work begins from. Metadata: `host`, `set_by`. Runners give it for an action. */
+  credential_withheld: { code: WORKFLOW, retriable: false },
   /** Also of an action. Metadata: `executor_id`. */
   executor_unfit: { code: WORKFLOW, retriable: false },
 

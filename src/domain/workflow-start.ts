@@ -1,7 +1,8 @@
 import { Principal } from "#gen/service/v1/identity_pb.js";
-import type { Workflow } from "#gen/service/v1/workflow_pb.js";
+import type { Workflow, WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "./caller.ts";
 import { pendingDeletion, permissionDenied, workflowDisabled } from "./error.ts";
+import { isSameSubject } from "./source-trust.ts";
 
 /** @throws DomainError PENDING_DELETION, WORKFLOW_DISABLED */
 export function refuseStart({ spec }: Workflow): void {
@@ -20,6 +21,22 @@ export function refuseBorrowedContext(workflow: Workflow, caller: Caller): void 
   throw permissionDenied(
     "start_workflow",
     "the workflow runs as another person: start it without contextOverride, or name a service account as its executor",
+  );
+}
+
+/**
+ * Keeps a member from having an earlier execution's steps done again as another
+ * person, who was made the workflow's executor since and took on only what the
+ * workflow says now.
+ *
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function refuseBorrowedRetry(retried: WorkflowExecution, workflow: Workflow, caller: Caller): void {
+  if (!isBorrowed(workflow, caller)) return;
+  if (isSameSubject(retried.metadata?.executor, workflow.metadata?.executor)) return;
+  throw permissionDenied(
+    "start_workflow",
+    "the workflow runs as another person since: start it anew, or ask an administrator to retry",
   );
 }
 

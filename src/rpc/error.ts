@@ -50,6 +50,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.SIZE_EXCEEDED]: Code.InvalidArgument,
   [ErrorReason.BODY_TOO_COMPLEX]: Code.InvalidArgument,
   [ErrorReason.BODY_BUDGET_EXCEEDED]: Code.ResourceExhausted,
+  [ErrorReason.CREDENTIAL_WITHHELD]: Code.FailedPrecondition,
 };
 
 /** A call as the log and an internal error name it. */

@@ -46,7 +46,7 @@ export function assignmentOf(tools: RunnerTools, work: Work, lease: Lease): Assi
     warnings: [],
     async credentialFor(host) {
       const credential = await lease.credential(host);
-      if (credential) secrets.add(credential.token);
+      if (credential && "token" in credential) secrets.add(credential.token);
       return credential;
     },
   };

@@ -69,6 +69,12 @@ export function isNotFound(error: unknown): boolean {
   return causeOf(error).reason === ErrorReason.NOT_FOUND;
 }
 
+/** Returns why the server withholds a credential; undefined for any other error. */
+export function withheldBecause(error: unknown): string | undefined {
+  const isWithheld = causeOf(error).reason === ErrorReason.CREDENTIAL_WITHHELD;
+  return isWithheld ? ConnectError.from(error).rawMessage : undefined;
+}
+
 /** The reason is undefined for an error that did not come from the server. */
 function causeOf(error: unknown): { readonly code: Code; readonly reason: ErrorReason | undefined } {
   const failure = ConnectError.from(error);

@@ -8,8 +8,13 @@ export interface GitCredential {
   readonly source: Source;
 }
 
+/** Why nothing opens a host although something could, to be read by people. */
+export interface WithheldCredential {
+  readonly withheld: string;
+}
+
 /** Finds what opens a host; undefined when nothing does. `host` has a port where the remote names one. */
-export type CredentialFor = (host: string) => Promise<GitCredential | undefined>;
+export type CredentialFor = (host: string) => Promise<GitCredential | WithheldCredential | undefined>;
 
 /** What git gets so that it reaches one remote and no other. */
 export interface RemoteAccess {
@@ -19,8 +24,8 @@ export interface RemoteAccess {
   readonly environment: Readonly<Record<string, string>>;
   /** What must not stand in a message. */
   readonly secrets: readonly string[];
-  /** Whether others could read a credential on its way, so that git gets none. */
-  readonly withheld?: boolean;
+  /** Why git gets no credential although there may be one, to be read by people. */
+  readonly withheld?: string;
 }
 
 /** The user name that every known host takes with a token. */
@@ -44,11 +49,26 @@ export async function accessTo(
     case "ssh":
       return { remote, settings: [], environment: sshEnvironment(tools, remote, addresses), secrets: [] };
     default: {
-      const withheld = remote.scheme === "http" && !tools.remotes.plainHttpHosts.has(remote.host);
-      const credential = withheld ? undefined : await credentialFor(remote.host);
-      return { ...httpAccess(tools, remote, addresses, credential), withheld };
+      const found = isReadOnItsWay(tools, remote)
+        ? { withheld: withheldFromPlainHttp(remote.host) }
+        : await credentialFor(remote.host);
+      if (found && "withheld" in found) {
+        return { ...httpAccess(tools, remote, addresses, undefined), withheld: found.withheld };
+      }
+      return httpAccess(tools, remote, addresses, found);
     }
   }
+}
+
+function isReadOnItsWay({ remotes }: GitTools, { scheme, host }: Remote): boolean {
+  return scheme === "http" && !remotes.plainHttpHosts.has(host);
+}
+
+function withheldFromPlainHttp(host: string): string {
+  return (
+    `${host} wants a credential, and none is sent over plain http: use its https address, ` +
+    "or have the runner's operator name it in --plain-http-hosts"
+  );
 }
 
 /** The same for another address of the same host, such as the one with `.git` at its end. */

@@ -127,12 +127,11 @@ function wholeLines(complaints: Buffer): string {
 /** The failure that an answer is. */
 export function failureOf(args: readonly string[], { stderr }: GitAnswer, { access }: GitCall): WorkFailure {
   const failure = gitFailure(commandOf(args), stderr, access?.secrets ?? []);
-  if (!access?.withheld || failure.reason !== "git_unauthorized") return failure;
-  return new WorkFailure(
-    "credential_withheld",
-    `${access.remote.host} wants a credential, and none is sent over plain http: use its https address, ` +
-      "or have the runner's operator name it in --plain-http-hosts",
-  );
+  if (access?.withheld === undefined) return failure;
+  if (failure.reason === "git_unauthorized") return new WorkFailure("credential_withheld", access.withheld);
+  // Some hosts say so of what they hide from strangers.
+  if (failure.reason !== "repository_not_found") return failure;
+  return new WorkFailure(failure.reason, `${failure.message}. No credential was sent: ${access.withheld}`);
 }
 
 function commandOf(args: readonly string[]): string {

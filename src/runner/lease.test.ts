@@ -156,17 +156,21 @@ test("what the service refuses is not sent again, and the work goes on", async (
   lease.interrupt("lost");
 });
 
-test("a credential is asked for by the lease; none is no failure", async () => {
+test("a credential is asked for by the lease; none, or one that is withheld, is no failure", async () => {
   const lease = leaseAt(
     {
       getHostCredential: ({ leaseId, fence, host }) => {
+        if (host === "withheld.example.org") {
+          throw refusal(Code.FailedPrecondition, ErrorReason.CREDENTIAL_WITHHELD);
+        }
         if (host !== "git.example.org") throw refusal(Code.NotFound, ErrorReason.NOT_FOUND);
         return { token: `${leaseId} ${fence}` };
       },
     },
     30_000,
   );
-  expect((await lease.credential("git.example.org"))?.token).toBe(`${LEASE_ID} 7`);
+  expect(await lease.credential("git.example.org")).toMatchObject({ token: `${LEASE_ID} 7` });
+  expect(await lease.credential("withheld.example.org")).toEqual({ withheld: expect.any(String) });
   expect(await lease.credential("other.example.org")).toBeUndefined();
   lease.interrupt("lost");
 });

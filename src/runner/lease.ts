@@ -11,7 +11,7 @@ import type {
   ReportProgressRequest_StepProgressSchema,
 } from "#gen/runner/v1/work_service_pb.js";
 import { backOffMs, pause } from "./back-off.ts";
-import { isNotFound, troubleOf, type WorkClient } from "./connection.ts";
+import { isNotFound, troubleOf, type WorkClient, withheldBecause } from "./connection.ts";
 
 /**
  * Why work ends before its end.
@@ -132,16 +132,21 @@ export class Lease {
   }
 
   /**
-   * The credential that the work's executor has for a host; undefined without one.
+   * Returns the credential that the work's executor has for a host, or why it is
+   * withheld, to be read by people; undefined without one.
    *
    * @throws as {@link report}
    */
-  async credential(host: string): Promise<GetHostCredentialResponse | undefined> {
+  async credential(
+    host: string,
+  ): Promise<GetHostCredentialResponse | { readonly withheld: string } | undefined> {
     try {
       return await this.ask((client, name, options) => client.getHostCredential({ ...name, host }, options));
     } catch (error) {
       if (isNotFound(error)) return undefined;
-      throw error;
+      const withheld = withheldBecause(error);
+      if (withheld === undefined) throw error;
+      return { withheld };
     }
   }
 

@@ -22,7 +22,7 @@ const LONGEST_WAIT_MS = 60_000;
 /**
  * The host of a checkout's remote; undefined for one that knows no pull requests.
  *
- * @throws WorkFailure credential_missing, or why the host cannot be asked
+ * @throws WorkFailure credential_missing, credential_withheld, or why the host cannot be asked
  */
 export async function pullRequestHostOf(
   { tools, credentialFor }: Assignment,
@@ -34,6 +34,9 @@ export async function pullRequestHostOf(
   const kind = await patiently(signal, () => tools.scm.hostKind(host, signal));
   if (kind === "plain") return undefined;
   const credential = await credentialFor(host);
+  if (credential && "withheld" in credential) {
+    throw new WorkFailure("credential_withheld", credential.withheld);
+  }
   if (credential) return { host, token: credential.token };
   throw new WorkFailure(
     "credential_missing",

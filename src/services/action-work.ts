@@ -15,6 +15,7 @@ import { workflowError } from "../domain/workflow-error.ts";
 import { isCancelled } from "../domain/workflow-execution.ts";
 import { isFinalAction } from "../domain/workflow-moves.ts";
 import { findEnvironment } from "../store/environment.ts";
+import { findSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { removeWork } from "../store/work.ts";
 import { postponeWork, releaseWork } from "../store/work-lease.ts";
@@ -32,7 +33,9 @@ import { reportAction } from "./action-report.ts";
 import { MOST_ATTEMPTS } from "./lease.ts";
 import { prebuildFor } from "./prebuild-choice.ts";
 import { reportInput } from "./report-input.ts";
+import { findExecutorNamer } from "./source-trust.ts";
 import {
+  type ActionEnvironment,
   abandonActionEnvironment,
   insertActionEnvironment,
   newActionEnvironment,
@@ -49,9 +52,10 @@ const LIMITS: readonly string[] = ["maximumEnvironmentsPerUser", "maximumRunning
 /** Carrying out an action of a workflow execution, in an environment of its own for each attempt. */
 export const actionWork: WorkHandler = {
   async begin(tx, scope, offered) {
-    const environment = await offeredEnvironment(tx, scope, offered);
-    if (!environment) return undefined;
-    await insertActionEnvironment(tx, scope, environment);
+    const made = await offeredEnvironment(tx, scope, offered);
+    if (!made) return undefined;
+    await insertActionEnvironment(tx, scope, made);
+    const { environment } = made;
     const { attempt, work } = offered;
     const begun = await beginAction(tx, scope, work.subject_id, { environmentId: environment.id, attempt });
     return {
@@ -86,6 +90,8 @@ export const actionWork: WorkHandler = {
     return {
       subject: stored.execution.metadata?.executor ?? create(SubjectSchema),
       addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
+      sourceSetBy: environment ? await findSourceSetters(tx.db, scope, "environment", environment) : [],
+      namedBy: await findExecutorNamer(tx, scope, stored.execution),
     };
   },
 };
@@ -95,7 +101,7 @@ async function offeredEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   { work, runnerId }: OfferedWork,
-): Promise<Environment | undefined> {
+): Promise<ActionEnvironment | undefined> {
   const action = await findAction(tx.db, scope, work.subject_id);
   const stored = await findExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
   if (!action || !stored || isFinalAction(phaseOf(action))) {

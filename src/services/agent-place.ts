@@ -21,12 +21,14 @@ import { queueEnvironmentWork } from "../store/environment-work.ts";
 import { findProject } from "../store/project.ts";
 import { insertProjectUse } from "../store/project-use.ts";
 import { findLocalRunnerId } from "../store/runner.ts";
+import { insertSourceSetters } from "../store/source-setter.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { findWork } from "../store/work.ts";
 import { refuseStrangerTo } from "./call.ts";
 import { changeEnvironment } from "./environment-change.ts";
 import { newEnvironmentUnderPolicies, refuseStart } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
+import { findSettersForSpec } from "./source-trust.ts";
 
 /** Most characters of an environment's name (contract, EnvironmentMetadata.name). */
 const MOST_NAME_CHARACTERS = 80;
@@ -117,6 +119,8 @@ async function newEnvironment(
     runnerId: environmentClass?.runnerId ?? source.runnerId,
   });
   await insertEnvironment(tx, caller, environment);
+  const setters = await findSettersForSpec(tx, caller, project, undefined);
+  await insertSourceSetters(tx, caller, "environment", environment, setters);
   if (project) await insertProjectUse(tx, caller, project.id, caller.subject, environment.id);
   return environment;
 }

@@ -15,6 +15,7 @@ import {
 import { failureOfAgent } from "../domain/agent-failure.ts";
 import { leaseLost, valueUnusable } from "../domain/error.ts";
 import { addressesOf } from "../domain/initializer-address.ts";
+import { uniqueSubjects } from "../domain/source-trust.ts";
 import { findAgent, type RegisteredAgent } from "../store/agent.ts";
 import { findLastSeenId, hasUnseenInput } from "../store/agent-delivery.ts";
 import {
@@ -24,14 +25,18 @@ import {
 } from "../store/agent-execution.ts";
 import { appendOutput } from "../store/agent-output.ts";
 import { findEnvironment } from "../store/environment.ts";
+import { findSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { removeWork } from "../store/work.ts";
 import { releaseWork, resetAttempts } from "../store/work-lease.ts";
+import { findAction } from "../store/workflow-action.ts";
+import { findExecution } from "../store/workflow-execution.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
 import { endRun } from "./agent-end.ts";
 import { answeredRun } from "./agent-reading.ts";
 import { reportEnvironment } from "./environment-work.ts";
 import { MOST_ATTEMPTS } from "./lease.ts";
+import { findExecutorNamer } from "./source-trust.ts";
 import type { LeaseEnd, WorkHandler } from "./work-handler.ts";
 
 /** Running an agent in an environment that is up. */
@@ -91,9 +96,16 @@ export const agentWork: WorkHandler = {
     const { metadata, spec } = stored.execution;
     const environment = await findEnvironment(tx.db, scope, stored.environmentId);
     const cloneUrl = spec?.codeContext?.pullRequest?.repository?.cloneUrl;
+    const action = await findAction(tx.db, scope, environment?.spec?.workflowActionId ?? "");
+    const ofAction = await findExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+    const setters = environment ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
+    const maker = environment?.metadata?.creator;
     return {
       subject: metadata?.creator ?? create(SubjectSchema),
       addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
+      // What its maker has put into an environment acts in it beside the agent.
+      sourceSetBy: uniqueSubjects(setters, maker ? [maker] : []),
+      namedBy: ofAction && (await findExecutorNamer(tx, scope, ofAction.execution)),
     };
   },
 };

@@ -25,6 +25,7 @@ import { findEnvironment, findEnvironmentText, insertEnvironment } from "../stor
 import { findProject } from "../store/project.ts";
 import { insertProjectUse } from "../store/project-use.ts";
 import { findLocalRunnerId } from "../store/runner.ts";
+import { insertSourceSetters } from "../store/source-setter.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, grantOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
@@ -32,6 +33,7 @@ import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
 import { answerEnvironments } from "./environment-list.ts";
 import { newEnvironmentUnderPolicies, refuseStart } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
+import { findSettersForSpec } from "./source-trust.ts";
 import { withStored } from "./stored-answer.ts";
 
 /** Environments: what is wanted of them; runners bring it about. */
@@ -73,6 +75,8 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
       const runnerId = startsLocally(project, spec) ? await findLocalRunnerId(tx.db, caller) : "";
       const template = { spec, name, annotations, sessionId, projectId: project.id, runnerId };
       const environment = await create(tx, caller, template);
+      const setters = await findSettersForSpec(tx, caller, project, req.spec);
+      await insertSourceSetters(tx, caller, "environment", environment, setters);
       await insertProjectUse(tx, caller, project.id, caller.subject, environment.id);
       return { environment };
     });

@@ -18,6 +18,7 @@ import { valueUnusable } from "../domain/error.ts";
 import { addressesOf } from "../domain/initializer-address.ts";
 import { findEnvironment } from "../store/environment.ts";
 import { queueEnvironmentWork } from "../store/environment-work.ts";
+import { findSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { removeWork } from "../store/work.ts";
 import { bindWork, releaseWork } from "../store/work-lease.ts";
@@ -69,10 +70,12 @@ export const environmentWork: WorkHandler = {
   async credentialUse(tx, scope, lease) {
     const environment = await findEnvironment(tx.db, scope, lease.subject_id);
     const isWantedUp = environment?.spec?.desiredPhase === EnvironmentPhase.RUNNING;
+    const setters = isWantedUp ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
     return {
       subject: environment?.metadata?.creator ?? create(SubjectSchema),
       // To stop an environment, or to remove it, touches no host.
       addresses: isWantedUp ? addressesOf(environment.spec?.content?.initializer) : [],
+      sourceSetBy: setters,
     };
   },
 };

@@ -4,18 +4,20 @@ import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../domain/error.ts";
 import { newAction } from "../domain/workflow-action.ts";
-import { workflowError } from "../domain/workflow-error.ts";
+import { type WorkflowReason, workflowError } from "../domain/workflow-error.ts";
 import { completedExecution, hasEnded, warnedExecution } from "../domain/workflow-execution.ts";
 import { actionSources, searchOf } from "../domain/workflow-expansion.ts";
 import type { Keys } from "../keys.ts";
 import { findRunnerWithHostToken } from "../store/host-token-choice.ts";
 import { findProject } from "../store/project.ts";
+import { findSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { insertActions } from "../store/workflow-action.ts";
 import { findExecution, setExpanded, updateExecution } from "../store/workflow-execution.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 import { executorOf } from "./executor.ts";
 import { openHostToken } from "./host-token-secret.ts";
+import { findExecutorNamer, requireTrustedSource } from "./source-trust.ts";
 
 /** What a search for repositories came to. */
 export interface FoundRepositories {
@@ -26,6 +28,12 @@ export interface FoundRepositories {
   /** False when the host gave up before it had looked everywhere. */
   readonly isComplete: boolean;
 }
+
+/** What keeps an executor's credential from a search, as executions tell it. */
+const SEARCH_REFUSALS: ReadonlyMap<ErrorReason, WorkflowReason> = new Map([
+  [ErrorReason.EXECUTOR_UNFIT, "executor_unfit"],
+  [ErrorReason.CREDENTIAL_WITHHELD, "credential_withheld"],
+]);
 
 const NOTHING_FOUND: FoundRepositories = { cloneUrls: [], totalCount: undefined, isComplete: true };
 
@@ -88,12 +96,12 @@ export async function openSearch(
   const search = searchOf(execution?.spec?.trigger?.context);
   const executor = execution?.metadata?.executor;
   if (!execution || !search || !executor) return undefined;
-  const unfit = await unfitness(tx, scope, executor);
-  if (unfit) {
-    await failExpansion(tx, scope, executionId, unfit);
+  const { host } = search;
+  const refusal = await searchRefusal(tx, scope, execution, executor, host);
+  if (refusal) {
+    await failExpansion(tx, scope, executionId, refusal);
     return undefined;
   }
-  const { host } = search;
   const runnerId = await findRunnerWithHostToken(tx.db, scope, { host, subject: executor }, tx.now);
   const opened = runnerId && (await openHostToken(tx, scope, keys, { runnerId, host, subject: executor }));
   if (!opened) {
@@ -134,17 +142,27 @@ async function findWaiting(tx: WriteTransaction, scope: Scope, executionId: stri
   return stored && !stored.expanded && !hasEnded(stored.execution) ? stored.execution : undefined;
 }
 
-async function unfitness(
+/** Why the executor's credential cannot be used for the search; undefined when it can. */
+async function searchRefusal(
   tx: WriteTransaction,
   scope: Scope,
+  execution: WorkflowExecution,
   executor: Subject,
+  host: string,
 ): Promise<WorkflowError | undefined> {
   try {
     await executorOf(tx, scope, executor);
+    await requireTrustedSource(tx, scope, {
+      host,
+      executor,
+      namedBy: await findExecutorNamer(tx, scope, execution),
+      setters: await findSourceSetters(tx.db, scope, "workflow_execution", execution),
+    });
     return undefined;
   } catch (error) {
-    if (!(error instanceof DomainError) || error.reason !== ErrorReason.EXECUTOR_UNFIT) throw error;
-    return workflowError("executor_unfit", error.message, { executor_id: executor.id });
+    const reason = error instanceof DomainError ? SEARCH_REFUSALS.get(error.reason) : undefined;
+    if (!(error instanceof DomainError) || !reason) throw error;
+    return workflowError(reason, error.message, error.metadata);
   }
 }
 

@@ -14,6 +14,7 @@ import {
   phaseOfExecution,
 } from "../domain/workflow-execution.ts";
 import { refuseStart } from "../domain/workflow-start.ts";
+import { findSourceSetters, insertSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findActionsOfExecution, insertActions } from "../store/workflow-action.ts";
 import { insertExecution, type StoredExecution, setExpanded } from "../store/workflow-execution.ts";
@@ -54,6 +55,8 @@ export async function retryExecution(
   const searchText = executionSearchText(execution.id, workflow.metadata?.name ?? "");
   // It is no firing of the trigger, whose overlap policy must not see it.
   await insertExecution(tx, scope, execution, { triggerIndex: null, variables, searchText });
+  const setters = await findSourceSetters(tx.db, scope, "workflow_execution", retried);
+  await insertSourceSetters(tx, scope, "workflow_execution", execution, setters);
   const actions = failed.map(({ metadata, spec }) =>
     newAction(execution, {
       id: tx.newId(),

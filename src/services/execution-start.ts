@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Subject } from "#gen/service/v1/identity_pb.js";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import {
   type Workflow,
   type WorkflowExecution,
@@ -11,6 +11,7 @@ import {
 import { refuseAgent, refuseAgentSettings } from "../domain/agent-policy.ts";
 import type { Caller } from "../domain/caller.ts";
 import { contextMissing, credentialMissing } from "../domain/error.ts";
+import { uniqueSubjects } from "../domain/source-trust.ts";
 import { workflowError } from "../domain/workflow-error.ts";
 import { type ExecutionTemplate, executionSearchText, newExecution } from "../domain/workflow-execution.ts";
 import { refuseTooManySteps, searchOf } from "../domain/workflow-expansion.ts";
@@ -20,6 +21,7 @@ import { requireWorkflowFits } from "../domain/workflow-size.ts";
 import { refuseStart } from "../domain/workflow-start.ts";
 import { findRunnerWithHostToken } from "../store/host-token-choice.ts";
 import { findPolicies } from "../store/organization-policies.ts";
+import { insertSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findExecution, insertExecution } from "../store/workflow-execution.ts";
 import { expandExecution } from "./execution-expand.ts";
@@ -36,6 +38,12 @@ export interface ExecutionStart {
   /** The caller of StartWorkflow, or the workflow's executor when a trigger fired by itself. */
   readonly creator: Subject;
   readonly parameters: Readonly<Record<string, string>>;
+  /**
+   * Who chose what the workflow itself does not say: the caller that gives a
+   * context of its own, or those who could have sent the event. Left out where
+   * the workflow says it all. Parameters choose no repository: they stand in texts only.
+   */
+  readonly chosenBy?: readonly Subject[] | undefined;
 }
 
 /**
@@ -85,6 +93,8 @@ export async function startExecution(
   });
   const searchText = executionSearchText(execution.id, workflow.metadata?.name ?? "");
   await insertExecution(tx, scope, execution, { triggerIndex, variables: rendered.environment, searchText });
+  const setters = uniqueSubjects(authorsOf(workflow), start.chosenBy ?? []);
+  await insertSourceSetters(tx, scope, "workflow_execution", execution, setters);
   if (!searchOf(rendered.context)) await expandExecution(tx, scope, execution);
   return startedExecution(tx, scope, execution.id);
 }
@@ -142,6 +152,17 @@ function copied({
 }: Pick<RenderedWorkflow, "action" | "report" | "context">): Workflow {
   const spec = { triggers: [{ context }], ...(action && { action }), ...(report && { report }) };
   return create(WorkflowSchema, { spec });
+}
+
+/**
+ * On whose word a workflow names repositories: the person that it runs as, who
+ * wrote it or took it on (refuseBorrowedExecutor keeps others from changing it
+ * then), or who made it and has it run as a service account.
+ */
+function authorsOf({ metadata }: Workflow): Subject[] {
+  const { executor, creator } = metadata ?? {};
+  const author = executor?.principal === Principal.SERVICE_ACCOUNT ? creator : executor;
+  return author ? [author] : [];
 }
 
 function unusedWarning(key: string) {

@@ -11,15 +11,17 @@ import type { ServiceDependencies } from "./dependencies.ts";
 import { executorOf } from "./executor.ts";
 import { openHostToken } from "./host-token-secret.ts";
 import { writeUnderLease } from "./lease.ts";
+import { requireTrustedSource } from "./source-trust.ts";
 import { handlerOf } from "./work-kinds.ts";
 
 /**
  * Hands out the credential that the executor of leased work has for a host on
- * the runner: only of hosts that the work itself begins from, and only while the
- * executor can act. Each time is kept in the audit trail.
+ * the runner: only of hosts that the work itself begins from, only while the
+ * executor can act, and only for sources that were set by somebody on whose word
+ * its credential may be used. Each time is kept in the audit trail.
  *
- * @throws DomainError VALUE_UNUSABLE for another host, EXECUTOR_UNFIT, NOT_FOUND
- *   without such a credential
+ * @throws DomainError VALUE_UNUSABLE for another host, EXECUTOR_UNFIT,
+ *   CREDENTIAL_WITHHELD, NOT_FOUND without such a credential
  */
 export function answerHostCredential(
   deps: Pick<ServiceDependencies, "store" | "keys">,
@@ -28,11 +30,13 @@ export function answerHostCredential(
 ) {
   return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
     const host = req.host.toLowerCase();
-    const { subject, addresses } = await handlerOf(lease.kind).credentialUse(tx, scope, lease);
+    const use = await handlerOf(lease.kind).credentialUse(tx, scope, lease);
+    const { subject, addresses, sourceSetBy: setters, namedBy } = use;
     if (!isHostOf(host, addresses)) {
       throw valueUnusable("host", "the work begins from no repository at this host");
     }
     await executorOf(tx, scope, subject);
+    await requireTrustedSource(tx, scope, { host, executor: subject, namedBy, setters });
     const runnerId = callerOf(ctx).subject.id;
     const opened = await openHostToken(tx, scope, deps.keys, { runnerId, host, subject });
     if (!opened) throw notFound("host authentication token");

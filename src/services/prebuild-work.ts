@@ -14,6 +14,7 @@ import { findEnvironmentClass } from "../store/environment-class.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import { findPrebuild, removePrebuild, updatePrebuild } from "../store/prebuild.ts";
 import { findProject } from "../store/project.ts";
+import { findSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { removeWork } from "../store/work.ts";
 import { releaseWork } from "../store/work-lease.ts";
@@ -34,7 +35,9 @@ export const prebuildWork: WorkHandler = {
     if (!before || !project || (await refuse(tx, scope, work, before, project))) return undefined;
     const stopsAtMs = before.stopsAtMs ?? tx.now + prebuildTimeoutMs(project);
     const { initializer } = project;
-    await updatePrebuild(tx, scope, before, { ...before, state: "running", stopsAtMs, initializer });
+    const sourceSetBy = await findSourceSetters(tx.db, scope, "project", project);
+    const after: Prebuild = { ...before, state: "running", stopsAtMs, initializer, sourceSetBy };
+    await updatePrebuild(tx, scope, before, after);
     const content = create(PrebuildWorkSchema, {
       prebuildId: before.id,
       projectId: project.id,
@@ -68,9 +71,14 @@ export const prebuildWork: WorkHandler = {
 
   async credentialUse(tx, scope, lease) {
     const prebuild = await findPrebuild(tx.db, scope, lease.subject_id);
+    const project = prebuild && (await findProject(tx.db, scope, prebuild.projectId));
+    const creator = project?.metadata?.creator;
     return {
       subject: prebuild?.executor ?? create(SubjectSchema),
       addresses: addressesOf(prebuild?.initializer),
+      // One that an earlier release gave out tells nobody: its project counts as set by its creator.
+      sourceSetBy: prebuild?.sourceSetBy ?? (creator ? [creator] : []),
+      namedBy: creator,
     };
   },
 };
@@ -97,7 +105,7 @@ export const prebuildRemovalWork: WorkHandler = {
   },
 
   async credentialUse() {
-    return { subject: create(SubjectSchema), addresses: [] };
+    return { subject: create(SubjectSchema), addresses: [], sourceSetBy: [] };
   },
 };
 

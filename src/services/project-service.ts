@@ -1,5 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Kysely } from "kysely";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import {
   type ProjectService as Contract,
@@ -18,7 +19,7 @@ import {
 } from "#gen/service/v1/project_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { DomainError, notFound } from "../domain/error.ts";
-import { refuseBorrowedPrebuilds } from "../domain/prebuild-executor.ts";
+import { adoptsSource, refuseBorrowedPrebuilds } from "../domain/prebuild-executor.ts";
 import {
   deletedProject,
   newProject,
@@ -32,6 +33,7 @@ import { findEnvironment } from "../store/environment.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import { findProjectText, findWholeProject, insertProject, updateProject } from "../store/project.ts";
 import type { Schema } from "../store/schema.ts";
+import { findSourceSetters, insertSourceSetters, updateSourceSetters } from "../store/source-setter.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
@@ -75,7 +77,10 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const { name, annotations } = req;
       const isLocal = await isOnLocalRunner(tx.db, caller, environment);
       const template = { ...templateFromEnvironment(environment, isLocal), annotations };
-      return answerOf(await create(tx, caller, name === undefined ? template : { ...template, name }));
+      // To copy a source is not to set it: it stays theirs who chose it for the environment.
+      const setters = await findSourceSetters(tx.db, caller, "environment", environment);
+      const named = name === undefined ? template : { ...template, name };
+      return answerOf(await create(tx, caller, named, setters));
     });
   }
 
@@ -144,7 +149,12 @@ function answerOf(text: string) {
 }
 
 /** @returns the project in the form of stored JSON */
-async function create(tx: WriteTransaction, caller: Caller, template: ProjectTemplate): Promise<string> {
+async function create(
+  tx: WriteTransaction,
+  caller: Caller,
+  template: ProjectTemplate,
+  sourceSetBy: readonly Subject[] = [caller.subject],
+): Promise<string> {
   refuseProjectCreation(await findPolicies(tx.db, caller), caller.role);
   const project = newProject(template, {
     id: tx.newId(),
@@ -154,7 +164,9 @@ async function create(tx: WriteTransaction, caller: Caller, template: ProjectTem
   });
   await checkProjectReferences(tx.db, caller, project);
   refuseBorrowedPrebuilds(undefined, project, caller);
-  return JSON.stringify(await insertProject(tx, caller, project));
+  const json = await insertProject(tx, caller, project);
+  await insertSourceSetters(tx, caller, "project", project, sourceSetBy);
+  return JSON.stringify(json);
 }
 
 /** @returns the project in the form of stored JSON */
@@ -169,6 +181,9 @@ async function update(
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
   refuseBorrowedPrebuilds(before, after, caller);
   if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
+  if (adoptsSource(before, req, caller)) {
+    await updateSourceSetters(tx, caller, "project", after, [caller.subject]);
+  }
   return JSON.stringify(await updateProject(tx, caller, before, after));
 }
 

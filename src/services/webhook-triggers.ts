@@ -30,6 +30,8 @@ export interface Delivered {
   readonly reading: WebhookReading;
   /** Creator of what it starts. */
   readonly creator: Subject;
+  /** Who could have sent it, or answers for it: on whose word an event names its repository. */
+  readonly chosenBy: readonly Subject[];
   /** What its sender calls it. */
   readonly deliveryId?: string | undefined;
   /** Set when an entry is delivered again: nothing is a duplicate then. */
@@ -139,6 +141,7 @@ async function fireManual(
       triggerIndex,
       trigger: create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context }),
       parameters,
+      chosenBy: undefined,
     }),
   );
 }

@@ -19,6 +19,7 @@ import { refuseBorrowedEvent } from "../domain/workflow-start.ts";
 import { type Actor, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../store/webhook-delivery.ts";
 import { findAnyWorkflow } from "../store/workflow.ts";
+import { findWebhookSecretKnowers } from "../store/workflow-secret.ts";
 import { findTriggerEventByKey } from "../store/workflow-trigger-event.ts";
 import { refuseStrangerTo } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
@@ -119,7 +120,15 @@ async function deliver(
   }
   const reading = readWebhook(headers, body);
   if (caller && reading.kind === "pull_request") refuseBorrowedEvent(workflow, caller);
-  const entered = await fireWebhook(tx, { organizationId, workflow, reading, creator, deliveryId });
+  const chosenBy = caller ? [caller.subject] : await findWebhookSecretKnowers(tx.db, workflowId, tx.now);
+  const entered = await fireWebhook(tx, {
+    organizationId,
+    workflow,
+    reading,
+    creator,
+    chosenBy,
+    deliveryId,
+  });
   const eventIds = entered.map(({ id }) => id);
   if (name) await insertDelivery(tx, name, eventIds);
   return entered;

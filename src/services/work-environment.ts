@@ -1,12 +1,15 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { environmentNameOf, specOfAction } from "../domain/action-environment.ts";
 import type { Caller } from "../domain/caller.ts";
 import { abandonedEnvironment, takenOn } from "../domain/environment-phase.ts";
 import { executorUnfit, notFound } from "../domain/error.ts";
+import { uniqueSubjects } from "../domain/source-trust.ts";
 import { findEnvironment, insertEnvironment } from "../store/environment.ts";
 import { findProject } from "../store/project.ts";
 import { insertProjectUse } from "../store/project-use.ts";
+import { findSourceSetters, insertSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
 import { newEnvironmentUnderPolicies } from "./environment-policy.ts";
@@ -22,6 +25,13 @@ export interface ActionOffer {
   readonly environmentClassId: string | null;
 }
 
+/** The environment of an attempt that begins. */
+export interface ActionEnvironment {
+  readonly environment: Environment;
+  /** Who set what it begins from: of its project as it is now, and of the context of its execution. */
+  readonly sourceSetBy: readonly Subject[];
+}
+
 /**
  * The environment for one attempt of an action, as its executor would create it
  * now; nothing is written yet. The workspace of a report is the system's own, so
@@ -35,7 +45,7 @@ export async function newActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   { action, execution, runnerId, environmentClassId }: ActionOffer,
-): Promise<Environment> {
+): Promise<ActionEnvironment> {
   const subject = execution.metadata?.executor;
   if (!subject) throw executorUnfit("", "the execution has no executor");
   const executor = await executorOf(tx, scope, subject);
@@ -50,16 +60,19 @@ export async function newActionEnvironment(
   const template = { spec, name, annotations: {}, sessionId: "", projectId, runnerId };
   const environment = takenOn(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
   if (environment.spec) environment.spec.workflowActionId = action.id;
-  return environment;
+  const ofContext = await findSourceSetters(tx.db, scope, "workflow_execution", execution);
+  const ofProject = project ? await findSourceSetters(tx.db, scope, "project", project) : [];
+  return { environment, sourceSetBy: uniqueSubjects(ofContext, ofProject) };
 }
 
 /** Writes the environment of an attempt that begins. */
 export async function insertActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
-  environment: Environment,
+  { environment, sourceSetBy }: ActionEnvironment,
 ): Promise<void> {
   await insertEnvironment(tx, scope, environment);
+  await insertSourceSetters(tx, scope, "environment", environment, sourceSetBy);
   const { projectId, creator } = environment.metadata ?? {};
   if (projectId && creator) await insertProjectUse(tx, scope, projectId, creator, environment.id);
 }

@@ -30,6 +30,10 @@ export interface CredentialUse {
   readonly subject: Subject;
   /** Remotes and page addresses that the work begins from. */
   readonly addresses: readonly string[];
+  /** Who set them, as they were when the work was given out: what the runner clones is what this decides. */
+  readonly sourceSetBy: readonly Subject[];
+  /** Who made the workflow or project that names the subject; left out where that acts by itself. */
+  readonly namedBy?: Subject | undefined;
 }
 
 /** How a lease ended; `lost` means that another attempt is due. */

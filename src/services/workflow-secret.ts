@@ -36,7 +36,7 @@ export function answerWebhookSecret({ store, keys }: Dependencies, workflowId: s
     refuseBorrowedSecret(workflow, caller);
     const { id } = workflow;
     const { current } = openSecrets(keys, id, await secretsOf(tx.db, id));
-    recordWebhookSecretRead(tx, caller, id);
+    await recordWebhookSecretRead(tx, caller, id, caller.subject);
     return { secret: current };
   });
 }
@@ -51,7 +51,8 @@ export function rotateWebhookSecret({ store, keys }: Dependencies, workflowId: s
     const present = openSecrets(keys, id, await secretsOf(tx.db, id));
     const secret = webhookSecret(keys.randomSecret());
     const previous = { secret: present.current, until: tx.now + OVERLAP_MS };
-    await updateWebhookSecrets(tx, caller, workflow, sealSecrets(keys, id, { current: secret, previous }));
+    const sealed = sealSecrets(keys, id, { current: secret, previous });
+    await updateWebhookSecrets(tx, caller, workflow, sealed, caller.subject);
     return { secret };
   });
 }

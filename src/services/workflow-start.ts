@@ -13,7 +13,7 @@ import { contextMissing, DomainError, notFound, valueUnusable } from "../domain/
 import { manualTrigger } from "../domain/trigger-match.ts";
 import { checkContext } from "../domain/workflow-check.ts";
 import { refuseContext } from "../domain/workflow-policy.ts";
-import { refuseBorrowedContext, refuseStart } from "../domain/workflow-start.ts";
+import { refuseBorrowedContext, refuseBorrowedRetry, refuseStart } from "../domain/workflow-start.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
 import { findWorkflow } from "../store/workflow.ts";
@@ -92,6 +92,7 @@ export function retryFailedActions(
     const stored = await findExecution(tx.db, caller, workflowExecutionId);
     if (!stored) throw notFound("workflow execution");
     const workflow = await ownedWorkflow(tx, ctx, caller, stored.execution.metadata?.workflowId ?? "");
+    refuseBorrowedRetry(stored.execution, workflow, caller);
     return { workflowExecution: await retryExecution(tx, caller, stored, workflow, caller.subject) };
   });
 }
@@ -113,7 +114,8 @@ export async function manualStart(
     : manualContext(workflow);
   const trigger = create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context });
   const { organizationId, subject: creator } = caller;
-  return { organizationId, workflow, trigger, triggerIndex, creator, parameters };
+  const chosenBy = contextOverride && [creator];
+  return { organizationId, workflow, trigger, triggerIndex, creator, parameters, chosenBy };
 }
 
 /**

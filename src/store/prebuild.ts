@@ -15,10 +15,11 @@ import type { PrebuildTable } from "./workflow-schema.ts";
 interface BodyOnly {
   readonly failure: string;
   readonly initializer?: JsonValue;
+  readonly sourceSetBy?: JsonValue[];
 }
 
 function prebuildOfRow(row: PrebuildTable): Prebuild {
-  const { failure, initializer } = JSON.parse(row.body) as BodyOnly;
+  const { failure, initializer, sourceSetBy } = JSON.parse(row.body) as BodyOnly;
   return {
     id: row.id,
     projectId: row.project_id,
@@ -29,13 +30,14 @@ function prebuildOfRow(row: PrebuildTable): Prebuild {
     state: row.state,
     ...(row.stops_at !== null && { stopsAtMs: row.stops_at }),
     ...(initializer !== undefined && { initializer: fromJson(EnvironmentInitializerSchema, initializer) }),
+    ...(sourceSetBy && { sourceSetBy: sourceSetBy.map((subject) => fromJson(SubjectSchema, subject)) }),
     failure,
   };
 }
 
 /** What the audit trail shows of a prebuild; nothing else of it is answered anywhere. */
 function bodyOf(prebuild: Prebuild): string {
-  const { executor, initializer, stopsAtMs } = prebuild;
+  const { executor, initializer, sourceSetBy, stopsAtMs } = prebuild;
   return JSON.stringify({
     id: prebuild.id,
     projectId: prebuild.projectId,
@@ -46,6 +48,7 @@ function bodyOf(prebuild: Prebuild): string {
     state: prebuild.state,
     ...(stopsAtMs !== undefined && { stopsAt: new Date(stopsAtMs).toISOString() }),
     ...(initializer && { initializer: toJson(EnvironmentInitializerSchema, initializer, JSON_FORM) }),
+    ...(sourceSetBy && { sourceSetBy: sourceSetBy.map((each) => toJson(SubjectSchema, each, JSON_FORM)) }),
     failure: prebuild.failure,
   } satisfies BodyOnly & Record<string, unknown>);
 }

@@ -17,6 +17,8 @@ export interface ProjectTable {
   /** Project.UsedBy in canonical JSON; it changes on its own. */
   used_by: string;
   body: string;
+  /** Who last set its initializer, see source-setter.ts; null for its creator. */
+  source_set_by?: string | null;
 }
 
 /** The full-text index of search texts: it tells rows, not texts. */

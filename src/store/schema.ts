@@ -208,6 +208,8 @@ export interface EnvironmentTable {
   lockdown_at: number | null;
   /** The security policy that holds in it. */
   security_policy_id: string | null;
+  /** Who set what it begins from, see source-setter.ts; null for its creator. */
+  source_set_by?: string | null;
 }
 
 export interface ServiceAccountTable {

@@ -27,6 +27,9 @@ export interface WorkflowSecretTable {
   previous_key_id: string | null;
   previous_sealed: Uint8Array | null;
   previous_until: number | null;
+  /** JSON array: the subjects that were given the secret, see source-setter.ts. */
+  known_to: string;
+  previous_known_to: string;
 }
 
 /** The time triggers of workflows that are enabled. */
@@ -79,6 +82,8 @@ export interface WorkflowExecutionTable {
   retried_execution_id: string | null;
   /** WorkflowExecution, its five counts 0. */
   body: string;
+  /** Who chose what it runs over, see source-setter.ts; null for its creator. */
+  source_set_by?: string | null;
 }
 
 export interface WorkflowActionTable {

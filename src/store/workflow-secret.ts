@@ -1,8 +1,11 @@
 import type { Kysely } from "kysely";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
+import { isSameSubject, uniqueSubjects } from "../domain/source-trust.ts";
 import { toBody } from "./json.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
+import { subjectsOf, subjectsText } from "./source-setter.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 import type { WorkflowSecretTable } from "./workflow-schema.ts";
 
@@ -32,6 +35,21 @@ export async function findWebhookSecrets(
   return row && secretsOfRow(row);
 }
 
+/**
+ * Returns who was given a secret that verifies at `now` (milliseconds since 1970
+ * UTC): besides the hosts that they gave it to, they can sign a delivery.
+ */
+export async function findWebhookSecretKnowers(
+  db: Kysely<Schema>,
+  workflowId: string,
+  now: number,
+): Promise<Subject[]> {
+  const [row] = await selectSecrets(db, { workflowId });
+  if (!row) return [];
+  const former = (row.previous_until ?? 0) > now ? subjectsOf(row.previous_known_to) : [];
+  return uniqueSubjects(subjectsOf(row.known_to), former);
+}
+
 /** Stores the first secret of a new workflow; the workflow's own record stands for both. */
 export async function insertWebhookSecret(
   { db }: WriteTransaction,
@@ -41,18 +59,24 @@ export async function insertWebhookSecret(
   const columns = secretColumns({ current, previous: undefined });
   await db
     .insertInto("workflow_secret")
-    .values({ workflow_id: workflowId, ...columns })
+    .values({ workflow_id: workflowId, ...columns, known_to: "[]", previous_known_to: "[]" })
     .execute();
 }
 
-/** Puts other secrets in place of a workflow's, and tells the audit log that they are others. */
+/** Puts other secrets in place of a workflow's, which only the actor is given, and tells the audit log that they are others. */
 export async function updateWebhookSecrets(
   tx: WriteTransaction,
   scope: Scope,
   workflow: Workflow,
   secrets: SealedWebhookSecrets,
+  knownTo: Subject,
 ): Promise<void> {
   await sealWebhookSecretsAs(tx, workflow.id, secrets);
+  await tx.db
+    .updateTable("workflow_secret")
+    .set((eb) => ({ previous_known_to: eb.ref("known_to"), known_to: subjectsText([knownTo]) }))
+    .where("workflow_id", "=", workflow.id)
+    .execute();
   const body = JSON.parse(toBody(WorkflowSchema, workflow));
   tx.record({
     organizationId: scope.organizationId,
@@ -77,8 +101,23 @@ export async function sealWebhookSecretsAs(
     .execute();
 }
 
-/** Puts into the record that the actor of the write was given a workflow's secret. */
-export function recordWebhookSecretRead(tx: WriteTransaction, scope: Scope, workflowId: string): void {
+/** Keeps that the actor of the write was given a workflow's secret, and puts it into the record. */
+export async function recordWebhookSecretRead(
+  tx: WriteTransaction,
+  scope: Scope,
+  workflowId: string,
+  knownTo: Subject,
+): Promise<void> {
+  const [row] = await selectSecrets(tx.db, { workflowId });
+  const before = row ? subjectsOf(row.known_to) : [];
+  if (!before.some((subject) => isSameSubject(subject, knownTo))) {
+    const known_to = subjectsText([...before, knownTo]);
+    await tx.db
+      .updateTable("workflow_secret")
+      .set({ known_to })
+      .where("workflow_id", "=", workflowId)
+      .execute();
+  }
   tx.record({ organizationId: scope.organizationId, type: "workflow", id: workflowId, kind: "read" });
 }
 

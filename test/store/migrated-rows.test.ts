@@ -50,6 +50,32 @@ describe("an account of an earlier release", () => {
   });
 });
 
+describe("the webhook secret of a workflow of an earlier release", () => {
+  test("counts as given to the workflow's creator, the one before it too", () => {
+    const creator = { id: "01990000-0000-7000-8000-000000000001", principal: "PRINCIPAL_USER" };
+    const row = migrated(
+      "0007-project-search-order",
+      (raw) => {
+        raw.pragma("foreign_keys = off");
+        raw.exec("insert into organization (id, name, created_at, updated_at) values ('o', '', 0, 0)");
+        const body = JSON.stringify({ id: "w", metadata: { creator } });
+        const columns = raw
+          .prepare<[], { name: string; type: string }>("select name, type from pragma_table_info('workflow')")
+          .all();
+        const known: Readonly<Record<string, string>> = { id: "w", organization_id: "o", body };
+        raw
+          .prepare(
+            `insert into workflow (${columns.map(({ name }) => name)}) values (${columns.map(() => "?")})`,
+          )
+          .run(columns.map(({ name, type }) => known[name] ?? (/INT/i.test(type) ? 0 : "")));
+        raw.exec("insert into workflow_secret (workflow_id, key_id, sealed) values ('w', 'k', x'00')");
+      },
+      (raw) => raw.prepare("select known_to, previous_known_to from workflow_secret").raw().get(),
+    );
+    expect((row as string[]).map((text) => JSON.parse(text))).toEqual([[creator], [creator]]);
+  });
+});
+
 describe("a project of an earlier release", () => {
   type Configuration = MessageInitShape<typeof ProjectPrebuildConfigurationSchema>;
   const due = (configuration: Configuration | undefined, desiredPhase = ProjectPhase.ACTIVE) => {

@@ -39,7 +39,8 @@ describe("the work of a prebuild", () => {
     const use = await made.underLease(leased, (tx, scope, lease) =>
       handlerOf(lease.kind).credentialUse(tx, scope, lease),
     );
-    expect(use).toEqual({ subject: made.caller.subject, addresses: [REMOTE] });
+    const { subject } = made.caller;
+    expect(use).toEqual({ subject, addresses: [REMOTE], sourceSetBy: [subject], namedBy: subject });
   });
 
   test("is given out three times, then what it left is removed", async () => {

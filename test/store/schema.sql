@@ -181,7 +181,7 @@ CREATE TABLE environment (
   counted integer not null default 0,
   search_text text not null,
   body text not null
-, stopped_at integer, lockdown_at integer, security_policy_id text references security_policy (id)) strict;
+, stopped_at integer, lockdown_at integer, security_policy_id text references security_policy (id), source_set_by text) strict;
 
 CREATE INDEX environment_by_archival on environment (organization_id, archived_at, id);
 
@@ -359,7 +359,7 @@ CREATE TABLE project (
   technical_description text not null,
   used_by text not null,
   body text not null
-, search_row integer) strict;
+, search_row integer, source_set_by text) strict;
 
 CREATE TABLE project_annotation (
   project_id text not null references project (id) on delete cascade,
@@ -633,7 +633,7 @@ CREATE TABLE workflow_execution (
   variables text not null,
   retried_execution_id text,
   body text not null
-, action_failures text not null default '[]', action_warnings text not null default '[]') strict;
+, source_set_by text, action_failures text not null default '[]', action_warnings text not null default '[]') strict;
 
 CREATE INDEX workflow_execution_by_end on workflow_execution (organization_id, finished_at)
 where finished_at is not null;
@@ -673,7 +673,7 @@ CREATE TABLE workflow_secret (
   previous_key_id text,
   previous_sealed blob,
   previous_until integer
-) strict, without rowid;
+, known_to text not null default '[]', previous_known_to text not null default '[]') strict, without rowid;
 
 CREATE INDEX workflow_secret_by_key on workflow_secret (key_id);
 

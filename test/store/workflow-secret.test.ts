@@ -1,11 +1,20 @@
+import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
 import { keysFrom } from "../../src/keys.ts";
 import { openWebhookSecrets } from "../../src/services/workflow-secret.ts";
 import { DamagedWebhookSecret, sealWebhookSecretsAnew } from "../../src/services/workflow-secret-rotation.ts";
 import { WorkflowService } from "../../src/services/workflow-service.ts";
+import { SYSTEM } from "../../src/store/store.ts";
+import { findWorkflow } from "../../src/store/workflow.ts";
+import {
+  findWebhookSecretKnowers,
+  findWebhookSecrets,
+  updateWebhookSecrets,
+} from "../../src/store/workflow-secret.ts";
 import { openTestStore, operationsOf, type TestStore } from "./test-store.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -55,6 +64,34 @@ describe("the webhook secret of a workflow", () => {
     expect(await secretOf(one)).toBe(await secretOf(one));
     expect(await secretOf(one)).not.toBe(await secretOf(other));
     expect(await open(one)).toEqual([await secretOf(one)]);
+  });
+
+  test("is known to who was given it, and after a rotation to them for as long as it verifies", async () => {
+    const id = await make();
+    const known = async () =>
+      (await findWebhookSecretKnowers(testStore.store.reader, id, testStore.clock.now)).map(
+        (subject) => subject.id,
+      );
+    expect(await known()).toEqual([]);
+    await secretOf(id);
+    await secretOf(id);
+    expect(await known()).toEqual([caller.subject.id]);
+    const colleague = create(SubjectSchema, {
+      ...caller.subject,
+      id: "01990000-0000-7000-8000-00000000c011",
+    });
+    await testStore.store.write(SYSTEM, "test", async (tx) => {
+      const workflow = await findWorkflow(tx.db, caller, id);
+      const sealed = await findWebhookSecrets(tx.db, id);
+      if (!workflow || !sealed) throw new Error("the workflow is gone");
+      const previous = { ...sealed.current, until: tx.now + DAY_MS };
+      await updateWebhookSecrets(tx, caller, workflow, { ...sealed, previous }, colleague);
+    });
+    expect(await known()).toEqual([colleague.id, caller.subject.id]);
+    testStore.clock.now += DAY_MS - 1;
+    expect(await known()).toEqual([colleague.id, caller.subject.id]);
+    testStore.clock.now += 1;
+    expect(await known()).toEqual([colleague.id]);
   });
 
   test("verifies for 24 hours beside the one that takes its place, and not a moment longer", async () => {

@@ -834,7 +834,10 @@ export declare const WorkService: GenService<{
    * Returns the credential that the work's executor has for a source-control host
    * on this runner; each call is kept in the audit trail. Callable by the lease's
    * holder, while it holds. Errors: aborted; permission_denied; not_found when
-   * there is none; invalid_argument for a host that the work does not touch.
+   * there is none; invalid_argument for a host that the work does not touch;
+   * failed_precondition (CREDENTIAL_WITHHELD) for a source that was last set by
+   * somebody whose choices the executor's credential does not serve: the work
+   * goes on without a credential, and the message belongs into its failure.
    *
    * @generated from rpc runner.v1.WorkService.GetHostCredential
    */

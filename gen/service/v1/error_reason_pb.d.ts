@@ -365,6 +365,16 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_BODY_BUDGET_EXCEEDED = 41;
    */
   BODY_BUDGET_EXCEEDED = 41,
+
+  /**
+   * The credential is not used on what the work begins from: that was last set
+   * by somebody who is neither the executor nor an administrator nor a service
+   * account, see docs/permissions.md. Code failed_precondition. Metadata: `host`;
+   * `set_by`, id of who set it.
+   *
+   * @generated from enum value: ERROR_REASON_CREDENTIAL_WITHHELD = 45;
+   */
+  CREDENTIAL_WITHHELD = 45,
 }
 
 /**

@@ -11,6 +11,7 @@ import * as fifth from "./migrations/0005-agent.ts";
 import * as sixth from "./migrations/0006-project-search.ts";
 import * as seventh from "./migrations/0007-project-search-order.ts";
 import * as eighth from "./migrations/0008-growth.ts";
+import * as ninth from "./migrations/0009-source-setter.ts";
 import * as tenth from "./migrations/0010-event-facts.ts";
 import * as twelfth from "./migrations/0012-zone-and-conclusion.ts";
 import * as thirteenth from "./migrations/0013-context-url-search.ts";
@@ -32,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   sixth,
   seventh,
   eighth,
+  ninth,
   tenth,
   twelfth,
   thirteenth,

@@ -1,0 +1,138 @@
+import { OPERATOR } from "../../src/store/store.ts";
+import { type AgentHome, agentHome } from "./agent-run.ts";
+import { type Answer, post, reasonOf, repository } from "./call.ts";
+import { succeeded } from "./fake-runner.ts";
+import { insertServiceAccountToken } from "./machine-token.ts";
+import { addMember, besideServer, type TestMember } from "./member.ts";
+import type { TestServer } from "./server.ts";
+
+/** Somebody with a credential of its own for the host of the world. */
+export interface CredentialOwner {
+  readonly token: string;
+  /** Empty for a service account. */
+  readonly accountId: string;
+  readonly subject: { readonly id: string; readonly principal: string };
+}
+
+/** The host that everybody has a credential for: `credential of NAME`. */
+export const HOST = "git.example.org";
+export const remote = (name: string) => `https://${HOST}/team/${name}.git`;
+export const overProject = (projectId: string) => ({ projects: { projectIds: [projectId] } });
+
+/** An organization in which an administrator, two members and a service account have credentials for one host. */
+export type CredentialWorld = Awaited<ReturnType<typeof credentialWorld>>;
+
+export async function credentialWorld(server: TestServer) {
+  const home = await agentHome(server);
+  const people = await makePeople(server, home);
+  for (const [name, { token }] of Object.entries(people)) {
+    const request = { runnerId: home.runner.runnerId, host: HOST, token: `credential of ${name}` };
+    await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", request, token));
+  }
+  const call = (operation: string, body: object, { token }: Pick<CredentialOwner, "token">) =>
+    succeeded(post(server, operation, body, token));
+  const { runner } = home;
+  const fail = (work: Answer["body"]) =>
+    succeeded(
+      runner.finish(work, "OUTCOME_FAILED", { failure: { reason: "ended", message: "by the test" } }),
+    );
+  return {
+    home,
+    runner,
+    ...people,
+    call,
+    /** The id of a new project over a repository. */
+    async project(of: CredentialOwner, name = "ship", more: object = {}): Promise<string> {
+      const body = { initializer: repository(remote(name)), ...more };
+      return (await call("ProjectService/CreateProject", body, of)).project.id;
+    },
+    setSource: (projectId: string, by: CredentialOwner, name = "ship") =>
+      call("ProjectService/UpdateProject", { projectId, initializer: repository(remote(name)) }, by),
+    /** The id of a new workflow of one action over a context. */
+    async workflow(of: CredentialOwner, context: object, more: object = {}): Promise<string> {
+      const { workflow } = await call(
+        "WorkflowService/CreateWorkflow",
+        {
+          name: "Nightly",
+          triggers: [{ manual: {}, context }],
+          action: { limits: { maxParallel: 1, maxTotal: 5 }, steps: [{ task: { command: "true" } }] },
+          ...more,
+        },
+        of,
+      );
+      return workflow.id;
+    },
+    start: (workflowId: string, by: CredentialOwner, more: object = {}) =>
+      call("WorkflowService/StartWorkflow", { workflowId, ...more }, by),
+    /** Ends work that was given out. */
+    fail,
+    takeAction: () => runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] }),
+    handed: async (work: Answer["body"]) => handed(await runner.credential(work, HOST)),
+    /** What is handed to the next action that is given out, which ends with that. */
+    async handedToAction(): Promise<string> {
+      const work = await runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
+      const answer = handed(await runner.credential(work, HOST));
+      await fail(work);
+      return answer;
+    },
+    /** The same for the next environment that is brought up; those that go down meanwhile go down. */
+    async handedToEnvironment(): Promise<string> {
+      for (;;) {
+        const work = await runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
+        const isWantedUp = work.environment.environment.spec.desiredPhase === "ENVIRONMENT_PHASE_RUNNING";
+        const answer = isWantedUp ? handed(await runner.credential(work, HOST)) : undefined;
+        await succeeded(runner.finish(work));
+        if (answer !== undefined) return answer;
+      }
+    },
+  };
+}
+
+/** Whose credential an answer holds, or the reason why it holds none. */
+export function handed(answer: Answer): string {
+  if (answer.status === 200) return answer.body.token.replace("credential of ", "");
+  return reasonOf(answer) ?? "";
+}
+
+async function makePeople(
+  server: TestServer,
+  { organizationId, administrator, member }: AgentHome,
+): Promise<Readonly<Record<"admin" | "colleague" | "member" | "other" | "robot", CredentialOwner>>> {
+  const joined = (email: string, isAdministrator = false) =>
+    addMember(server, {
+      organizationId,
+      email: `${email}@${organizationId}`,
+      administrator: isAdministrator,
+    });
+  const user = ({ token, accountId, userId }: TestMember): CredentialOwner => ({
+    token,
+    accountId,
+    subject: { id: userId, principal: "PRINCIPAL_USER" },
+  });
+  const robot = await besideServer(server, (store, keys) =>
+    insertServiceAccountToken(store, keys, {
+      organizationId,
+      creatorAccountId: administrator.accountId,
+      description: "robot",
+    }),
+  );
+  const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity", {}, robot.value);
+  // Prebuilds are made on later days than the server's.
+  await besideServer(server, (store) =>
+    store.write(OPERATOR, "test", async ({ db, now }) => {
+      const valid_until = now + 365 * 24 * 3_600_000;
+      await db
+        .updateTable("service_account")
+        .set({ valid_until })
+        .where("id", "=", body.subject.id)
+        .execute();
+    }),
+  );
+  return {
+    admin: user(administrator),
+    colleague: user(await joined("colleague", true)),
+    member: user(member),
+    other: user(await joined("other")),
+    robot: { token: robot.value, accountId: "", subject: body.subject },
+  };
+}
