@@ -6,20 +6,23 @@ import {
   errorToJsonBytes,
 } from "@connectrpc/connect/protocol-connect";
 import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { type Misdirection, misdirection, refusalKey, shuttingDown } from "../rpc/admission.ts";
 import { type CallRecord, callRecordKey } from "../rpc/call-record.ts";
 import { completeError, completeUnaryError } from "../rpc/complete-error.ts";
 import { capDeadline, deadlineMs } from "../rpc/deadline.ts";
-import { type ReportFault, toConnectError } from "../rpc/error.ts";
+import { answer, type ReportFault, toConnectError } from "../rpc/error.ts";
 import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
 import { queryKey } from "../rpc/query-pagination.ts";
 import type { Route } from "../rpc/routes.ts";
+import { suggestionFor } from "../rpc/suggestion.ts";
 import { callerKey, streamBegunKey } from "../services/call.ts";
 import { taken } from "../unary/taken.ts";
 import type { UnaryPath } from "../unary/unary-path.ts";
 import { exemptFromBodyGuard } from "./body-guard.ts";
+import { envelopes } from "./envelopes.ts";
 import { incomingBody } from "./incoming-body.ts";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
 import { writeStream, writeStreamHead, writeWhole } from "./node-answer.ts";
@@ -81,7 +84,10 @@ async function enter(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const route = options.routes.get(pathOf(req.url ?? ""));
+  // A preflight that is not answered before: browsers send them without a token.
+  if (req.method === "OPTIONS") return refuseOptions(res, record);
+  const path = pathOf(req.url ?? "");
+  const route = options.routes.get(path);
   if (route) record.operation = route.operation;
   const admission = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
   if (admission?.kind === "known") record.caller = admission.caller;
@@ -95,7 +101,8 @@ async function enter(
     }
   }
   const contentType = req.headers["content-type"] ?? "";
-  const misdirected = misdirection(route, req.method ?? "", contentType);
+  const suggestion = () => suggestionFor(path, options.routes.keys());
+  const misdirected = misdirection(route, req.method ?? "", contentType, suggestion);
   if (misdirected || !route) {
     const { error, status, header } = rejected
       ? { error: rejected, status: codeToHttpStatus(rejected.code), header: {} }
@@ -113,7 +120,7 @@ async function enter(
   }
   const length = req.headers["content-length"];
   const form = messageForm(req);
-  const body = incomingBody(req, deadlineMs(req.headers));
+  const body = envelopes(contentType, incomingBody(req, deadlineMs(req.headers)));
   const reply = await route.handle({
     ...universalRequestFromNodeRequest(req, res, undefined, values),
     body: route.requests
@@ -130,6 +137,13 @@ async function enter(
   } else {
     await writeStream(res, completeError(reply, record, options.report));
   }
+}
+
+function refuseOptions(res: HttpResponse, record: CallRecord): void {
+  const message =
+    "operations are called with POST; pages of other origins may call them only where --cors-origins names the origin";
+  const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });
+  writeError(res, record, error, 405, { allow: "POST" });
 }
 
 /** The path of an operation in the route table: without what leads to it, and without a query. */

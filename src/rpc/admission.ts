@@ -1,6 +1,6 @@
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { contentTypeUnaryJson } from "@connectrpc/connect/protocol-connect";
+import { contentTypeStreamJson, contentTypeUnaryJson } from "@connectrpc/connect/protocol-connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { permissionOf } from "../domain/permissions.ts";
@@ -15,16 +15,28 @@ export interface Misdirection {
   readonly header: Readonly<Record<string, string>>;
 }
 
-/** Why a request reaches no operation; undefined when it does. */
+/**
+ * Returns why a request reaches no operation; undefined when it does.
+ *
+ * @param suggestion the operation that the path most likely means; undefined when none comes near
+ */
 export function misdirection(
   route: Route | undefined,
   method: string,
   contentType: string,
+  suggestion: () => string | undefined,
 ): Misdirection | undefined {
   if (!route) {
-    const message =
-      "no operation is served under this path; operations are at /api/service.v1.<Service>/<Operation>";
-    return { error: answer(ErrorReason.OPERATION_UNKNOWN, message), status: 404, header: {} };
+    const near = suggestion();
+    const instead = near
+      ? `did you mean /api/${near}?`
+      : "operations are at /api/service.v1.<Service>/<Operation>";
+    const error = answer(
+      ErrorReason.OPERATION_UNKNOWN,
+      `no operation is served under this path; ${instead}`,
+      near ? { suggestion: near } : {},
+    );
+    return { error, status: 404, header: {} };
   }
   if (method !== "POST") {
     const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, "operations are called with POST", {
@@ -33,9 +45,14 @@ export function misdirection(
     return { error, status: 405, header: { allow: "POST" } };
   }
   if (!route.handle.supportedContentType(contentType)) {
-    const message = `the content type is not one that operations take; send ${contentTypeUnaryJson}`;
-    const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: contentTypeUnaryJson });
-    return { error, status: 415, header: { "accept-post": contentTypeUnaryJson } };
+    const isStream = route.handle.method.methodKind !== "unary";
+    const allowed = isStream ? contentTypeStreamJson : contentTypeUnaryJson;
+    const message = isStream
+      ? `${route.handle.method.name} streams: send ${allowed}, each message behind five bytes that give its length, ` +
+        "or call it with a generated client; docs/clients.md shows both"
+      : `the content type is not one that the operation takes; send ${allowed}`;
+    const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed });
+    return { error, status: 415, header: { "accept-post": allowed } };
   }
   return undefined;
 }

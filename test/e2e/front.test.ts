@@ -100,8 +100,9 @@ describe("a page of another origin", () => {
     },
   );
 
-  test("learns nothing where no origin is named", async () => {
+  test("learns nothing where no origin is named, and its author what to set", async () => {
     const res = await preflight(closed, CONSOLE);
-    expect([res.status, allowances(res)]).toEqual([401, {}]);
+    expect([res.status, allowances(res)]).toEqual([405, {}]);
+    expect((await res.json()).message).toContain("--cors-origins");
   });
 });

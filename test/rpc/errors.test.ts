@@ -38,6 +38,40 @@ describe("what is no operation", () => {
     expectError(await send(path, "GET"), 404, "not_found", "OPERATION_UNKNOWN");
   });
 
+  test("is suggested when a path comes near", async () => {
+    const json = { "content-type": "application/json" };
+    const answer = await send("/api/service.v1.ProjectService/ListProject", "POST", json);
+    expect(answer.body.message).toMatch(/did you mean \/api\/service\.v1\.ProjectService\/ListProjects\?$/);
+    expect(answer.body.details[0].debug.metadata).toEqual({
+      suggestion: "service.v1.ProjectService/ListProjects",
+    });
+    const far = await send("/favicon.ico", "POST", json);
+    expect(far.body.message).toMatch(/operations are at/);
+  });
+
+  test("that streams says so, and how it is called", async () => {
+    const path = "/api/service.v1.EventService/WatchEvents";
+    const unary = await send(path, "POST", { "content-type": "application/json" });
+    expectError(unary, 415, "unimplemented", "TRANSPORT_UNSUPPORTED");
+    expect(unary.header.get("accept-post")).toBe("application/connect+json");
+    expect(unary.body.message).toMatch(
+      /^WatchEvents streams: send application\/connect\+json, .*docs\/clients\.md/,
+    );
+    const res = await fetch(server.url + path, {
+      method: "POST",
+      headers: { "content-type": "application/connect+json", authorization: `Bearer ${server.token}` },
+      body: JSON.stringify({ resourceTypes: [], filler: "x".repeat(30) }),
+    });
+    const { error } = JSON.parse(
+      Buffer.from(await res.arrayBuffer())
+        .subarray(5)
+        .toString(),
+    );
+    expect(error.code).toBe("invalid_argument");
+    expect(error.message).toMatch(/^the body begins without an envelope: application\/connect\+json puts/);
+    expect(error.details[0].debug.reason).toBe("ERROR_REASON_BODY_MALFORMED");
+  });
+
   test.each(["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])("is not called with %s", async (method) => {
     const answer = await send("/api/service.v1.ProjectService/GetProject", method);
     expectError(answer, 405, "unimplemented", "TRANSPORT_UNSUPPORTED");

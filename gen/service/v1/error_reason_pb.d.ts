@@ -76,7 +76,9 @@ export enum ErrorReason {
   NOT_FOUND = 3,
 
   /**
-   * No operation is served under the path. Code not_found. No metadata.
+   * No operation is served under the path. Code not_found. Metadata:
+   * `suggestion`, the operation that was most likely meant; absent when none
+   * comes near.
    *
    * @generated from enum value: ERROR_REASON_OPERATION_UNKNOWN = 4;
    */

@@ -1,0 +1,43 @@
+/** How much of two names must agree for one to be meant by the other: half of their pairs of letters. */
+const LEAST_LIKENESS = 0.5;
+
+/**
+ * Returns the operation that a misspelt path most likely means, as
+ * `service.v1.ProjectService/GetProject`; undefined when none comes near.
+ *
+ * @param path as it was asked for, without the prefix /api
+ * @param known the paths that are served, such as `/service.v1.ProjectService/GetProject`
+ */
+export function suggestionFor(path: string, known: Iterable<string>): string | undefined {
+  // Longer than any name of the contract, and nothing that anybody misspelt.
+  if (path.length > 200) return undefined;
+  const asked = pairsOf(path);
+  let best: string | undefined;
+  let bestLikeness = LEAST_LIKENESS;
+  for (const each of known) {
+    const likeness = likenessOf(asked, pairsOf(each));
+    if (likeness <= bestLikeness) continue;
+    bestLikeness = likeness;
+    best = each.slice(1);
+  }
+  return best;
+}
+
+/** Returns each two letters that follow one another, without regard to case, with how often they do. */
+function pairsOf(text: string): ReadonlyMap<string, number> {
+  const folded = text.toLowerCase();
+  const pairs = new Map<string, number>();
+  for (let at = 0; at + 1 < folded.length; at += 1) {
+    const pair = folded.slice(at, at + 2);
+    pairs.set(pair, (pairs.get(pair) ?? 0) + 1);
+  }
+  return pairs;
+}
+
+/** Returns the coefficient of Dice: twice the pairs in common, divided by those of both. */
+function likenessOf(one: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>): number {
+  let common = 0;
+  for (const [pair, times] of one) common += Math.min(times, other.get(pair) ?? 0);
+  const all = [...one.values(), ...other.values()].reduce((sum, times) => sum + times, 0);
+  return all === 0 ? 0 : (2 * common) / all;
+}
