@@ -11,6 +11,8 @@ export interface Log {
 const REDACTED = ["*.authorization", "*.headers.authorization", "*.token.value", "*.secret"];
 
 const standardError = pino.destination({ dest: 2, sync: true });
+// A log that cannot be written, as on a full disk, must not end the server; the lines are lost.
+standardError.on("error", () => {});
 
 /** Lines that are written when this turn of the event loop ends; empty when there are none. */
 let gathered = "";

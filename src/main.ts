@@ -1,5 +1,6 @@
 import process from "node:process";
 import { Command } from "commander";
+import packageJson from "../package.json" with { type: "json" };
 import {
   type Flags,
   flagOf,
@@ -65,6 +66,11 @@ function fail(error: unknown): never {
 const program = new Command("chartroom")
   .description(
     "A control plane for development environments and coding agents that a team runs on its own machines.",
+  )
+  .version(
+    `chartroom ${packageJson.version} on Node ${process.versions.node}`,
+    "--version",
+    "print the version",
   )
   .configureHelp({ showGlobalOptions: true })
   .addHelpText(

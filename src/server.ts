@@ -22,6 +22,7 @@ import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { markSilentRunners } from "./jobs/runner-silence.ts";
 import { fireSchedules } from "./jobs/schedules.ts";
 import { continueStops } from "./jobs/stops.ts";
+import { watchStorage } from "./jobs/storage.ts";
 import { startJobs } from "./jobs/ticker.ts";
 import { removeExpiredTokens } from "./jobs/token-expiry.ts";
 import { pruneTriggers } from "./jobs/trigger-pruning.ts";
@@ -77,6 +78,9 @@ const AGENT_TIMERS_MS = 1_000;
 /** How often projects are looked through for prebuilds that are due, and prebuilds for those whose time is over. */
 const PREBUILDS_MS = 1_000;
 
+/** How often a database that took no change is asked again; the server is ready again so soon after it does. */
+const STORAGE_MS = 1_000;
+
 /** How often entries of the ledger of triggers, and ids of deliveries, that are too old are removed. */
 const TRIGGER_PRUNING_MS = 600_000;
 
@@ -104,7 +108,8 @@ export interface Server {
 export function build(config: Config, deps: ServerDependencies): Server {
   const { store, keys, log } = deps;
   const draining = new AbortController();
-  const readiness = { isReady: () => !draining.signal.aborted, draining: draining.signal };
+  const unreadiness = () => (draining.signal.aborted ? "the server is shutting down" : store.problem());
+  const readiness = { isReady: () => unreadiness() === undefined, draining: draining.signal };
   const newId = idMaker(deps.now);
   const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
   const check = createCheck();
@@ -169,7 +174,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     handle: createFront({
       entry,
       webhook,
-      isReady: readiness.isReady,
+      unreadiness,
       corsOrigins: config.corsOrigins,
       newId,
       log: (line) => log.info(line, "call"),
@@ -255,6 +260,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
             everyMs: TRIGGER_PRUNING_MS,
             run: () => pruneTriggers(store, deps.now()),
           },
+          { name: "storage", everyMs: STORAGE_MS, run: watchStorage(store, log) },
           { name: "answer-expiry", everyMs: ANSWER_EXPIRY_MS, run: () => removeExpiredAnswers(store) },
         ],
         log,

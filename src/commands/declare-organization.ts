@@ -1,10 +1,11 @@
 import { Argument, type Command, Option } from "commander";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
-import type { MemberOptions } from "./member.ts";
+import type { MemberOptions, NamedMember, RoleOptions } from "./member.ts";
 import type { OrganizationOptions } from "./organization.ts";
 
 // Loaded when it is asked for: no command waits for the parts of another.
 const work = () => import("./organization.ts");
+const members = () => import("./member.ts");
 
 /** `chartroom organization ...` and `chartroom member ...`. */
 export function declareOrganization(program: Command, terminal: Terminal): void {
@@ -48,24 +49,55 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
         ),
       ),
   );
+  const member = program.command("member").description("people as members of organizations");
   withDataSettings(
-    program
-      .command("member")
-      .description("people as members of organizations")
-      .command("add")
+    named(member.command("add"))
       .description("make a person a member of an organization and print the member's first token")
-      .requiredOption("--organization <id or name>", "which organization")
-      .requiredOption("--email <address>", "whose account; it is made when there is none")
       .requiredOption("--name <text>", "the person's name; an account that exists keeps its own")
-      .addOption(
-        new Option("--role <role>", "what the member may do")
-          .choices(["administrator", "member"])
-          .default("member"),
-      )
+      .addOption(roleOption().default("member"))
       .action(({ organization: named, email, name, role, ...flags }: Flags & MemberOptions) =>
         runOnData(terminal, flags, async (config) =>
-          (await import("./member.ts")).addMember(config, { organization: named, email, name, role }),
+          (await members()).addMember(config, { organization: named, email, name, role }),
         ),
       ),
   );
+  withDataSettings(
+    member
+      .command("list")
+      .description("list the members of an organization")
+      .requiredOption("--organization <id or name>", "which organization")
+      .action(({ organization: named, ...flags }: Flags & Pick<MemberOptions, "organization">) =>
+        runOnData(terminal, flags, async (config) => (await members()).listMembers(config, named)),
+      ),
+  );
+  withDataSettings(
+    named(member.command("role"))
+      .description("give a member another role")
+      .addOption(roleOption().makeOptionMandatory())
+      .action(({ organization, email, role, ...flags }: Flags & RoleOptions) =>
+        runOnData(terminal, flags, async (config) =>
+          (await members()).setRole(config, { organization, email, role }),
+        ),
+      ),
+  );
+  withDataSettings(
+    named(member.command("remove"))
+      .description("end a membership: its tokens go, and its executions and agents stop")
+      .action(({ organization, email, ...flags }: Flags & NamedMember) =>
+        runOnData(terminal, flags, async (config) =>
+          (await members()).removeMember(config, { organization, email }),
+        ),
+      ),
+  );
+}
+
+/** Adds the options that name one membership. */
+function named(command: Command): Command {
+  return command
+    .requiredOption("--organization <id or name>", "which organization")
+    .requiredOption("--email <address>", "whose account; to add a member it is made when there is none");
+}
+
+function roleOption(): Option {
+  return new Option("--role <role>", "what the member may do").choices(["administrator", "member"]);
 }

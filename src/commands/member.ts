@@ -1,20 +1,112 @@
+import type { Kysely } from "kysely";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { Config } from "../config.ts";
 import { accountOf } from "../services/found-organization.ts";
-import { joinOrganization } from "../services/membership.ts";
+import { joinOrganization, removeMembership, setMemberRole } from "../services/membership.ts";
 import { createPersonalToken } from "../services/personal-token.ts";
-import { OPERATOR, type WriteTransaction } from "../store/store.ts";
+import { findAccountByEmail } from "../store/account.ts";
+import { findMemberOfAccount, findUsers } from "../store/member.ts";
+import type { MemberTable, Schema } from "../store/schema.ts";
+import { OPERATOR, type Scope, type WriteTransaction } from "../store/store.ts";
 import { openExistingData, toStartError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
 
-export interface MemberOptions {
+type DataConfig = Pick<Config, "dataDir" | "keyFile">;
+
+/** Names one membership. */
+export interface NamedMember {
   /** Id or name. */
   readonly organization: string;
+  /** Mail address of the account. */
   readonly email: string;
-  readonly name: string;
+}
+
+export interface RoleOptions extends NamedMember {
   readonly role: "administrator" | "member";
+}
+
+export interface MemberOptions extends RoleOptions {
+  readonly name: string;
+}
+
+const ROLES = { administrator: OrganizationRole.ADMIN, member: OrganizationRole.MEMBER } as const;
+
+/**
+ * Lists the members of an organization: a line each with user id, role, mail
+ * address and name, the oldest first.
+ *
+ * @throws StartError when no organization fits
+ */
+export async function listMembers(config: DataConfig, named: string): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    const { id } = await organizationNamed(store, named);
+    const users = (await findUsers(store.reader)).filter(({ organizationId }) => organizationId === id);
+    return users
+      .map(({ userId, role, email, name }) => {
+        const roleName = role === ROLES.administrator ? "administrator" : "member";
+        return `${userId}  ${roleName.padEnd("administrator".length)}  ${email}  ${name}\n`;
+      })
+      .join("");
+  } finally {
+    await store.close();
+  }
+}
+
+/**
+ * Gives a member another role as the operator.
+ *
+ * @returns what the member is now, in a line
+ * @throws StartError when there is no such member, or it is the last administrator
+ */
+export function setRole(config: DataConfig, { role, ...named }: RoleOptions): Promise<string> {
+  return changeMember(config, "chartroom member role", named, async (tx, scope, { id }) => {
+    await setMemberRole(tx, scope, id, ROLES[role]);
+    return `${named.email} is ${role === "administrator" ? "an administrator" : "a member"} now\n`;
+  });
+}
+
+/**
+ * Ends a membership as the operator, as RemoveMember does.
+ *
+ * @returns that it ended, in a line
+ * @throws StartError when there is no such member, or it is the last administrator
+ */
+export function removeMember(config: DataConfig, named: NamedMember): Promise<string> {
+  return changeMember(config, "chartroom member remove", named, async (tx, scope, { id }) => {
+    await removeMembership(tx, scope, id);
+    return `${named.email} is no member any more\n`;
+  });
+}
+
+async function changeMember(
+  config: DataConfig,
+  operation: string,
+  { organization: named, email }: NamedMember,
+  change: (tx: WriteTransaction, scope: Scope, member: MemberTable) => Promise<string>,
+): Promise<string> {
+  const { store } = await openExistingData(config);
+  try {
+    const organization = await organizationNamed(store, named);
+    const scope = { organizationId: organization.id };
+    return await store
+      .write(OPERATOR, operation, async (tx) => {
+        const member = await memberOf(tx.db, scope, email);
+        if (!member) throw new StartError(`${email} is no member of ${organization.name}`);
+        return change(tx, scope, member);
+      })
+      .catch(toStartError);
+  } finally {
+    await store.close();
+  }
+}
+
+async function memberOf(db: Kysely<Schema>, scope: Scope, email: string): Promise<MemberTable | undefined> {
+  const account = await findAccountByEmail(db, email);
+  const member = account && (await findMemberOfAccount(db, scope, account.id));
+  return member?.left_at === null ? member : undefined;
 }
 
 /**
@@ -25,7 +117,7 @@ export interface MemberOptions {
  * @throws StartError when no organization fits, or the account is blocked or a member already
  */
 export async function addMember(
-  config: Pick<Config, "dataDir" | "keyFile">,
+  config: DataConfig,
   { organization: named, email, name, role }: MemberOptions,
 ): Promise<string> {
   checkPerson(email, name);
@@ -35,8 +127,7 @@ export async function addMember(
     const scope = { organizationId: organization.id };
     const join = async (tx: WriteTransaction) => {
       const accountId = await accountOf(tx, email, name);
-      const number = role === "administrator" ? OrganizationRole.ADMIN : OrganizationRole.MEMBER;
-      const member = await joinOrganization(tx, scope, accountId, number);
+      const member = await joinOrganization(tx, scope, accountId, ROLES[role]);
       if (!member) throw new StartError(`${email} is a member of ${organization.name} already`);
       return createPersonalToken(tx, scope, keys, {
         userId: member.id,

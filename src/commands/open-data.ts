@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { type Config, keyFileOf } from "../config.ts";
 import { DomainError } from "../domain/error.ts";
@@ -7,6 +8,7 @@ import { idMaker } from "../new-id.ts";
 import { findNamedKeyIds } from "../store/key-id.ts";
 import { DATABASE_FILE, openStore } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
+import { makeFolder } from "./check-surroundings.ts";
 import { StartError } from "./start-error.ts";
 
 /** Rethrows a rule of the domain as what the person at the terminal can mend; the rest as it is. */
@@ -30,11 +32,18 @@ export async function openData(
   onMigration: (name: string) => void = () => {},
 ): Promise<OpenData> {
   const { dataDir } = config;
-  usable(config, () => mkdirSync(dataDir, { recursive: true, mode: 0o700 }));
+  makeFolder(dataDir);
   const keys = readKeys(config);
   const newId = idMaker(Date.now);
   const store = usable(config, () =>
-    openStore({ dataDir, now: Date.now, newId, audit: keys.audit, onMigration }),
+    openStore({
+      dataDir,
+      now: Date.now,
+      newId,
+      audit: keys.audit,
+      operatorName: userName(),
+      onMigration,
+    }),
   );
   try {
     await matchKeys(config, store, keys);
@@ -56,6 +65,15 @@ export async function openExistingData(config: Pick<Config, "dataDir" | "keyFile
     throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
   }
   return openData(config);
+}
+
+/** Returns the operating system's user; some users of containers have no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "unknown";
+  }
 }
 
 async function matchKeys(

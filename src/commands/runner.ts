@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { EXCHANGE_TOKEN_VARIABLE, type RunnerConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { connectTo } from "../runner/connection.ts";
+import { checkSshKey } from "./check-surroundings.ts";
 import type { Running, Terminal } from "./command-line.ts";
 import { machineOptions, startedRunner, toStartError } from "./runner-machine.ts";
 import { StartError } from "./start-error.ts";
@@ -12,6 +13,7 @@ import { StartError } from "./start-error.ts";
  * @throws StartError when it cannot start
  */
 export async function runRunner(config: RunnerConfig, terminal: Terminal): Promise<Running> {
+  checkSshKey(config);
   const runner = await startedRunner({
     ...machineOptions(config, terminal, createLog(config.logLevel)),
     transport: connectTo(config.server),

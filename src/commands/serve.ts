@@ -1,13 +1,13 @@
-import { readFileSync } from "node:fs";
-import { createSecureContext } from "node:tls";
 import { type Config, ConfigError } from "../config.ts";
 import type { Keys } from "../keys.ts";
-import { createLog } from "../log.ts";
+import { createLog, type Log } from "../log.ts";
 import { build } from "../server.ts";
 import { foundOrganization } from "../services/found-organization.ts";
+import { findNewestAuditTime } from "../store/audit-log.ts";
 import { hasOrganization } from "../store/organization.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import type { Store } from "../store/store.ts";
+import { checkServeSettings, isLoopback, makeFolder } from "./check-surroundings.ts";
 import type { Running, Terminal } from "./command-line.ts";
 import { openData, usable } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
@@ -19,7 +19,8 @@ import { StartError } from "./start-error.ts";
  * @throws ConfigError or StartError when it cannot start
  */
 export async function serve(config: Config, terminal: Terminal): Promise<Running> {
-  checkTls(config);
+  checkServeSettings(config);
+  makeFolder(config.dataDir);
   const lock = usable(config, () => lockFolder(config.dataDir));
   if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);
@@ -34,11 +35,18 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     lock.release();
   };
   try {
+    await warnOfClock(store, log);
     const server = build(config, { store, keys, log, now: Date.now });
     const url = await server.listen().catch((error) => {
       throw listenProblem(config, error);
     });
     log.info({ url, dataDir: config.dataDir }, "listening");
+    if (!isLoopback(config.host) && config.tlsCert === "") {
+      log.warn(
+        { host: config.host },
+        "other machines reach the server without TLS: tokens travel in the clear unless a proxy in front of it speaks TLS; see --tls-cert",
+      );
+    }
     terminal.print(`Chartroom is ready at ${url}\n`);
     if (!(await hasOrganization(store.reader))) terminal.print(welcome(url, await firstToken(store, keys)));
     const localRunner = config.localRunner
@@ -67,25 +75,18 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   }
 }
 
-/** Tells what is wrong with the files of TLS before anything is made in the data folder. */
-function checkTls({ tlsCert, tlsKey }: Config): void {
-  if (tlsCert === "") return;
-  const problems: string[] = [];
-  const read = (flag: string, file: string) => {
-    try {
-      return readFileSync(file);
-    } catch (error) {
-      problems.push(`${flag} ${file} cannot be read: ${(error as Error).message}`);
-      return undefined;
-    }
-  };
-  const [cert, key] = [read("--tls-cert", tlsCert), read("--tls-key", tlsKey)];
-  try {
-    if (cert && key) createSecureContext({ cert, key });
-  } catch (error) {
-    problems.push(`--tls-cert and --tls-key cannot be used together: ${(error as Error).message}`);
-  }
-  if (problems.length > 0) throw new ConfigError(problems);
+/** Clocks of one machine differ from themselves by less, when they are set. */
+const CLOCK_TOLERANCE_MS = 5_000;
+
+/** Leases, tokens, schedules and ids go by the clock: one that was set back is worth a word. */
+async function warnOfClock(store: Store, log: Log): Promise<void> {
+  const newest = await findNewestAuditTime(store.reader);
+  const behindMs = (newest ?? 0) - Date.now();
+  if (behindMs <= CLOCK_TOLERANCE_MS) return;
+  log.warn(
+    { newestRecord: new Date(newest ?? 0).toISOString(), behindSeconds: Math.round(behindMs / 1000) },
+    "the clock of this machine is behind the newest record: set it, as tokens, leases and schedules go by it",
+  );
 }
 
 async function firstToken(store: Store, keys: Keys): Promise<string> {

@@ -24,8 +24,8 @@ export interface FrontOptions {
   readonly entry: Entry;
   /** Takes what is posted to workflows; see isWebhook. */
   readonly webhook: Entry;
-  /** False answers /readyz with 503. */
-  readonly isReady: () => boolean;
+  /** Returns why the server is not ready, which /readyz answers with 503; undefined while it is. */
+  readonly unreadiness: () => string | undefined;
   readonly corsOrigins: ReadonlySet<string>;
   readonly newId: () => string;
   readonly log: (line: AccessLine) => void;
@@ -37,7 +37,7 @@ export interface FrontOptions {
  */
 export function createFront(options: FrontOptions): (req: HttpRequest, res: HttpResponse) => void {
   return (req, res) => {
-    if (answerProbe(req, res, options.isReady)) return;
+    if (answerProbe(req, res, options.unreadiness)) return;
     if (answerCors(req, res, options.corsOrigins)) return;
     const started = performance.now();
     const record: CallRecord = { requestId: options.newId(), operation: NO_OPERATION };
@@ -71,13 +71,13 @@ function codeOf(record: CallRecord, res: HttpResponse): string {
   return res.statusCode < 400 ? "ok" : codeToString(Code.Unknown);
 }
 
-/** /healthz says that the process answers; /readyz that it takes requests. Neither needs a token. */
-function answerProbe(req: HttpRequest, res: HttpResponse, isReady: () => boolean): boolean {
+/** /healthz says that the process answers; /readyz that it takes requests, or why not. Neither needs a token. */
+function answerProbe(req: HttpRequest, res: HttpResponse, unreadiness: () => string | undefined): boolean {
   if (req.url !== "/healthz" && req.url !== "/readyz") return false;
-  const well = req.url === "/healthz" || isReady();
-  res.statusCode = well ? 200 : 503;
+  const reason = req.url === "/healthz" ? undefined : unreadiness();
+  res.statusCode = reason === undefined ? 200 : 503;
   res.setHeader("content-type", "application/json");
   res.setHeader("cache-control", "no-store");
-  res.end(JSON.stringify({ status: well ? "ok" : "unavailable" }));
+  res.end(JSON.stringify(reason === undefined ? { status: "ok" } : { status: "unavailable", reason }));
   return true;
 }

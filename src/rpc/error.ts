@@ -90,7 +90,12 @@ export function toConnectError(thrown: unknown, call: CallNames, report: ReportF
   if (thrown instanceof DomainError) return fromDomain(thrown);
   if (thrown instanceof StoreUnavailable) {
     report(thrown, call);
-    return answer(ErrorReason.UNAVAILABLE, "the database is busy: try again");
+    return answer(
+      ErrorReason.UNAVAILABLE,
+      thrown.problem === undefined
+        ? "the database is busy: try again"
+        : "the server cannot store changes: try again later; its log and /readyz say why",
+    );
   }
   if (thrown instanceof ConnectError) return withDetail(thrown, call, report);
   return internal(thrown, call, report);

@@ -5,7 +5,7 @@ import { AuditLogEntryKind } from "#gen/service/v1/event_pb.js";
 import type { ListAuditLogsResponse_AuditLogEntrySchema } from "#gen/service/v1/event_service_pb.js";
 import { kindOf } from "./resource-type.ts";
 import type { AuditLogTable, Schema } from "./schema.ts";
-import type { ResourceType, Scope } from "./store.ts";
+import { type ResourceType, type Scope, SYSTEM } from "./store.ts";
 
 /** Which rows of the trail; an empty or unset field restricts nothing. */
 export interface AuditLogFilter {
@@ -72,13 +72,24 @@ function entryKind({ operation, subject_type, diff }: AuditLogTable): AuditLogEn
   return isRead ? AuditLogEntryKind.CREDENTIAL_ACCESS : AuditLogEntryKind.RESOURCE_CHANGE;
 }
 
+/**
+ * Returns when the newest row of all chains was written, in milliseconds since
+ * 1970 UTC; undefined when there is none. Only for the operator, who has no scope.
+ */
+export async function findNewestAuditTime(db: Kysely<Schema>): Promise<number | undefined> {
+  // Ids begin with their time, and are never made out of order.
+  const row = await db.selectFrom("audit_log").select("at").orderBy("id", "desc").limit(1).executeTakeFirst();
+  return row?.at;
+}
+
 export function toAuditLogEntry(
   row: AuditLogTable,
 ): MessageInitShape<typeof ListAuditLogsResponse_AuditLogEntrySchema> {
   return {
     id: row.id,
-    // The operator and the system are no subjects of the contract.
-    ...(row.actor_principal !== 0 && { actorId: row.actor_id, actorPrincipal: row.actor_principal }),
+    // The system is nobody; the operator is no principal of the contract, and has a name.
+    actorId: row.actor_id === SYSTEM.id ? "" : row.actor_id,
+    actorPrincipal: row.actor_principal,
     subjectId: row.subject_id,
     subjectType: kindOf(row.subject_type),
     action: row.operation,

@@ -14,12 +14,13 @@ export interface Scope {
 
 /** Who changes something: a principal of the contract, the operator, or the system itself. */
 export interface Actor {
-  /** Id of the principal; `operator` or `system` for those two. */
+  /** Id of the principal; for the operator `operator:` and the operating system's user, and `system` for the system. */
   readonly id: string;
   /** Principal by number; 0 for the operator and the system. */
   readonly principal: number;
 }
 
+/** Recorded under the name of the operating system's user who runs the process, where the store knows it. */
 export const OPERATOR: Actor = { id: "operator", principal: 0 };
 export const SYSTEM: Actor = { id: "system", principal: 0 };
 
@@ -145,6 +146,13 @@ export interface Store {
    */
   noteAll(notes: readonly Note[] | ((db: Kysely<Schema>) => Promise<readonly Note[]>)): Promise<void>;
   /**
+   * Returns why the database took no change the last time, in words for the
+   * operator; undefined once it has taken one.
+   */
+  problem(): string | undefined;
+  /** Tries a change of nothing, while there is a problem; resolves however it goes. */
+  probe(): Promise<void>;
+  /**
    * Calls `listener` after each commit of this process; other processes may
    * commit too, and are not told of. Returns what ends it.
    */
@@ -178,4 +186,11 @@ export interface Note {
 /** The database is busy, full or closing; the same call may succeed later. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
+  /** Why the database takes no changes, in words for the operator; undefined while it is only busy. */
+  readonly problem: string | undefined;
+
+  constructor(message: string, { problem, cause }: { problem?: string | undefined; cause?: unknown } = {}) {
+    super(message, { cause });
+    this.problem = problem;
+  }
 }

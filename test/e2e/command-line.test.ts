@@ -92,7 +92,7 @@ describe("a start", () => {
   test("on a port in use, or an address that is not of this machine, says so", async () => {
     const [port, host] = await Promise.all([
       complaint(["--data-dir", temporaryFolder(), "--port", String(server.port)]),
-      complaint(["--data-dir", temporaryFolder(), "--host", "203.0.113.7"]),
+      complaint(["--data-dir", temporaryFolder(), "--host", "203.0.113.7", "--base-url", "http://x"]),
     ]);
     expect(port).toContain(`--port ${server.port} is in use on 127.0.0.1`);
     expect(host).toContain("--host 203.0.113.7 is no address of this machine");
@@ -136,7 +136,7 @@ describe("a start", () => {
       complaint(["--data-dir", join(folder, "file", "data")]),
       complaint(["--data-dir", join(folder, "data")]),
     ]);
-    expect(said[0]).toContain("cannot be used: ENOTDIR");
+    expect(said[0]).toContain("cannot be used: it, or a part of its path, is a file");
     expect(said[1]).toContain("cannot be used: file is not a database");
   });
 

@@ -31,6 +31,8 @@ export interface StartOptions {
   readonly dataDir?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** A program and its arguments that starts the command behind them, as {@link onOwnDisk} makes. */
+  readonly within?: readonly string[];
 }
 
 const root = join(import.meta.dirname, "../..");
@@ -40,9 +42,10 @@ const folders: string[] = [];
 /** Starts a server and waits until it takes requests. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? temporaryFolder();
+  const [program = process.execPath, ...rest] = [...(options.within ?? []), process.execPath];
   const child = spawn(
-    process.execPath,
-    ["bin/chartroom.js", "serve", "--port", "0", "--data-dir", dataDir, ...(options.args ?? [])],
+    program,
+    [...rest, "bin/chartroom.js", "serve", "--port", "0", "--data-dir", dataDir, ...(options.args ?? [])],
     { cwd: root, env: { ...plainEnvironment(), ...options.env }, stdio: ["ignore", "pipe", "pipe"] },
   );
   running.add(child);

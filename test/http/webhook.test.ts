@@ -51,7 +51,7 @@ beforeAll(async () => {
     handle: createFront({
       entry: () => Promise.reject(new Error("an operation was called")),
       webhook,
-      isReady: () => true,
+      unreadiness: () => undefined,
       corsOrigins: new Set(),
       newId,
       log: (line) => void lines.push(line),

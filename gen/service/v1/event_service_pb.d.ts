@@ -158,8 +158,10 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
   id: string;
 
   /**
-   * Id of who did it. Empty when the operator or the server itself did: `action`
-   * then tells the command or the job.
+   * Id of who did it; for the operator `operator:` and the name of the operating
+   * system's user who ran the command that `action` tells, without a name in
+   * entries of earlier releases. Empty when the server itself did: `action` then
+   * tells the job.
    *
    * @generated from field: string actor_id = 2;
    */

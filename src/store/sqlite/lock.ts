@@ -1,22 +1,30 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
+import { DATABASE_FILE } from "./open.ts";
 
 /** Held for as long as the process lives; the operating system lets go of it, even after a kill. */
 export interface FolderLock {
   release(): void;
 }
 
+/** How long commands beside the server may have the database open where the lock's file is missing. */
+const OTHERS_MS = 5_000;
+
 /**
  * Makes this process the only server of a data folder. Two servers would each
- * group writes and run jobs; commands of the command line do not need it.
+ * group writes and run jobs; commands of the command line do not need it. Where
+ * the lock's file is missing beside a database, as when somebody moved it away,
+ * nobody else may have the database open.
  *
  * @returns undefined when another process holds it
  */
 export function lockFolder(dataDir: string): FolderLock | undefined {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const [file, database] = [join(dataDir, "server.lock"), join(dataDir, DATABASE_FILE)];
+  const isMissing = !existsSync(file);
   // A database file of its own, because its locks are the portable ones.
-  const lock = new Database(join(dataDir, "server.lock"), { timeout: 0 });
+  const lock = new Database(file, { timeout: 0 });
   try {
     lock.pragma("journal_mode = DELETE");
     lock.exec("begin exclusive");
@@ -25,5 +33,26 @@ export function lockFolder(dataDir: string): FolderLock | undefined {
     if ((error as { code?: string }).code === "SQLITE_BUSY") return undefined;
     throw error;
   }
+  if (isMissing && existsSync(database) && isOpenElsewhere(database)) {
+    lock.close();
+    // So that the next start finds it missing, too.
+    rmSync(file, { force: true });
+    return undefined;
+  }
   return { release: () => lock.close() };
+}
+
+/** Returns whether another process has the database open: each holds a shared lock on it for as long. */
+function isOpenElsewhere(database: string): boolean {
+  const alone = new Database(database, { timeout: OTHERS_MS });
+  try {
+    alone.pragma("locking_mode = EXCLUSIVE");
+    alone.exec("begin exclusive; rollback");
+    return false;
+  } catch (error) {
+    if ((error as { code?: string }).code?.startsWith("SQLITE_BUSY")) return true;
+    throw error;
+  } finally {
+    alone.close();
+  }
 }

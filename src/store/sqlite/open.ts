@@ -5,6 +5,7 @@ import {
   type Actor,
   NOTABLE_COLUMNS,
   type Note,
+  OPERATOR,
   type Store,
   type WriteOptions,
   type WriteTransaction,
@@ -14,6 +15,7 @@ import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./dura
 import { migrate } from "./migrate.ts";
 import { Searches } from "./search-thread.ts";
 import { Snapshot } from "./snapshot.ts";
+import { storageProblem } from "./storage-problem.ts";
 import { TextIndex } from "./text-index.ts";
 import { Upkeep } from "./upkeep-thread.ts";
 import { GROUP_MS, Writer } from "./writer.ts";
@@ -26,6 +28,8 @@ export interface StoreOptions {
   readonly newId: () => string;
   /** Makes the hashes of audit rows. */
   readonly audit: AuditSeal;
+  /** The operating system's user who runs the process; the record names it for what the operator does. Default none. */
+  readonly operatorName?: string;
   /** Told of each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: (name: string) => void;
   /** False gives each write a commit of its own, which forces the disk itself. Default true. */
@@ -65,6 +69,8 @@ export function openStore(options: StoreOptions): Store {
   const writer = new Writer(writing, { groupMs: GROUP_MS, ...options, grouping, durability, textIndex });
   const searches = new Searches(file, durability.settled);
 
+  const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
+
   const noteAll: Store["noteAll"] = (notes) =>
     writer.enqueue(async (db) => {
       for (const { table, id, values } of typeof notes === "function" ? await notes(db) : notes) {
@@ -84,9 +90,11 @@ export function openStore(options: StoreOptions): Store {
       operation: string,
       fn: (tx: WriteTransaction) => Promise<T>,
       { signal }: WriteOptions = {},
-    ) => writer.write(actor, operation, fn, signal),
+    ) => writer.write(actor === OPERATOR ? operator : actor, operation, fn, signal),
     note: (table, id, values) => noteAll([{ table, id, values: values as Note["values"] }]),
     noteAll,
+    problem: () => writer.problem,
+    probe: () => writer.probe(),
     onCommit: (listener) => writer.onCommit(listener),
     onChange: (id, listener) => writer.onChange(id, listener),
     async close() {
@@ -95,7 +103,12 @@ export function openStore(options: StoreOptions): Store {
       await durability.close();
       await upkeep.close();
       reading.close();
-      writing.raw.pragma("wal_checkpoint(TRUNCATE)");
+      try {
+        writing.raw.pragma("wal_checkpoint(TRUNCATE)");
+      } catch (error) {
+        // On a full disk the log stays beside the file, and the next start goes on from it: nothing is lost.
+        if (storageProblem(error) === undefined) throw error;
+      }
       writing.close();
     },
   };

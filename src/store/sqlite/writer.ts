@@ -7,6 +7,7 @@ import type { Connection } from "./connection.ts";
 import type { Durability } from "./durability.ts";
 import { Group } from "./group.ts";
 import { Listeners } from "./listeners.ts";
+import { hasRoom, storageProblem } from "./storage-problem.ts";
 import type { TextIndex } from "./text-index.ts";
 
 /**
@@ -34,6 +35,8 @@ const QUEUE_LIMIT = 10_000;
 const STUCK_MS = 2_000;
 
 export interface WriterOptions {
+  /** Folder of the database. */
+  readonly dataDir: string;
   readonly now: () => number;
   readonly newId: () => string;
   readonly audit: AuditSeal;
@@ -63,6 +66,7 @@ export class Writer {
   #queue: Job[] = [];
   #running: Promise<void> | undefined;
   #closed = false;
+  #problem: string | undefined;
   /** How many of the next writes get a commit of their own. */
   #alone = 0;
   readonly #listeners = new Listeners();
@@ -128,6 +132,27 @@ export class Writer {
     return this.#listeners.addOf(id, listener);
   }
 
+  /** Returns why a commit was not taken, until a {@link probe} finds that the next would be; undefined for what passes. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Tries a change of nothing while there is a problem, and forgets the problem when it is taken. */
+  async probe(): Promise<void> {
+    if (this.#problem === undefined || !hasRoom(this.#options.dataDir)) return;
+    const touch = (db: Kysely<Schema>) =>
+      db
+        .updateTable("installation")
+        .set((eb) => ({ sequence: eb.ref("sequence") }))
+        .execute();
+    await this.enqueue(touch).then(
+      () => {
+        this.#problem = undefined;
+      },
+      () => {},
+    );
+  }
+
   /** Waits for the writes under way and refuses later ones. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -156,7 +181,7 @@ export class Writer {
       await this.#options.durability.commit(members.length === 1 && this.#queue.length === 0);
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
-      const failed = new StoreUnavailable("the database did not take the write", { cause: error });
+      const failed = this.#failed(error);
       // Nothing has begun when `begin` itself fails: the first in line gets the news.
       const told = members.length > 0 ? members : this.#queue.splice(0, 1);
       for (const job of told) job.reject(failed);
@@ -167,6 +192,12 @@ export class Writer {
     }
     for (const settle of settled) settle();
     this.#listeners.call();
+  }
+
+  #failed(cause: unknown): StoreUnavailable {
+    const problem = storageProblem(cause);
+    this.#problem = problem ?? this.#problem;
+    return new StoreUnavailable("the database did not take the write", { problem, cause });
   }
 
   async #attemptGroup(members: Job[], settled: (() => void)[]): Promise<void> {
@@ -222,10 +253,12 @@ export class Writer {
       raw.exec("release attempt");
       return () => job.resolve(value);
     } catch (error) {
+      // The engine has given up the whole transaction, as it does when the disk is full: nothing is left to roll back.
+      if (!raw.inTransaction) throw error;
       raw.exec("rollback to attempt");
       raw.exec("release attempt");
       this.#group.backTo(mark);
-      return () => job.reject(error);
+      return () => job.reject(storageProblem(error) === undefined ? error : this.#failed(error));
     }
   }
 }

@@ -1,0 +1,26 @@
+import { describe, expect, test } from "@jest/globals";
+import { readConfig } from "../config.ts";
+import { checkServeSettings, isLoopback } from "./check-surroundings.ts";
+
+const check = (host: string, baseUrl = "") => checkServeSettings(readConfig({ host, baseUrl }, {}));
+
+describe("a host", () => {
+  test.each(["127.0.0.1", "127.9.9.9", "::1", "0:0:0:0:0:0:0:1", "localhost", "LOCALHOST"])(
+    "that only this machine reaches needs no base URL: %s",
+    (host) => {
+      expect(isLoopback(host)).toBe(true);
+      expect(() => check(host)).not.toThrow();
+    },
+  );
+
+  test.each(["0.0.0.0", "::", "192.0.2.1", "2001:db8::1", "128.0.0.1", "chartroom.example.org"])(
+    "that other machines reach needs one: %s",
+    (host) => {
+      expect(isLoopback(host)).toBe(false);
+      expect(() => check(host)).toThrow(
+        `--host ${host} is reached from other machines, so --base-url must say under which URL they reach it`,
+      );
+      expect(() => check(host, "https://chartroom.example.org")).not.toThrow();
+    },
+  );
+});

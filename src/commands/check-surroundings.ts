@@ -1,0 +1,123 @@
+import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
+import { BlockList, isIP } from "node:net";
+import { dirname, resolve } from "node:path";
+import { createSecureContext } from "node:tls";
+import { type Config, ConfigError } from "../config.ts";
+import { StartError } from "./start-error.ts";
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet("127.0.0.0", 8);
+LOOPBACK.addAddress("::1", "ipv6");
+
+/**
+ * Holds the settings of `serve` against the machine before anything is made:
+ * files that must be there, and what may be reached from elsewhere.
+ *
+ * @throws ConfigError with every problem there is
+ */
+export function checkServeSettings(config: Config): void {
+  const problems = [...tlsProblems(config), ...hostProblems(config), ...sshKeyProblems(config)];
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+/**
+ * Holds the key for repositories that are cloned by ssh against what ssh takes.
+ *
+ * @throws ConfigError when the file cannot be read, or others can read it too
+ */
+export function checkSshKey(config: Pick<Config, "sshKeyFile">): void {
+  const problems = sshKeyProblems(config);
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+/** Returns whether only this machine can reach what listens on a host. */
+export function isLoopback(host: string): boolean {
+  const version = isIP(host);
+  return version === 0
+    ? host.toLowerCase() === "localhost"
+    : LOOPBACK.check(host, version === 6 ? "ipv6" : "ipv4");
+}
+
+function tlsProblems({ tlsCert, tlsKey }: Config): string[] {
+  if (tlsCert === "") return [];
+  const problems: string[] = [];
+  const read = (flag: string, file: string) => {
+    try {
+      return readFileSync(file);
+    } catch (error) {
+      problems.push(`${flag} ${file} cannot be read: ${(error as Error).message}`);
+      return undefined;
+    }
+  };
+  const [cert, key] = [read("--tls-cert", tlsCert), read("--tls-key", tlsKey)];
+  try {
+    if (cert && key) createSecureContext({ cert, key });
+  } catch (error) {
+    problems.push(`--tls-cert and --tls-key cannot be used together: ${(error as Error).message}`);
+  }
+  return problems;
+}
+
+/** Clients would be told links to an address that may be none of theirs, such as 0.0.0.0. */
+function hostProblems({ host, baseUrl }: Config): string[] {
+  if (isLoopback(host) || baseUrl !== "") return [];
+  return [
+    `--host ${host} is reached from other machines, so --base-url must say under which URL they reach it, such as https://chartroom.example.org`,
+  ];
+}
+
+function sshKeyProblems({ sshKeyFile: file }: Pick<Config, "sshKeyFile">): string[] {
+  if (file === "") return [];
+  try {
+    const { mode } = statSync(file);
+    readFileSync(file);
+    // As ssh has it: it ignores a key that others can read, and every clone would fail.
+    if ((mode & 0o077) !== 0) return [`--ssh-key-file ${file} can be read by others: chmod 600 it`];
+    return [];
+  } catch (error) {
+    return [`--ssh-key-file ${file} cannot be read: ${(error as Error).message}`];
+  }
+}
+
+/** What the system says of a folder, in words for the person at the terminal. */
+const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not write there",
+  EPERM: "this user may not write there",
+  EROFS: "its file system is read-only",
+  ENOSPC: "the disk is full",
+  ENOTDIR: "it, or a part of its path, is a file",
+  ENOENT: "the system lets nobody make a folder there",
+};
+
+/**
+ * Makes a folder that only its owner can use, with those above it that are
+ * missing, each by a call of its own: a single call for all of them never returns
+ * below /proc, and calls a read-only file system a folder that does not exist.
+ *
+ * @throws StartError when the folder cannot be made or written
+ */
+export function makeFolder(folder: string): void {
+  try {
+    const missing: string[] = [];
+    let at = resolve(folder);
+    while (!isFolder(at)) {
+      missing.push(at);
+      at = dirname(at);
+    }
+    for (const each of missing.toReversed()) mkdirSync(each, { mode: 0o700 });
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    throw new StartError(`the folder ${folder} cannot be used: ${FOLDER_PROBLEMS[code] ?? message}`, {
+      cause: error,
+    });
+  }
+}
+
+function isFolder(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found && !found.isDirectory()) {
+    throw Object.assign(new Error(`${path} is no folder`), { code: "ENOTDIR" });
+  }
+  return found !== undefined;
+}

@@ -1,0 +1,28 @@
+import { statfsSync } from "node:fs";
+
+/** What the operator can do something about, by the beginning of the engine's code. */
+const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
+  ["SQLITE_FULL", "the disk of the data folder is full"],
+  ["SQLITE_READONLY", "the database may not be written: its file or file system is read-only"],
+  ["SQLITE_PERM", "the database may not be written by this user"],
+  ["SQLITE_CANTOPEN", "a file of the database cannot be opened"],
+  ["SQLITE_CORRUPT", "the database file is damaged: restore a backup"],
+  ["SQLITE_NOTADB", "the database file is damaged: restore a backup"],
+  ["SQLITE_IOERR", "the disk of the data folder fails"],
+];
+
+/** Returns why the engine takes no changes, in words for the operator; undefined for other errors, busy among them. */
+export function storageProblem(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  if (typeof code !== "string") return undefined;
+  return PROBLEMS.find(([begin]) => code.startsWith(begin))?.[1];
+}
+
+/** On less than this a change of a few pages may pass, and the next one of the largest request not. */
+const ROOM_BYTES = 4 * 1024 * 1024;
+
+/** Returns whether the disk of a folder has room for changes of any size. */
+export function hasRoom(folder: string): boolean {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize >= ROOM_BYTES;
+}

@@ -1,0 +1,82 @@
+import { rmSync, statfsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect } from "@jest/globals";
+import { post, reasonOf, repository } from "../harness/call.ts";
+import { onOwnDisk, testWithOwnDisk } from "../harness/own-disk.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+
+afterAll(stopAll);
+
+const create = (server: TestServer, name: string, token: string) =>
+  post(
+    server,
+    "ProjectService/CreateProject",
+    {
+      name,
+      initializer: repository("https://git.example.org/a.git"),
+      technicalDescription: "x".repeat(8000),
+    },
+    token,
+  );
+const readyz = async (server: TestServer) => {
+  const res = await fetch(`${server.url}/readyz`);
+  return { status: res.status, body: await res.json() };
+};
+
+testWithOwnDisk(
+  "a full disk is called that, reads go on, and so does all else once there is room",
+  async () => {
+    const dataDir = temporaryFolder();
+    const server = await startServer({ dataDir, within: onOwnDisk(dataDir, "size=16m") });
+    const token = await until(
+      async () => /cr_pat_\w+/.exec(server.output())?.[0] ?? "",
+      (found) => found !== "",
+    );
+    expect((await create(server, "before", token)).status).toBe(200);
+    // The folder as the server sees it.
+    const seen = join(`/proc/${server.process.pid}/root`, dataDir);
+    const fill = () => {
+      const { bavail, bsize } = statfsSync(seen);
+      writeFileSync(join(seen, "filler"), Buffer.alloc(bavail * bsize));
+    };
+    fill();
+    // What room is left in files that are there already is used up first.
+    const refused = await until(
+      () => create(server, "during", token),
+      ({ status }) => status !== 200,
+    );
+    expect([refused.status, refused.body.code, reasonOf(refused)]).toEqual([
+      503,
+      "unavailable",
+      "UNAVAILABLE",
+    ]);
+    expect(refused.body.message).not.toContain("busy");
+    expect(await readyz(server)).toEqual({
+      status: 503,
+      body: { status: "unavailable", reason: "the disk of the data folder is full" },
+    });
+    const listed = await post(server, "ProjectService/ListProjects", {}, token);
+    expect(listed.status).toBe(200);
+    expect(listed.body.projects.length).toBeGreaterThanOrEqual(1);
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    await until(
+      async () => server.log().find(({ msg }) => msg === "the database takes no changes; reads go on"),
+      (line) => line?.problem === "the disk of the data folder is full",
+    );
+
+    rmSync(join(seen, "filler"));
+    await until(
+      () => readyz(server),
+      ({ status }) => status === 200,
+    );
+    expect((await create(server, "after", token)).status).toBe(200);
+
+    fill();
+    await until(
+      () => create(server, "during", token),
+      ({ status }) => status !== 200,
+    );
+    expect(await server.stop()).toBe(0);
+  },
+);

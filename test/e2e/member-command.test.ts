@@ -1,0 +1,60 @@
+import { userInfo } from "node:os";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { post } from "../harness/call.ts";
+import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(stopAll);
+
+const EMAIL = "ann@example.org";
+const member = (...args: string[]) =>
+  runCommand(["member", ...args, "--data-dir", server.dataDir, "--organization", "My organization"]);
+
+test("members are added, listed, given a role and removed beside the running server", async () => {
+  const added = await member("add", "--email", EMAIL, "--name", "Ann Example");
+  const token = added.stdout.trim();
+  const role = async () => {
+    const { body } = await post(server, "AccountService/GetAccount", {}, token);
+    return body.account?.memberships[0].userRole;
+  };
+  expect(await role()).toBe("ORGANIZATION_ROLE_MEMBER");
+  const listed = await member("list");
+  expect(listed.stdout.split("\n").map((line) => line.split(/ {2,}/).slice(1))).toEqual([
+    ["administrator", "admin@localhost", "Administrator"],
+    ["member", EMAIL, "Ann Example"],
+    [],
+  ]);
+
+  const raised = await member("role", "--email", EMAIL, "--role", "administrator");
+  expect([raised.code, raised.stdout]).toEqual([0, `${EMAIL} is an administrator now\n`]);
+  expect(await role()).toBe("ORGANIZATION_ROLE_ADMIN");
+
+  const removed = await member("remove", "--email", EMAIL);
+  expect([removed.code, removed.stdout]).toEqual([0, `${EMAIL} is no member any more\n`]);
+  expect((await post(server, "AccountService/GetAccount", {}, token)).status).toBe(401);
+  expect((await member("list")).stdout).not.toContain(EMAIL);
+});
+
+test("what cannot be done is said in a sentence", async () => {
+  const [stranger, last, nobody] = await Promise.all([
+    member("role", "--email", "nobody@example.org", "--role", "member"),
+    member("remove", "--email", "admin@localhost"),
+    member("remove", "--email", "nobody@example.org"),
+  ]);
+  expect(stranger.stderr).toBe("chartroom: nobody@example.org is no member of My organization\n");
+  expect(nobody.stderr).toBe("chartroom: nobody@example.org is no member of My organization\n");
+  expect(last.stderr).toMatch(/^chartroom: .*administrator/);
+  expect([stranger.code, last.code, nobody.code]).toEqual([1, 1, 1]);
+});
+
+test("the audit trail names the operating system's user who ran a command", async () => {
+  const { body } = await post(server, "EventService/ListAuditLogs", { pagination: { pageSize: 100 } });
+  const added = body.entries.find(({ action }: { action: string }) => action === "chartroom member add");
+  expect(added).toMatchObject({
+    actorId: `operator:${userInfo().username}`,
+    actorPrincipal: "PRINCIPAL_UNSPECIFIED",
+  });
+});
