@@ -117,7 +117,7 @@ describe("what is no operation", () => {
 });
 
 describe("a body that is no JSON of the request", () => {
-  test.each(["", " ", "{", "{}{}", "[]", "null", "7", '"x"', "{'projectId':1}", '{"projectId":}', "NaN"])(
+  test.each([" ", "{", "{}{}", "[]", "null", "7", '"x"', "{'projectId':1}", '{"projectId":}', "NaN"])(
     "is refused: %j",
     async (text) => {
       expectError(await call("ProjectService/GetProject", text), 400, "invalid_argument", "BODY_MALFORMED");
@@ -170,7 +170,7 @@ describe("a body that is no JSON of the request", () => {
     const objects = `${'{"filter":'.repeat(depth)}{}${"}".repeat(depth)}`;
     for (const body of [list, objects, `{"filter":${list}}`, `{"filter":{"annotations":{"a":${objects}}}}`]) {
       const answer = await call("ProjectService/ListProjects", body);
-      expectError(answer, 400, "invalid_argument", "BODY_MALFORMED");
+      expectError(answer, 400, "invalid_argument", "BODY_TOO_COMPLEX");
     }
   });
 });
