@@ -92,6 +92,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["true", true],
     ["false", false],
   ],
+  localRunnerWorkDir: [
+    ["/srv/work", "/srv/work"],
+    ["work", "work"],
+  ],
   localRunnerSlots: [
     ["1", 1],
     ["32", 32],
@@ -150,6 +154,7 @@ describe("without flags and variables", () => {
       leaseDuration: 30,
       eventRetention: 30,
       localRunner: false,
+      localRunnerWorkDir: "",
       localRunnerSlots: 4,
       localRunnerAgentSlots: 8,
       allowPrivateRemotes: false,

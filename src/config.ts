@@ -173,6 +173,14 @@ export const SETTINGS = {
     help: "carry out work in folders on this machine: commands run as the server's user, and nothing keeps them in",
     read: boolean,
   }),
+  localRunnerWorkDir: setting({
+    flag: "--local-runner-work-dir",
+    argument: "folder",
+    env: "CHARTROOM_LOCAL_RUNNER_WORK_DIR",
+    default: "",
+    help: "folder of the local runner's workspaces; by default one of the server's own in $XDG_STATE_HOME/chartroom, or ~/.local/state/chartroom",
+    read: (text: string) => text,
+  }),
   localRunnerSlots: setting({
     flag: "--local-runner-slots",
     argument: "number",
@@ -207,9 +215,9 @@ export const RUNNER_SETTINGS = {
     flag: "--state-dir",
     argument: "folder",
     env: "CHARTROOM_STATE_DIR",
-    default: "./runner",
-    help: "folder of the runner's token and of its workspaces",
-    read: nonEmpty,
+    default: "",
+    help: "folder of the runner's token and of its workspaces; by default one for the server in $XDG_STATE_HOME/chartroom, or ~/.local/state/chartroom",
+    read: (text: string) => text.trim(),
   }),
   exchangeTokenFile: setting({
     flag: "--exchange-token-file",

@@ -50,6 +50,7 @@ const terminal: Terminal = {
   get output() {
     return process.stdout;
   },
+  isRoot: process.getuid?.() === 0,
   signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
   setExitCode: (code) => {
     process.exitCode = code;

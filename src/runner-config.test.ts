@@ -5,7 +5,7 @@ describe("the settings of a runner", () => {
   test("have their defaults without flags and variables", () => {
     expect(readRunnerConfig({}, {})).toEqual({
       server: "http://127.0.0.1:8080",
-      stateDir: "./runner",
+      stateDir: "",
       exchangeTokenFile: "",
       slots: 4,
       agentSlots: 8,
@@ -26,10 +26,9 @@ describe("the settings of a runner", () => {
   );
 
   test("are refused together when they cannot be used", () => {
-    const flags = { server: "", stateDir: " ", slots: "33", agentSlots: "0" };
+    const flags = { server: "", slots: "33", agentSlots: "0" };
     const all = [
       "--server must not be empty",
-      "--state-dir must not be empty",
       '--slots must be a whole number from 1 to 32, not "33"',
       '--agent-slots must be a whole number from 1 to 10000, not "0"',
       "CHARTROOM_SERVR is no setting; see chartroom --help",

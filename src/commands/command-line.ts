@@ -15,6 +15,8 @@ export interface Terminal {
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
   readonly signalGroup: SignalGroup;
+  /** Whether the process may do anything on the machine. */
+  readonly isRoot: boolean;
   /** The command has done its work, and this is its verdict. */
   setExitCode(code: number): void;
 }

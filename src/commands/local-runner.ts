@@ -2,12 +2,13 @@ import { join } from "node:path";
 import type { Config } from "../config.ts";
 import type { Keys } from "../keys.ts";
 import type { Log } from "../log.ts";
-import type { Runner } from "../runner/program.ts";
+import type { Runner, RunnerOptions } from "../runner/program.ts";
 import type { Server } from "../server.ts";
 import { localExchangeToken } from "../services/local-runner.ts";
 import type { Store } from "../store/store.ts";
 import type { Terminal } from "./command-line.ts";
 import { machineOptions, startedRunner } from "./runner-machine.ts";
+import { serverWorkDir } from "./state-folder.ts";
 
 export interface LocalRunnerSurroundings {
   readonly server: Server;
@@ -30,18 +31,20 @@ export async function startLocalRunner(
   config: Config,
   { server, url, store, keys, log, terminal }: LocalRunnerSurroundings,
 ): Promise<Runner> {
-  const runner = await startedRunner({
+  const options: RunnerOptions = {
     ...machineOptions(config, terminal, log),
     transport: server.transport,
     server: "in this process",
     serverUrl: url,
     stateDir: join(config.dataDir, "runner"),
+    workDir: config.localRunnerWorkDir || serverWorkDir(terminal.env, config.dataDir),
     slots: config.localRunnerSlots,
     agentSlots: config.localRunnerAgentSlots,
     exchangeToken: () => localExchangeToken(store, keys),
     local: true,
     environmentClass: { displayName: "Local", description: "A folder on the server's machine" },
-  });
+  };
+  const runner = await startedRunner(options, terminal);
   runner.ended.catch((error) => log.error({ problem: error.message }, "the local runner has ended"));
   return runner;
 }

@@ -27,10 +27,18 @@ export function machineOptions(
   };
 }
 
-/** @throws StartError when this machine cannot be a runner */
-export function startedRunner(options: RunnerOptions): Promise<Runner> {
+/**
+ * Starts a runner, and warns where it runs as root.
+ *
+ * @throws StartError when this machine cannot be a runner
+ */
+export function startedRunner(options: RunnerOptions, { isRoot }: Pick<Terminal, "isRoot">): Promise<Runner> {
+  if (isRoot) options.log.warn({}, AS_ROOT);
   return startRunner(options).catch(toStartError);
 }
+
+const AS_ROOT =
+  "the runner runs as root: every command of a workflow and every agent may do anything on this machine; start it as a user of its own that holds nothing else";
 
 /** Rethrows what the runner's operator can mend as such. */
 export function toStartError(error: unknown): never {

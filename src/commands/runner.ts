@@ -1,11 +1,15 @@
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { EXCHANGE_TOKEN_VARIABLE, type RunnerConfig } from "../config.ts";
-import { createLog } from "../log.ts";
+import { createLog, type Log } from "../log.ts";
 import { connectTo } from "../runner/connection.ts";
+import type { RunnerOptions } from "../runner/program.ts";
+import { hasState } from "../runner/runner-state.ts";
 import { checkSshKey } from "./check-surroundings.ts";
 import type { Running, Terminal } from "./command-line.ts";
 import { machineOptions, startedRunner, toStartError } from "./runner-machine.ts";
 import { StartError } from "./start-error.ts";
+import { runnerStateDir } from "./state-folder.ts";
 
 /**
  * Starts a runner that works for a server elsewhere.
@@ -14,19 +18,44 @@ import { StartError } from "./start-error.ts";
  */
 export async function runRunner(config: RunnerConfig, terminal: Terminal): Promise<Running> {
   checkSshKey(config);
-  const runner = await startedRunner({
-    ...machineOptions(config, terminal, createLog(config.logLevel)),
+  const log = createLog(config.logLevel);
+  const folders = foldersOf(config, terminal, log);
+  const options: RunnerOptions = {
+    ...machineOptions(config, terminal, log),
     transport: connectTo(config.server),
     server: config.server,
     serverUrl: config.server,
-    stateDir: config.stateDir,
+    ...folders,
     slots: config.slots,
     agentSlots: config.agentSlots,
     exchangeToken: async () => exchangeToken(config, terminal),
     local: false,
     environmentClass: { displayName: "Folder", description: "A folder on the runner's machine" },
-  });
+  };
+  const runner = await startedRunner(options, terminal);
   return { ended: runner.ended.catch(toStartError), stop: runner.stop };
+}
+
+/** Where earlier releases kept the token and the workspaces by default. */
+const EARLIER_STATE_DIR = "./runner";
+
+/**
+ * The folder of a setting holds all. Without one, all is in the user's state
+ * folder; a token that an earlier release left in the working directory stays.
+ */
+function foldersOf(
+  { stateDir, server }: RunnerConfig,
+  { env }: Terminal,
+  log: Log,
+): Pick<RunnerOptions, "stateDir" | "workDir"> {
+  if (stateDir !== "") return { stateDir, workDir: stateDir };
+  const workDir = runnerStateDir(env, server);
+  if (hasState(workDir) || !hasState(EARLIER_STATE_DIR)) return { stateDir: workDir, workDir };
+  log.warn(
+    { folder: resolve(EARLIER_STATE_DIR), workspaces: workDir },
+    "the runner's token is still in ./runner, where an earlier release put it: name that folder with --state-dir, or move its runner.json to the folder of the workspaces",
+  );
+  return { stateDir: EARLIER_STATE_DIR, workDir };
 }
 
 /** Undefined when there is none. */

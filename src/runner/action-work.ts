@@ -13,8 +13,9 @@ import type { Progress } from "./lease.ts";
 import { prepareWorkspace } from "./preparation.ts";
 import { untilAgentsStopped } from "./step-agent.ts";
 import { StepLog } from "./step-log.ts";
+import { environmentWorkspace } from "./work-dirs.ts";
 import { WorkFailure } from "./work-failure.ts";
-import { removeWorkspace, workspaceAt } from "./workspace.ts";
+import { removeWorkspace } from "./workspace.ts";
 
 /**
  * Carries an action out: prepares its environment, runs the steps in their
@@ -25,7 +26,7 @@ import { removeWorkspace, workspaceAt } from "./workspace.ts";
  */
 export async function carryOutAction(assignment: Assignment, action: ActionWork): Promise<void> {
   const { tools, lease } = assignment;
-  const workspace = workspaceAt(tools.workspaces, action.environment?.id ?? "");
+  const workspace = environmentWorkspace(tools, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
   const late = new WorkFailure("max_time_exceeded", "the action took longer than it may");
   try {

@@ -14,8 +14,9 @@ import { namedFilesOf } from "./environment-work.ts";
 import type { Checkout } from "./git-checkout.ts";
 import type { Lease } from "./lease.ts";
 import { prepareWorkspace } from "./preparation.ts";
+import { environmentWorkspace } from "./work-dirs.ts";
 import { WorkFailure } from "./work-failure.ts";
-import { checkoutsOf, type Workspace, workspaceAt } from "./workspace.ts";
+import { checkoutsOf, type Workspace } from "./workspace.ts";
 
 /**
  * Runs an agent's program in its environment, hands it inputs and tells what it
@@ -32,7 +33,7 @@ export async function carryOutAgent(assignment: Assignment, work: AgentWork): Pr
   lease.signal.throwIfAborted();
   if (program === undefined)
     throw new WorkFailure("agent_unknown", "the agent is registered without a program");
-  const workspace = workspaceAt(tools.workspaces, environment?.id ?? "");
+  const workspace = environmentWorkspace(tools, environment?.id ?? "");
   const report = reportUnder(lease, work.lastSequence);
   const checkouts = await checkoutsIn(workspace, assignment, work);
   const facts = agentFactsOf(work, assignment.work.policies?.agentPolicy);

@@ -17,6 +17,8 @@ export interface RunnerTools {
   readonly workspaces: string;
   /** Folder of the prepared workspaces. */
   readonly prebuilds: string;
+  /** Folders whose `workspaces` and `prebuilds` may still hold some; none when absent. */
+  readonly earlierWorkDirs?: readonly string[];
   /** Under which commands reach the service. */
   readonly serverUrl: string;
   readonly log: Log;

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
@@ -69,7 +69,10 @@ describe("a program that ends", () => {
       .toString()
       .split("\n")
       .filter((line) => !/^(PWD|OLDPWD|SHLVL|_)=/.test(line));
-    expect(lines.sort()).toEqual(["", `HOME=${folder}`, "LANG=C.UTF-8", "P=1 2", `PATH=${path}`].sort());
+    const ceiling = `GIT_CEILING_DIRECTORIES=${dirname(folder)}`;
+    expect(lines.sort()).toEqual(
+      ["", `HOME=${folder}`, "LANG=C.UTF-8", "P=1 2", `PATH=${path}`, ceiling].sort(),
+    );
   });
 
   test("reads what it is given, to the end, and nothing when it is given nothing", async () => {

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { dirname } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { CommandOutput, type OnOutput } from "./command-output.ts";
 import type { CommandRecord } from "./command-record.ts";
@@ -78,13 +79,16 @@ export function commandRunner(signalGroup: SignalGroup, options: CommandRunnerOp
   return (command) => run(command, signalGroup, options);
 }
 
-/** All that commands of an environment see beside the variables that they are given. */
+/**
+ * All that commands of an environment see beside the variables that they are
+ * given. Git looks for a repository in no folder that `home` is in, nor above.
+ */
 export function cleanEnvironment(
   { path }: Pick<Programs, "path">,
   home: string,
   variables: Readonly<Record<string, string>> = {},
 ): Record<string, string> {
-  return { PATH: path, HOME: home, LANG: "C.UTF-8", ...variables };
+  return { PATH: path, HOME: home, LANG: "C.UTF-8", GIT_CEILING_DIRECTORIES: dirname(home), ...variables };
 }
 
 const NOT_BEGUN: CommandResult = {

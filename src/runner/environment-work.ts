@@ -3,8 +3,9 @@ import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_
 import type { Assignment } from "./assignment.ts";
 import { refuseUnkeptPolicies } from "./kept-policies.ts";
 import { prepareWorkspace } from "./preparation.ts";
+import { environmentWorkspace } from "./work-dirs.ts";
 import { WorkFailure } from "./work-failure.ts";
-import { checkoutsOf, removeWorkspace, workspaceAt } from "./workspace.ts";
+import { checkoutsOf, removeWorkspace } from "./workspace.ts";
 
 /**
  * Brings an environment to the phase that is wanted of it. It is a folder: while
@@ -19,7 +20,7 @@ export async function carryOutEnvironment(
 ): Promise<void> {
   const { tools, lease } = assignment;
   const enter = (phase: EnvironmentPhase) => lease.report({ environment: { phase } });
-  const workspace = workspaceAt(tools.workspaces, environment?.id ?? "");
+  const workspace = environmentWorkspace(tools, environment?.id ?? "");
   switch (environment?.spec?.desiredPhase) {
     case EnvironmentPhase.RUNNING:
       refuseUnkeptPolicies(assignment.work.policies);

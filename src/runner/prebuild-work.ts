@@ -3,8 +3,9 @@ import type { PrebuildRemovalWork, PrebuildWork } from "#gen/runner/v1/work_pb.j
 import type { Assignment } from "./assignment.ts";
 import { withinTime } from "./deadline.ts";
 import { prepareWorkspace } from "./preparation.ts";
+import { prebuildWorkspace } from "./work-dirs.ts";
 import { WorkFailure } from "./work-failure.ts";
-import { removeWorkspace, workspaceAt } from "./workspace.ts";
+import { removeWorkspace } from "./workspace.ts";
 
 /**
  * Prepares a workspace that later environments start as copies of.
@@ -16,7 +17,7 @@ export async function carryOutPrebuild(assignment: Assignment, work: PrebuildWor
   const late = new WorkFailure("prebuild_timed_out", `the preparation took longer than ${timeMs} ms`);
   await withinTime(timeMs, assignment.lease.signal, late, (signal) =>
     prepareWorkspace(assignment, {
-      workspace: workspaceAt(assignment.tools.prebuilds, work.prebuildId),
+      workspace: prebuildWorkspace(assignment.tools, work.prebuildId),
       initializer: work.initializer,
       prebuildId: "",
       namedFiles: [work.devcontainerFilePath, work.automationsFilePath].filter((path) => path !== ""),
@@ -30,5 +31,5 @@ export async function carryOutPrebuildRemoval(
   { tools }: Assignment,
   { prebuildId }: PrebuildRemovalWork,
 ): Promise<void> {
-  await removeWorkspace(tools.programs, workspaceAt(tools.prebuilds, prebuildId));
+  await removeWorkspace(tools.programs, prebuildWorkspace(tools, prebuildId));
 }

@@ -3,7 +3,8 @@ import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import type { Assignment } from "./assignment.ts";
 import { type Checkout, checkOutSources } from "./git-checkout.ts";
 import { pathInside } from "./tree-path.ts";
-import { checkoutsOf, makeWorkspace, type Workspace, workspaceAt } from "./workspace.ts";
+import { prebuildWorkspace } from "./work-dirs.ts";
+import { checkoutsOf, makeWorkspace, type Workspace } from "./workspace.ts";
 
 /** What a workspace is made of. */
 export interface Preparation {
@@ -26,7 +27,7 @@ export async function prepareWorkspace(
   { tools, credentialFor }: Pick<Assignment, "tools" | "credentialFor">,
   { workspace, initializer, prebuildId, namedFiles, signal }: Preparation,
 ): Promise<readonly Checkout[]> {
-  const prebuild = prebuildId === "" ? undefined : workspaceAt(tools.prebuilds, prebuildId);
+  const prebuild = prebuildId === "" ? undefined : prebuildWorkspace(tools, prebuildId);
   const copyFrom = prebuild && (await checkoutsOf(prebuild)) ? prebuild : undefined;
   const fill = async ({ tree }: Workspace) => {
     const checkouts = await checkOutSources(tools.git, initializer, { tree, credentialFor, signal });

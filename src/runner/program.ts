@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { hostname, machine, release, type } from "node:os";
 import { join, resolve } from "node:path";
@@ -18,6 +19,7 @@ import type { SignalGroup } from "./process-group.ts";
 import { register } from "./registration.ts";
 import type { RemoteSettings } from "./remote-address.ts";
 import { RunnerProblem } from "./runner-problem.ts";
+import { prepareWorkDir, workingTreeAround } from "./work-dirs.ts";
 import { WorkFailure } from "./work-failure.ts";
 import { takeWork } from "./work-loop.ts";
 
@@ -28,8 +30,10 @@ export interface RunnerOptions {
   readonly server: string;
   /** Under which commands reach the server. */
   readonly serverUrl: string;
-  /** Folder of the runner's token and workspaces; it is made. */
+  /** Folder of the runner's token and of what it remembers; it is made. */
   readonly stateDir: string;
+  /** Folder of the workspaces and prebuilds; it is made, and may be the state folder. */
+  readonly workDir: string;
   /** How many pieces of work other than agents are carried out at the same time. */
   readonly slots: number;
   /**
@@ -89,24 +93,28 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
   };
 }
 
+const IN_WORKING_TREE =
+  "the workspaces are inside a git working tree: programs that look for files in the folders above, such as packages or instructions for agents, find those of that tree; choose a folder outside of it";
+
 async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
   const { path, remotes, sshKeyFile, signalGroup, log, serverUrl } = options;
   // Commands run in folders of their own, from where no relative path leads here.
   const folder = resolve(options.stateDir);
-  const [workspaces, prebuilds, commands] = [
-    join(folder, "workspaces"),
-    join(folder, "prebuilds"),
-    join(folder, "commands"),
-  ];
+  const commands = join(folder, "commands");
   try {
-    for (const made of [folder, workspaces, prebuilds]) await mkdir(made, { recursive: true, mode: 0o700 });
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const workDir = resolve(options.workDir);
+    const places = await prepareWorkDir(folder, workDir);
+    const around = workingTreeAround(realpathSync(workDir));
+    if (around !== undefined) log.warn({ folder: workDir, workingTree: around }, IN_WORKING_TREE);
     const left = await endLeftGroups(commands, signalGroup);
     if (left > 0) log.warn({ count: left }, "commands that an earlier runner left behind were ended");
     const record = await commandRecord(commands);
     const programs = { run: commandRunner(signalGroup, { record }), path };
     const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile });
-    return { programs, git, scm: sourceControl(remotes), workspaces, prebuilds, serverUrl, log };
+    return { programs, git, scm: sourceControl(remotes), ...places, serverUrl, log };
   } catch (error) {
+    if (error instanceof RunnerProblem) throw error;
     if (error instanceof WorkFailure) throw new RunnerProblem(error.message);
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;

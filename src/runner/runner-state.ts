@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdir, open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { RunnerProblem } from "./runner-problem.ts";
@@ -12,6 +13,11 @@ export interface RunnerState {
 }
 
 const FILE = "runner.json";
+
+/** Returns whether a runner has registered with this folder. */
+export function hasState(folder: string): boolean {
+  return existsSync(join(folder, FILE));
+}
 
 /**
  * Undefined for a runner that has not registered yet.

@@ -73,6 +73,7 @@ describe("a workflow", () => {
       "CHARTROOM_WORKFLOW_ID",
       "GIT_AUTHOR_EMAIL",
       "GIT_AUTHOR_NAME",
+      "GIT_CEILING_DIRECTORIES",
       "GIT_COMMITTER_EMAIL",
       "GIT_COMMITTER_NAME",
       "HOME",

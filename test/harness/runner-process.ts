@@ -26,8 +26,10 @@ export interface RunnerProcess {
 }
 
 export interface RunnerProcessOptions {
-  /** A new one by default, which is removed after the tests of the file. */
+  /** A new one by default, which is removed after the tests of the file; empty for none by a setting. */
   readonly stateDir?: string;
+  /** The working directory; by default the repository. */
+  readonly cwd?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -44,11 +46,17 @@ export async function newExchangeToken(server: TestServer, name = "In the attic"
 /** Starts the program; folders of this machine may be remotes. */
 export function startRunnerProcess(
   server: Pick<TestServer, "url">,
-  { stateDir = join(temporaryFolder(), "runner"), args = [], env = {} }: RunnerProcessOptions = {},
+  {
+    stateDir = join(temporaryFolder(), "runner"),
+    cwd = root,
+    args = [],
+    env = {},
+  }: RunnerProcessOptions = {},
 ): RunnerProcess {
-  const settings = ["--server", server.url, "--state-dir", stateDir, "--allow-file-remotes", ...args];
-  const child = spawn(process.execPath, ["bin/chartroom.js", "runner", ...settings], {
-    cwd: root,
+  const state = stateDir === "" ? [] : ["--state-dir", stateDir];
+  const settings = ["--server", server.url, ...state, "--allow-file-remotes", ...args];
+  const child = spawn(process.execPath, [join(root, "bin/chartroom.js"), "runner", ...settings], {
+    cwd,
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

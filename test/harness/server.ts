@@ -46,7 +46,11 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   const child = spawn(
     program,
     [...rest, "bin/chartroom.js", "serve", "--port", "0", "--data-dir", dataDir, ...(options.args ?? [])],
-    { cwd: root, env: { ...plainEnvironment(), ...options.env }, stdio: ["ignore", "pipe", "pipe"] },
+    {
+      cwd: root,
+      env: { ...plainEnvironment(), ...stateHomeIn(dataDir), ...options.env },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
   );
   running.add(child);
   child.once("exit", () => running.delete(child));
@@ -133,6 +137,11 @@ export async function stopAll(): Promise<void> {
     }),
   );
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+/** Keeps what a local runner makes out of the state folder of whoever runs the tests. */
+function stateHomeIn(dataDir: string) {
+  return { XDG_STATE_HOME: join(dataDir, "state-home") };
 }
 
 /** By this one all tests can be run over each of the two paths of unary calls. */

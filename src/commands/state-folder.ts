@@ -1,0 +1,36 @@
+import { createHash } from "node:crypto";
+import { realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, isAbsolute, join } from "node:path";
+import type { Environment } from "../settings.ts";
+
+/**
+ * Returns the folder of Chartroom's state of one user: in `XDG_STATE_HOME`, or in
+ * `~/.local/state` where that is unset or relative, as the XDG Base Directory
+ * Specification says. It need not be there.
+ */
+export function stateFolder({ XDG_STATE_HOME: stateHome = "", HOME: home = "" }: Environment): string {
+  const parent = isAbsolute(stateHome) ? stateHome : join(home || homedir(), ".local", "state");
+  return join(parent, "chartroom");
+}
+
+/**
+ * Returns the folder of the workspaces of a server's local runner: another one
+ * for each data folder, so that servers of one user do not share it.
+ *
+ * @param dataDir is there
+ */
+export function serverWorkDir(env: Environment, dataDir: string): string {
+  const path = realpathSync(dataDir);
+  return join(stateFolder(env), "servers", `${basename(path)}-${digest(path)}`);
+}
+
+/** Returns the folder of the runner that works for a server, unless it gets one by a setting. */
+export function runnerStateDir(env: Environment, server: string): string {
+  return join(stateFolder(env), "runners", `${new URL(server).hostname}-${digest(server)}`);
+}
+
+/** Tells apart what has the same readable name. */
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 12);
+}

@@ -1,0 +1,208 @@
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { stateFolder } from "../../src/commands/state-folder.ts";
+import { startTalk } from "../harness/agent-talk.ts";
+import { post, reasonOf } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { bareRepository, runGit } from "../harness/git-repository.ts";
+import { newExchangeToken, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { readLog } from "../harness/step-output.ts";
+import { until } from "../harness/until.ts";
+import { startRun, task } from "../harness/workflow-run.ts";
+
+const IN_WORKING_TREE = /^the workspaces are inside a git working tree/;
+const AS_ROOT = /^the runner runs as root/;
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(async () => {
+  await stopRunners();
+  await stopAll();
+});
+
+const LOCAL = ["--local-runner", "--allow-file-remotes"];
+const messages = (each: Pick<TestServer, "log">) => each.log().map(({ msg }) => String(msg));
+const warned = (lines: readonly string[], pattern: RegExp) => lines.some((line) => pattern.test(line));
+const takesWork = (each: TestServer) =>
+  until(
+    () => messages(each),
+    (lines) => lines.includes("the runner takes work"),
+  );
+const workspacesIn = (folder: string) => readdirSync(join(folder, "workspaces"));
+/** The folder of a server's workspaces in a state home that no other server uses. */
+function workDirIn(stateHome: string): string {
+  const servers = join(stateFolder({ XDG_STATE_HOME: stateHome }), "servers");
+  const [only = "", ...more] = readdirSync(servers);
+  expect(more).toEqual([]);
+  return join(servers, only);
+}
+
+describe("what the runner beside the server starts", () => {
+  /** A working tree, as Chartroom's own checkout is where the server is started in it. */
+  let around: string;
+  let stateHome: string;
+  let local: TestServer;
+  const seen = () => join(around, "seen");
+  beforeAll(async () => {
+    around = temporaryFolder();
+    runGit(around, ["init", "-q"]);
+    stateHome = join(around, "state");
+    const dataDir = join(around, "data");
+    const add = ["--form", "text", "--default", "--data-dir", dataDir];
+    local = await startServer({ dataDir, args: LOCAL, env: { XDG_STATE_HOME: stateHome } });
+    const command = `cat > /dev/null; (pwd; git rev-parse --show-toplevel || echo none) > ${seen()} 2>&1`;
+    const words = JSON.stringify(["sh", "-c", command]);
+    expect((await runCommand(["agent", "add", "looker", "--command", words, ...add])).code).toBe(0);
+    await until(
+      () => local.output(),
+      (text) => /cr_pat_\w+/.test(text),
+    );
+  });
+  const here = () => ({ url: local.url, token: /cr_pat_\w+/.exec(local.output())?.[0] ?? "" });
+
+  test("is in the user's state folder and in no working tree: an agent in an empty environment", async () => {
+    const talk = await startTalk(here());
+    await talk.say("1", "look");
+    const text = await until(
+      () => (existsSync(seen()) ? readFileSync(seen(), "utf8") : ""),
+      (all) => all.includes("none") || all.trim().split("\n").length > 1,
+    );
+    const [folder = "", ...answer] = text.trim().split("\n");
+    expect(folder.startsWith(join(workDirIn(stateHome), "workspaces"))).toBe(true);
+    expect(answer).toEqual([expect.stringMatching(/^fatal: not a git repository/), "none"]);
+    await talk.stop();
+  });
+
+  test("and a step above its repository", async () => {
+    const repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
+    const run = await startRun(here(), {
+      repository: () => repository.url,
+      steps: [task("git rev-parse --show-toplevel; cd ..; git rev-parse --show-toplevel || echo none")],
+    });
+    const [action] = await until(run.actions, (all) => all.length > 0);
+    const [own, ...above] = (await readLog(here(), action.id)).trim().split("\n");
+    expect(own?.startsWith(join(workDirIn(stateHome), "workspaces"))).toBe(true);
+    expect(above).toEqual([expect.stringMatching(/^fatal: not a git repository/), "none"]);
+  });
+
+  test("where the folder is in a working tree all the same, the log says what that means", () => {
+    const line = local.log().find(({ msg }) => IN_WORKING_TREE.test(String(msg)));
+    expect(line).toMatchObject({ level: "warn", folder: workDirIn(stateHome), workingTree: around });
+  });
+});
+
+test("workspaces stay where they are until they end, and new ones are made in the new folder", async () => {
+  const dataDir = temporaryFolder();
+  const stateHome = temporaryFolder();
+  // Where earlier releases had them, which recorded nothing.
+  const earlier = join(dataDir, "runner");
+  const first = await startServer({ dataDir, args: [...LOCAL, "--local-runner-work-dir", earlier] });
+  await until(
+    () => first.output(),
+    (text) => /cr_pat_\w+/.test(text),
+  );
+  const token = /cr_pat_\w+/.exec(first.output())?.[0] ?? "";
+  const call = ({ url }: TestServer, operation: string, body: object) =>
+    post({ url, token }, `EnvironmentService/${operation}`, body);
+  const create = async (on: TestServer): Promise<string> => {
+    const { id } = (await succeeded(call(on, "CreateEnvironment", {}))).environment;
+    await until(
+      () => succeeded(call(on, "GetEnvironment", { environmentId: id })),
+      ({ environment }) => environment.status.phase === "ENVIRONMENT_PHASE_RUNNING",
+    );
+    return id;
+  };
+  const old = await create(first);
+  expect(workspacesIn(earlier)).toEqual([old]);
+  expect(await first.stop()).toBe(0);
+  rmSync(join(earlier, "workspaces.json"));
+
+  const env = { XDG_STATE_HOME: stateHome };
+  const second = await startServer({ dataDir, args: LOCAL, env });
+  const next = await create(second);
+  expect([workspacesIn(earlier), workspacesIn(workDirIn(stateHome))]).toEqual([[old], [next]]);
+  expect(await second.stop()).toBe(0);
+
+  // What was used in between is recorded as well.
+  const third = await startServer({
+    dataDir,
+    args: [...LOCAL, "--local-runner-work-dir", temporaryFolder()],
+  });
+  for (const id of [old, next]) {
+    await succeeded(call(third, "DeleteEnvironment", { environmentId: id }));
+    await until(
+      () => call(third, "GetEnvironment", { environmentId: id }),
+      (answer) => reasonOf(answer) === "NOT_FOUND",
+    );
+  }
+  expect([workspacesIn(earlier), workspacesIn(workDirIn(stateHome))]).toEqual([[], []]);
+  expect(await third.stop()).toBe(0);
+});
+
+test("two servers of one user have folders of their own", async () => {
+  const env = { XDG_STATE_HOME: temporaryFolder() };
+  const both = await Promise.all([1, 2].map(() => startServer({ args: LOCAL, env })));
+  await Promise.all(both.map(takesWork));
+  expect(readdirSync(join(stateFolder(env), "servers"))).toHaveLength(2);
+  for (const each of both) expect(warned(messages(each), IN_WORKING_TREE)).toBe(false);
+  await Promise.all(both.map((each) => each.stop()));
+});
+
+describe("a runner without --state-dir", () => {
+  test("keeps its token and workspaces in the user's state folder", async () => {
+    const { exchangeToken } = await newExchangeToken(server);
+    const XDG_STATE_HOME = temporaryFolder();
+    const options = { stateDir: "", cwd: temporaryFolder() };
+    const env = { XDG_STATE_HOME, CHARTROOM_EXCHANGE_TOKEN: exchangeToken };
+    const runner = startRunnerProcess(server, { ...options, env });
+    await runner.said("the runner takes work");
+    await runner.stop();
+    const runners = join(stateFolder({ XDG_STATE_HOME }), "runners");
+    const [folder = ""] = readdirSync(runners);
+    expect(readdirSync(join(runners, folder))).toEqual(
+      expect.arrayContaining(["prebuilds", "runner.json", "workspaces"]),
+    );
+    expect(readdirSync(options.cwd)).toEqual([]);
+  });
+
+  test("goes on with the token that an earlier release left in the working directory", async () => {
+    const { exchangeToken } = await newExchangeToken(server);
+    const cwd = temporaryFolder();
+    const first = startRunnerProcess(server, {
+      stateDir: join(cwd, "runner"),
+      env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken },
+    });
+    await first.said("the runner takes work");
+    await first.stop();
+    const XDG_STATE_HOME = temporaryFolder();
+    const again = startRunnerProcess(server, { stateDir: "", cwd, env: { XDG_STATE_HOME } });
+    await again.said("the runner takes work");
+    await again.stop();
+    expect(again.output()).toContain("the runner's token is still in ./runner");
+    const runners = join(stateFolder({ XDG_STATE_HOME }), "runners");
+    expect(readdirSync(join(runners, readdirSync(runners)[0] ?? ""))).toEqual(["prebuilds", "workspaces"]);
+  });
+});
+
+test("a runner says at its start when it runs as root, and only then", async () => {
+  const isRoot = process.getuid?.() === 0;
+  const local = await startServer({ args: LOCAL });
+  await takesWork(local);
+  expect(warned(messages(local), AS_ROOT)).toBe(isRoot);
+  await local.stop();
+  const runner = startRunnerProcess(
+    { url: "http://127.0.0.1:1" },
+    { env: { CHARTROOM_EXCHANGE_TOKEN: "x" } },
+  );
+  await runner.said("the server cannot be reached; trying again");
+  const lines = runner.log().map(({ msg }) => String(msg));
+  expect(lines.filter((line) => AS_ROOT.test(line))).toHaveLength(isRoot ? 1 : 0);
+  await runner.stop();
+  const plain = await startServer();
+  expect(warned(messages(plain), AS_ROOT)).toBe(false);
+  await plain.stop();
+});
