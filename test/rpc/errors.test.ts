@@ -165,7 +165,7 @@ describe("a body that is no JSON of the request", () => {
     expectError(answer, 400, "invalid_argument", "BODY_MALFORMED");
   });
 
-  test.each([5_000, 100_000])("is refused when it is nested %d deep", async (depth) => {
+  test.each([5_000, 15_000])("is refused when it is nested %d deep", async (depth) => {
     const list = "[".repeat(depth) + "]".repeat(depth);
     const objects = `${'{"filter":'.repeat(depth)}{}${"}".repeat(depth)}`;
     for (const body of [list, objects, `{"filter":${list}}`, `{"filter":{"annotations":{"a":${objects}}}}`]) {
