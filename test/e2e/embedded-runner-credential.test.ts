@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { bareRepository } from "../harness/git-repository.ts";
+import { addMember, type TestMember } from "../harness/member.ts";
+import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+import { type StartedRun, startRun } from "../harness/workflow-run.ts";
+
+const TOKEN = "token-of-the-administrator";
+
+let server: TestServer;
+let host: ScmHost;
+let member: TestMember;
+beforeAll(async () => {
+  server = await startServer();
+  host = await startScmHost({ kind: "plain", token: TOKEN });
+  const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
+  member = await addMember(server, { organizationId: body.organizationId, email: "maker@example.org" });
+  const args = ["--allow-private-remotes", "--plain-http-hosts", host.host];
+  const { runnerId } = await startRegisteredRunner(server, { args });
+  const request = { runnerId, host: host.host, token: TOKEN };
+  await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", request));
+});
+afterAll(async () => {
+  await stopRunners();
+  await Promise.all([stopAll(), host.stop()]);
+});
+
+async function over(run: StartedRun) {
+  await until(run.execution, ({ status }) => status.phase === "WORKFLOW_EXECUTION_PHASE_COMPLETED");
+  const [action] = await run.actions();
+  return action.status;
+}
+
+test("an action over a member's private repository fails for an administrator, says who can help, and runs once adopted", async () => {
+  const repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
+  const initializer = {
+    specs: [{ git: { remoteUri: host.addRepository("team/private", repository.folder) } }],
+  };
+  const { project } = await succeeded(
+    post(server, "ProjectService/CreateProject", { initializer }, member.token),
+  );
+  const projectId = project.id;
+  const run = await startRun(server, { context: { projects: { projectIds: [projectId] } } });
+  const refused = await over(run);
+  expect(refused.failures).toMatchObject([{ reason: "credential_withheld" }]);
+  expect(refused.failures[0].message).toContain(member.userId);
+  expect(refused.failures[0].message).toContain("administrator can adopt the source by setting it again");
+
+  await succeeded(post(server, "ProjectService/UpdateProject", { projectId, initializer }));
+  expect((await over(await run.retry())).failures).toEqual([]);
+});
