@@ -68,6 +68,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["1", 1],
     ["86400", 86_400],
   ],
+  pageBytes: [
+    ["1", 1],
+    ["4194303", 4_194_303],
+  ],
   fastPath: [
     ["off", "off"],
     ["on", "on"],
@@ -146,6 +150,7 @@ describe("without flags and variables", () => {
       corsOrigins: new Set(),
       allowUnknownFields: false,
       countLimit: 1_000,
+      pageBytes: 4_194_304,
       maxTimeout: 300,
       fastPath: "on",
       popularityInterval: 300,

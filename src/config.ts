@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { PAGE_BYTES } from "./domain/page.ts";
 import { REMOTE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
@@ -117,6 +118,14 @@ export const SETTINGS = {
     default: "1000",
     help: "counts of lists stop here and say that there are more",
     read: integer(1, 1_000_000),
+  }),
+  pageBytes: setting({
+    flag: "--page-bytes",
+    argument: "number",
+    env: "CHARTROOM_PAGE_BYTES",
+    default: String(PAGE_BYTES),
+    help: "pages of lists end here before they are full, with at least one element",
+    read: integer(1, PAGE_BYTES),
   }),
   maxTimeout: setting({
     flag: "--max-timeout",

@@ -125,6 +125,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
       now: deps.now,
       allowOrganizationCreation: config.allowOrganizationCreation,
       countLimit: config.countLimit,
+      pageBytes: config.pageBytes,
       accountSignals,
       draining: draining.signal,
       leaseMs: config.leaseDuration * 1000,

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { PaginationRequestSchema } from "#gen/service/v1/pagination_pb.js";
 import { replay } from "../../test/harness/seed.ts";
-import { pageSize, pageTokens, queryText } from "./page.ts";
+import { pageSize, pageTokens, queryText, rowsOnPage } from "./page.ts";
 
 const mac = (key: string) => (bytes: Uint8Array) => createHmac("sha256", key).update(bytes).digest();
 const tokens = pageTokens(mac("one key"));
@@ -213,3 +213,19 @@ describe("the size of a page", () => {
 function isRefused(text: string): boolean {
   return (refusing(QUERY, text) as { reason?: ErrorReason }).reason === ErrorReason.PAGE_TOKEN_INVALID;
 }
+
+describe("the rows of a page", () => {
+  const rows = (...bytes: number[]) => bytes.map((each) => ({ bytes: each }));
+
+  test.each([
+    ["none where there are none", [], 3, 0],
+    ["no more than asked", [1, 1, 1, 1], 3, 3],
+    ["all of one byte less than fits", [4, 5], 3, 2],
+    ["all of as many bytes as fit", [5, 5], 3, 2],
+    ["those before the byte that is too much", [5, 6], 3, 1],
+    ["one that is too large by itself", [11, 1], 3, 1],
+    ["not a large one behind a small one", [1, 11, 1], 3, 1],
+  ])("are %s", (_, bytes, size, expected) => {
+    expect(rowsOnPage(rows(...bytes), size, 10)).toBe(expected);
+  });
+});

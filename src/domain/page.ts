@@ -21,6 +21,11 @@ export interface PagePosition {
 /** Authenticates bytes with a key of the server; 16 bytes or more. */
 export type Mac = (bytes: Uint8Array) => Uint8Array;
 
+/** The place of a row in an order by id alone. */
+export function positionById({ id }: { readonly id: string }): PagePosition {
+  return { key: 0, id };
+}
+
 export interface PageTokens {
   /** The token that continues `query` behind `position`. */
   issue(query: string, position: PagePosition): string;
@@ -79,6 +84,32 @@ function equal(one: Uint8Array, other: Uint8Array): boolean {
   let difference = 0;
   for (const [index, byte] of one.entries()) difference |= byte ^ (other[index] ?? 0);
   return difference === 0;
+}
+
+/** Bytes of stored text after which a page ends before it is full (`--page-bytes`). */
+export const PAGE_BYTES = 4_194_304;
+
+/** A row of a list, whose content is read once it is known to be on the page. */
+export interface ListedRow<T> {
+  readonly position: PagePosition;
+  /** Bytes of the content in JSON: those of the stored text, or an estimate that is no smaller. */
+  readonly bytes: number;
+  /** Undefined when the row has gone since it was listed. */
+  read(): T | undefined | Promise<T | undefined>;
+}
+
+/** How many of the rows fit on a page of `size` rows and `maxBytes`: one at least, where there is one. */
+export function rowsOnPage(
+  rows: readonly { readonly bytes: number }[],
+  size: number,
+  maxBytes: number,
+): number {
+  let bytes = 0;
+  for (const [index, row] of rows.slice(0, size).entries()) {
+    bytes += row.bytes;
+    if (index > 0 && bytes > maxBytes) return index;
+  }
+  return Math.min(rows.length, size);
 }
 
 /** How many rows a page holds. */

@@ -48,12 +48,8 @@ export async function answerAgentExecutions(
     reader: readsAll ? undefined : caller.subject,
   };
   const found = await listAgentExecutions(db, caller, narrowed, after, size + 1);
-  const { rows, pagination: next } = onePage(deps.pageTokens, query, found, size);
-  const agentExecutions = await answeredRuns(
-    db,
-    caller,
-    rows.map(({ stored }) => stored),
-  );
+  const { rows, pagination: next } = await onePage(deps, query, found, size);
+  const agentExecutions = await answeredRuns(db, caller, rows);
   return { pagination: next, agentExecutions };
 }
 
@@ -67,8 +63,8 @@ export async function answerAgents(
   const after = deps.pageTokens.read(query, pagination?.token ?? "");
   const size = pageSize(pagination);
   const found = await listAgents(deps.store.reader, caller, after, size + 1);
-  const { rows, pagination: next } = onePage(deps.pageTokens, query, found, size);
-  return { pagination: next, agents: rows.map(({ agent }) => agent) };
+  const { rows, pagination: next } = await onePage(deps, query, found, size);
+  return { pagination: next, agents: rows };
 }
 
 function lowerCase(ids: readonly string[] = []): string[] {

@@ -8,18 +8,16 @@ import { onePage } from "./page.ts";
 
 /** One page of the inputs of a run: the queue as it is delivered, or all as they came. */
 export async function answerAgentInputs(
-  { store, pageTokens }: Pick<ServiceDependencies, "store" | "pageTokens">,
+  deps: Pick<ServiceDependencies, "store" | "pageTokens" | "pageBytes">,
   caller: Caller,
   { agentExecutionId: id, includePast, pagination: asked }: ListAgentInputsRequest,
 ) {
   const query = queryText("ListAgentInputs", caller.organizationId, { id, includePast });
-  const after = pageTokens.read(query, asked?.token ?? "")?.key;
+  const after = deps.pageTokens.read(query, asked?.token ?? "")?.key;
   const size = pageSize(asked);
   // The revision is read first: whoever sends it along is refused if the queue has changed since.
-  const { queueRevision } = await readableRun(store.reader, caller, id);
-  const found = await listInputs(store.reader, id, { includePast, after, limit: size + 1 });
-  // Inputs of one run differ by their key; the id is there for the form of the token.
-  const positioned = found.map(({ input, key }) => ({ input, position: { key, id } }));
-  const { rows, pagination } = onePage(pageTokens, query, positioned, size);
-  return { pagination, inputs: rows.map(({ input }) => input), queueRevision: BigInt(queueRevision) };
+  const { queueRevision } = await readableRun(deps.store.reader, caller, id);
+  const found = await listInputs(deps.store.reader, id, { includePast, after, limit: size + 1 });
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, inputs: rows, queueRevision: BigInt(queueRevision) };
 }

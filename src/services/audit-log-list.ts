@@ -25,19 +25,18 @@ import { onePage } from "./page.ts";
  * @throws DomainError VALUE_UNUSABLE for a field that the trail is not sorted by; PAGE_TOKEN_INVALID
  */
 export async function listAuditLogs(
-  { store, pageTokens }: Pick<ServiceDependencies, "store" | "pageTokens">,
+  deps: Pick<ServiceDependencies, "store" | "pageTokens" | "pageBytes">,
   caller: Caller,
   req: ListAuditLogsRequest,
 ) {
   const filter = filterOf(req.filter);
   const direction = directionOf(req.sort);
   const query = queryText("ListAuditLogs", caller.organizationId, filter, direction);
-  const after = pageTokens.read(query, req.pagination?.token ?? "")?.key;
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "")?.key;
   const size = pageSize(req.pagination);
-  const found = await listRows(store.reader, caller, filter, { direction, after }, size + 1);
-  const positioned = found.map((row) => ({ row, position: { key: row.sequence, id: row.id } }));
-  const { rows, pagination } = onePage(pageTokens, query, positioned, size);
-  return { pagination, entries: rows.map(({ row }) => toAuditLogEntry(row)) };
+  const found = await listRows(deps.store.reader, caller, filter, { direction, after }, size + 1);
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, entries: rows };
 }
 
 /**

@@ -21,6 +21,8 @@ export interface ServiceDependencies {
   readonly now: () => number;
   /** Whether users may create organizations; otherwise only the operator does. */
   readonly allowOrganizationCreation: boolean;
+  /** Pages of lists end here before they are full; one element is always on them. */
+  readonly pageBytes: number;
   /** Counts stop here; past it they say GREATER_THAN_OR_EQUAL. */
   readonly countLimit: number;
   /** The open streams, to end those of callers that are cut off. */

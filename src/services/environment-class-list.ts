@@ -29,8 +29,8 @@ export async function answerEnvironmentClasses(
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
   const found = await listEnvironmentClasses(deps.store.reader, caller, filter, after, size + 1);
-  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
-  return { pagination, environmentClasses: rows.map(({ environmentClass }) => environmentClass) };
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, environmentClasses: rows };
 }
 
 async function classFilter(

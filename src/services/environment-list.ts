@@ -37,14 +37,14 @@ export async function answerEnvironments(
   const size = pageSize(req.pagination);
   const db = deps.store.reader;
   const found = await listEnvironments(db, caller, filter, order, after, size + 1);
-  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
+  const { rows, pagination } = await onePage(deps, query, found, size);
   const count =
     req.count?.include && !after
       ? answerCount(await countEnvironments(db, caller, filter, deps.countLimit + 1), deps.countLimit)
       : undefined;
   return withStored({ pagination, ...(count && { count }) }, "environments", {
     schema: EnvironmentSchema,
-    texts: rows.map(({ text }) => text),
+    texts: rows,
   });
 }
 

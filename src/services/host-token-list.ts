@@ -13,7 +13,7 @@ import { onePage } from "./page.ts";
 
 /** One page of the host tokens that the caller may see. */
 export async function answerHostTokens(
-  { store, pageTokens }: ServiceDependencies,
+  deps: ServiceDependencies,
   req: ListHostAuthenticationTokensRequest,
   ctx: HandlerContext,
 ) {
@@ -26,11 +26,11 @@ export async function answerHostTokens(
     owner?.id,
     req.filter && toJson(ListHostAuthenticationTokensRequest_FilterSchema, req.filter),
   );
-  const after = pageTokens.read(query, req.pagination?.token ?? "");
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const found = await listHostTokens(store.reader, caller, hostTokenFilter(owner, req), after, size + 1);
-  const { rows, pagination } = onePage(pageTokens, query, found, size);
-  return { pagination, tokens: rows.map(({ token }) => token) };
+  const found = await listHostTokens(deps.store.reader, caller, hostTokenFilter(owner, req), after, size + 1);
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, tokens: rows };
 }
 
 function hostTokenFilter(

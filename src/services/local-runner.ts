@@ -32,8 +32,8 @@ export async function localExchangeToken(store: Store, keys: Keys): Promise<stri
 
 async function localRunnerId(tx: WriteTransaction, scope: Scope): Promise<string> {
   const known = await listRunners(tx.db, scope, MADE_BY_OPERATOR, undefined, 1);
-  const [first] = known;
-  if (first) return first.runner.runnerId;
+  const first = await known[0]?.read();
+  if (first) return first.runnerId;
   const request = create(CreateRunnerRequestSchema, { name: NAME, kind: RunnerKind.REMOTE });
   const runner = newRunner(request, { id: tx.newId(), now: tx.now });
   await insertRunner(tx, scope, runner);

@@ -30,10 +30,10 @@ export async function answerMembers(deps: ServiceDependencies, caller: Caller, r
   const after = pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
   const found = await listMembers(store.reader, caller, filter, memberOrder(req.sort), after, size + 1);
-  const { rows, pagination } = onePage(pageTokens, query, found, size);
+  const { rows, pagination } = await onePage(deps, query, found, size);
   const count =
     req.count?.include && !after
       ? answerCount(await countMembers(store.reader, caller, filter, countLimit + 1), countLimit)
       : undefined;
-  return { pagination, members: rows.map(({ member }) => memberMessage(member)), ...(count && { count }) };
+  return { pagination, members: rows.map(memberMessage), ...(count && { count }) };
 }

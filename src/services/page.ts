@@ -1,16 +1,37 @@
 import { CountResponseRelation } from "#gen/service/v1/count_pb.js";
-import type { PagePosition, PageTokens } from "../domain/page.ts";
+import { type ListedRow, rowsOnPage } from "../domain/page.ts";
+import type { ServiceDependencies } from "./dependencies.ts";
+import { ownTurn } from "./own-turn.ts";
 
-/** Cuts what was found to one page; a row too many means that another page follows. */
-export function onePage<R extends { readonly position: PagePosition }>(
-  tokens: PageTokens,
+/** What is read of a page in one turn of the event loop, or one row that is larger: a few milliseconds. */
+const TURN_BYTES = 262_144;
+
+/**
+ * Cuts what was found to one page, by rows and by bytes, and reads it; a row
+ * too many means that another page follows. Every list operation goes through
+ * here.
+ */
+export async function onePage<T>(
+  { pageTokens, pageBytes }: Pick<ServiceDependencies, "pageTokens" | "pageBytes">,
   query: string,
-  found: readonly R[],
+  found: readonly ListedRow<T>[],
   size: number,
-): { rows: readonly R[]; pagination: { nextToken: string } } {
-  const rows = found.slice(0, size);
-  const last = rows.at(-1);
-  const nextToken = found.length > size && last ? tokens.issue(query, last.position) : "";
+): Promise<{ rows: T[]; pagination: { nextToken: string } }> {
+  const fitting = found.slice(0, rowsOnPage(found, size, pageBytes));
+  const last = fitting.at(-1);
+  const nextToken = found.length > fitting.length && last ? pageTokens.issue(query, last.position) : "";
+  const rows: T[] = [];
+  let turnBytes = 0;
+  for (const each of fitting) {
+    turnBytes += each.bytes;
+    if (turnBytes > TURN_BYTES) {
+      await ownTurn();
+      turnBytes = each.bytes;
+    }
+    const content = each.read();
+    const row = content instanceof Promise ? await content : content;
+    if (row !== undefined) rows.push(row);
+  }
   return { rows, pagination: { nextToken } };
 }
 

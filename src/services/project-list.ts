@@ -39,13 +39,16 @@ export async function answerProjects(
   const countLimit = req.count?.include && !after ? deps.countLimit + 1 : undefined;
   const page = { filter, order, after, limit: size + 1, countLimit };
   const found = await listProjects(deps.store, caller, page, () => ctx.signal);
-  const { rows, pagination } = onePage(deps.pageTokens, query, found.projects, size);
+  const { rows, pagination } = await onePage(deps, query, found.projects, size);
   const count = found.count === undefined ? undefined : answerCount(found.count, deps.countLimit);
   return withStored({ pagination, ...(count && { count }) }, "projects", {
     schema: ProjectSchema,
-    texts: rows.map(({ text }) => text),
+    texts: rows,
   });
 }
+
+/** An id, an order or a flag, and their names in JSON: more than an entry ever takes. */
+const PROJECT_CLASS_BYTES = 256;
 
 /** One page of a project's environment classes, by their order. */
 export async function answerProjectClasses(
@@ -58,10 +61,14 @@ export async function answerProjectClasses(
   const query = queryText("ListProjectEnvironmentClasses", caller.organizationId, project.id);
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const behind = project.environmentClasses
-    .map((entry, index) => ({ entry, position: { key: index, id: project.id } }))
+    .map((entry, index) => ({
+      position: { key: index, id: project.id },
+      bytes: PROJECT_CLASS_BYTES,
+      read: () => entry,
+    }))
     .slice(after ? after.key + 1 : 0);
-  const { rows, pagination } = onePage(deps.pageTokens, query, behind, pageSize(req.pagination));
-  return { pagination, projectEnvironmentClasses: rows.map(({ entry }) => entry) };
+  const { rows, pagination } = await onePage(deps, query, behind, pageSize(req.pagination));
+  return { pagination, projectEnvironmentClasses: rows };
 }
 
 function projectFilter({ filter }: ListProjectsRequest): ProjectFilter {

@@ -20,6 +20,6 @@ export async function answerRunners(deps: ServiceDependencies, caller: Caller, r
   const size = pageSize(req.pagination);
   const filter = { creatorIds: req.filter?.creatorIds ?? [], kinds: req.filter?.kinds ?? [] };
   const found = await listRunners(deps.store.reader, caller, filter, after, size + 1);
-  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
-  return { pagination, runners: rows.map(({ runner }) => runner) };
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, runners: rows };
 }

@@ -74,11 +74,8 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
     const size = pageSize(pagination);
     const narrowed = { ids: filter?.securityPolicyIds ?? [], search: fold(filter?.search ?? "") };
     const found = await listSecurityPolicies(store.reader, caller, narrowed, after, size + 1);
-    const page = onePage(pageTokens, query, found, size);
-    return {
-      pagination: page.pagination,
-      securityPolicies: page.rows.map(({ securityPolicy }) => securityPolicy),
-    };
+    const page = await onePage(this.#deps, query, found, size);
+    return { pagination: page.pagination, securityPolicies: page.rows };
   }
 
   updateSecurityPolicy(req: UpdateSecurityPolicyRequest, ctx: HandlerContext) {

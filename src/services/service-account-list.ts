@@ -32,8 +32,8 @@ export async function answerServiceAccounts(
     search: fold(req.filter?.search ?? ""),
   };
   const found = await listServiceAccounts(deps.store.reader, caller, filter, after, size + 1, deps.now());
-  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
-  return { pagination, serviceAccounts: rows.map(({ serviceAccount }) => serviceAccount) };
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, serviceAccounts: rows };
 }
 
 /** One page of the tokens of service accounts that the caller may see. */
@@ -48,8 +48,8 @@ export async function answerServiceAccountTokens(
   const size = pageSize(req.pagination);
   const filter = visibleTokens(caller, grant, req.serviceAccountId);
   const found = await listServiceAccountTokens(deps.store.reader, caller, filter, after, size + 1);
-  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
-  return { pagination, tokens: rows.map(({ token }) => token) };
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, tokens: rows };
 }
 
 function visibleTokens(caller: Caller, grant: Grant, asked: string): ServiceAccountTokenFilter {

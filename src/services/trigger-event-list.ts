@@ -7,7 +7,7 @@ import { onePage } from "./page.ts";
 
 /** One page of the ledger of the caller's organization, newest first. */
 export async function answerTriggerEvents(
-  { store, pageTokens }: Pick<ServiceDependencies, "store" | "pageTokens">,
+  deps: Pick<ServiceDependencies, "store" | "pageTokens" | "pageBytes">,
   caller: Caller,
   req: ListWorkflowTriggerEventsRequest,
 ) {
@@ -16,10 +16,9 @@ export async function answerTriggerEvents(
     verdicts: req.filter?.verdicts ?? [],
   };
   const query = queryText("ListWorkflowTriggerEvents", caller.organizationId, filter);
-  const before = pageTokens.read(query, req.pagination?.token ?? "")?.id;
+  const before = deps.pageTokens.read(query, req.pagination?.token ?? "")?.id;
   const size = pageSize(req.pagination);
-  const found = await listTriggerEvents(store.reader, caller, filter, before, size + 1);
-  const positioned = found.map((event) => ({ event, position: { key: 0, id: event.id } }));
-  const { rows, pagination } = onePage(pageTokens, query, positioned, size);
-  return { pagination, triggerEvents: rows.map(({ event }) => event) };
+  const found = await listTriggerEvents(deps.store.reader, caller, filter, before, size + 1);
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, triggerEvents: rows };
 }

@@ -56,8 +56,8 @@ export class UserService implements ServiceImpl<typeof Contract> {
       userIds.length === 0 || userIds.includes(userId)
         ? await listPersonalTokens(store.reader, caller, userId, after, size + 1)
         : [];
-    const { rows, pagination } = onePage(pageTokens, query, found, size);
-    return { pagination, personalAccessTokens: rows.map(({ token }) => token) };
+    const { rows, pagination } = await onePage(this.#deps, query, found, size);
+    return { pagination, personalAccessTokens: rows };
   }
 
   deletePersonalAccessToken(req: DeletePersonalAccessTokenRequest, ctx: HandlerContext) {

@@ -55,11 +55,8 @@ export async function answerExecutions(
     search: fold(filter?.search ?? ""),
   };
   const found = await listExecutions(deps.store.reader, caller, narrowed, direction, after, size + 1);
-  const page = onePage(deps.pageTokens, query, found, size);
-  return {
-    pagination: page.pagination,
-    workflowExecutions: page.rows.map(({ execution }) => execution),
-  };
+  const page = await onePage(deps, query, found, size);
+  return { pagination: page.pagination, workflowExecutions: page.rows };
 }
 
 /** One page of the organization's actions, by id ascending. */
@@ -82,8 +79,8 @@ export async function answerActions(
     phases: filter?.phases ?? [],
   };
   const found = await listActions(deps.store.reader, caller, narrowed, after, size + 1);
-  const page = onePage(deps.pageTokens, query, found, size);
-  return { pagination: page.pagination, workflowExecutionActions: page.rows.map(({ action }) => action) };
+  const page = await onePage(deps, query, found, size);
+  return { pagination: page.pagination, workflowExecutionActions: page.rows };
 }
 
 /** One page of what actions reported, by the id of the action ascending. */
@@ -101,8 +98,8 @@ export async function answerOutputs(
   const size = pageSize(pagination);
   const executionIds = filter?.workflowExecutionIds ?? [];
   const found = await listOutputs(deps.store.reader, caller, executionIds, after, size + 1);
-  const page = onePage(deps.pageTokens, query, found, size);
-  return { pagination: page.pagination, outputs: page.rows.map(({ output }) => output) };
+  const page = await onePage(deps, query, found, size);
+  return { pagination: page.pagination, outputs: page.rows };
 }
 
 /** @throws DomainError VALUE_UNUSABLE for any other field than `id` */

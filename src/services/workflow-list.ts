@@ -28,12 +28,12 @@ export async function answerWorkflows(deps: ServiceDependencies, caller: Caller,
   const size = pageSize(req.pagination);
   const db = deps.store.reader;
   const found = await listWorkflows(db, caller, filter, order, after, size + 1);
-  const { rows, pagination } = onePage(deps.pageTokens, query, found, size);
+  const { rows, pagination } = await onePage(deps, query, found, size);
   const count =
     req.count?.include && !after
       ? answerCount(await countWorkflows(db, caller, filter, deps.countLimit + 1), deps.countLimit)
       : undefined;
-  const workflows = rows.map(({ workflow }) => withWebhookUrl(workflow, deps.baseUrl()));
+  const workflows = rows.map((workflow) => withWebhookUrl(workflow, deps.baseUrl()));
   return { pagination, workflows, ...(count && { count }) };
 }
 

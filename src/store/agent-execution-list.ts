@@ -1,9 +1,11 @@
 import type { Kysely } from "kysely";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import { mergePhases } from "./phase-walk.ts";
 import type { Schema } from "./schema.ts";
+import { octets } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list of runs is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -22,11 +24,6 @@ export interface AgentExecutionFilter {
   readonly reader: Pick<Subject, "id" | "principal"> | undefined;
 }
 
-export interface ListedAgentExecution {
-  readonly stored: StoredAgentExecution;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` runs behind `after`, the newest first. */
 export async function listAgentExecutions(
   db: Kysely<Schema>,
@@ -34,11 +31,38 @@ export async function listAgentExecutions(
   filter: AgentExecutionFilter,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedAgentExecution[]> {
-  let query = db
+): Promise<ListedRow<StoredAgentExecution>[]> {
+  const own = db
     .selectFrom("agent_execution")
-    .selectAll()
+    .select([
+      "id",
+      "progress",
+      "account_id",
+      "environment_id",
+      "made_environment",
+      "runner_id",
+      "step_key",
+      "queue_revision",
+      "last_sequence",
+      ...bodyColumns("agent_execution"),
+    ])
+    // Sub-agents are told with their parent, and take no more there than here.
+    .select((eb) =>
+      eb
+        .selectFrom("agent_execution as child")
+        .select((inner) =>
+          inner.fn
+            .coalesce(
+              inner.fn.sum<number>(inner(octets("child.body"), "+", octets("child.progress"))),
+              inner.lit(0),
+            )
+            .as("bytes"),
+        )
+        .whereRef("child.parent_id", "=", "agent_execution.id")
+        .as("child_bytes"),
+    )
     .where("organization_id", "=", scope.organizationId);
+  let query = own;
   if (after) query = query.where("id", "<", after.id);
   if (filter.reader) {
     const { id, principal } = filter.reader;
@@ -67,9 +91,7 @@ export async function listAgentExecutions(
   const rows =
     filter.phases.length === 0
       ? await ordered.execute()
-      : await db
-          .selectFrom("agent_execution")
-          .selectAll()
+      : await own
           .where(
             "id",
             "in",
@@ -79,5 +101,9 @@ export async function listAgentExecutions(
           )
           .orderBy("id", "desc")
           .execute();
-  return rows.map((row) => ({ stored: storedOfRow(row), position: { key: 0, id: row.id } }));
+  const whole = rows.map((row) => ({
+    ...row,
+    bytes: row.bytes + row.progress.length + (row.child_bytes ?? 0),
+  }));
+  return listedRows(db, "agent_execution", whole, positionById, storedOfRow);
 }

@@ -38,7 +38,19 @@ export interface StoredAgentExecution {
   readonly lastSequence: number;
 }
 
-export function storedOfRow(row: AgentExecutionTable): StoredAgentExecution {
+/** The columns that a run is read back from. */
+type StoredColumns =
+  | "body"
+  | "progress"
+  | "account_id"
+  | "environment_id"
+  | "made_environment"
+  | "runner_id"
+  | "step_key"
+  | "queue_revision"
+  | "last_sequence";
+
+export function storedOfRow(row: Pick<AgentExecutionTable, StoredColumns>): StoredAgentExecution {
   return {
     execution: fromBody(AgentExecutionSchema, row.body),
     progress: progressOf(row.progress),

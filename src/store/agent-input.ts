@@ -28,11 +28,22 @@ export interface StoredInput {
   readonly turn: InputTurn;
 }
 
+/** An input without the data of images. */
+export function inputOfRow({ body, receipt }: Pick<AgentInputTable, "body" | "receipt">): AgentInput {
+  const input = fromBody(AgentInputSchema, body);
+  input.receipt = receipt;
+  return input;
+}
+
 export function storedOfInput(row: AgentInputTable): StoredInput {
-  const input = fromBody(AgentInputSchema, row.body);
-  input.receipt = row.receipt;
   const { number, place } = row;
-  return { input, number, place, steer: row.steer === 1, turn: fromJsonString(DeliverySchema, row.turn) };
+  return {
+    input: inputOfRow(row),
+    number,
+    place,
+    steer: row.steer === 1,
+    turn: fromJsonString(DeliverySchema, row.turn),
+  };
 }
 
 const selectInput = prepared<{ executionId: string; inputId: string }, AgentInputTable>(

@@ -1,9 +1,10 @@
 import type { Kysely } from "kysely";
 import type { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import type { ListedRow, PagePosition } from "../domain/page.ts";
 import type { AgentTable } from "./agent-schema.ts";
 import { fromBody, toBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
@@ -20,9 +21,14 @@ export interface RegisteredAgent {
 }
 
 function agentOfRow({ organization_id, form, command, body }: AgentTable): RegisteredAgent {
+  const agent = ownedAgent({ organization_id, body });
+  return { agent, organizationId: organization_id, form, command: JSON.parse(command) };
+}
+
+function ownedAgent({ organization_id, body }: Pick<AgentTable, "organization_id" | "body">): Agent {
   const agent = fromBody(AgentSchema, body);
   agent.own = organization_id !== null;
-  return { agent, organizationId: organization_id, form, command: JSON.parse(command) };
+  return agent;
 }
 
 const selectAgent = prepared<{ id: string; organizationId: string }, AgentTable>(
@@ -61,31 +67,23 @@ export async function findDefaultAgent(
   return found.find(({ agent }) => agent.own) ?? found[0];
 }
 
-export interface ListedAgent {
-  readonly agent: Agent;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` agents that the organization sees behind `after`, by name ascending. */
 export async function listAgents(
   db: Kysely<Schema>,
   scope: Scope,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedAgent[]> {
+): Promise<ListedRow<Agent>[]> {
   let query = db
     .selectFrom("agent")
-    .selectAll()
+    .select(["id", "name", "organization_id", ...bodyColumns("agent")])
     .where((eb) =>
       eb.or([eb("organization_id", "is", null), eb("organization_id", "=", scope.organizationId)]),
     );
   // No two that an organization sees have the same name.
   if (after) query = query.where("name", ">", after.text ?? "");
   const rows = await query.orderBy("name").limit(limit).execute();
-  return rows.map((row) => {
-    const { agent } = agentOfRow(row);
-    return { agent, position: { key: 0, text: agent.name, id: agent.id } };
-  });
+  return listedRows(db, "agent", rows, ({ id, name }) => ({ key: 0, text: name, id }), ownedAgent);
 }
 
 /** The agents of every organization, and those of all. For the operator, so without a scope. */

@@ -3,6 +3,9 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { AuditLogEntryKind } from "#gen/service/v1/event_pb.js";
 import type { ListAuditLogsResponse_AuditLogEntrySchema } from "#gen/service/v1/event_service_pb.js";
+import type { ListedRow } from "../domain/page.ts";
+import { listedRow, textColumns } from "./listed-row.ts";
+import { prepared } from "./prepared.ts";
 import { kindOf } from "./resource-type.ts";
 import type { AuditLogTable, Schema } from "./schema.ts";
 import { type ResourceType, type Scope, SYSTEM } from "./store.ts";
@@ -28,14 +31,17 @@ export interface AuditLogOrder {
 }
 
 /** Returns up to `limit` rows in the order of their sequence. */
-export function listAuditLogs(
+export async function listAuditLogs(
   db: Kysely<Schema>,
   { organizationId }: Scope,
   filter: AuditLogFilter,
   { direction, after }: AuditLogOrder,
   limit: number,
-): Promise<AuditLogTable[]> {
-  let query = db.selectFrom("audit_log").selectAll().where("organization_id", "=", organizationId);
+): Promise<ListedRow<AuditLogEntry>[]> {
+  let query = db
+    .selectFrom("audit_log")
+    .select([...ENTRY_COLUMNS, ...textColumns("audit_log.diff")])
+    .where("organization_id", "=", organizationId);
   if (after !== undefined) query = query.where("sequence", direction === "asc" ? ">" : "<", after);
   if (filter.actorIds.length > 0) query = query.where("actor_id", "in", filter.actorIds);
   if (filter.actorPrincipals.length > 0) query = query.where("actor_principal", "in", filter.actorPrincipals);
@@ -44,8 +50,40 @@ export function listAuditLogs(
   if (filter.actions.length > 0) query = query.where("operation", "in", filter.actions);
   if (filter.startMs !== undefined) query = query.where("at", ">=", filter.startMs);
   if (filter.endMs !== undefined) query = query.where("at", "<", filter.endMs);
-  return query.orderBy("sequence", direction).limit(limit).execute();
+  const rows = await query.orderBy("sequence", direction).limit(limit).execute();
+  return rows.map(({ bytes, ...row }) =>
+    listedRow(
+      // The values of a diff are texts of JSON, whose quotes are escaped.
+      { ...row, bytes: 2 * bytes },
+      { key: row.sequence, id: row.id },
+      async () => (await selectDiff(db, { organizationId, sequence: row.sequence }))[0]?.diff,
+      ({ body }) => toAuditLogEntry({ ...row, diff: body }),
+    ),
+  );
 }
+
+const ENTRY_COLUMNS = [
+  "id",
+  "organization_id",
+  "sequence",
+  "at",
+  "actor_id",
+  "actor_principal",
+  "operation",
+  "subject_type",
+  "subject_id",
+  "reason",
+  "hash",
+] as const;
+
+const selectDiff = prepared<{ organizationId: string; sequence: number }, { diff: string }>(
+  (db, { organizationId, sequence }) =>
+    db
+      .selectFrom("audit_log")
+      .select("diff")
+      .where("organization_id", "=", organizationId)
+      .where("sequence", "=", sequence),
+);
 
 /** Returns the row of the organization's trail with an id, or undefined when it has none. */
 export function findAuditLog(
@@ -67,7 +105,7 @@ const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>(["host_token
 /** Operations on those that may find nothing to change. */
 const CHANGING = /\/(Create|Update|Rotate|Delete)\w+$/;
 
-function entryKind({ operation, subject_type, diff }: AuditLogTable): AuditLogEntryKind {
+function entryKind({ operation, subject_type, diff }: EntryRow): AuditLogEntryKind {
   const isRead = diff === "{}" && CREDENTIAL_TYPES.has(subject_type) && !CHANGING.test(operation);
   return isRead ? AuditLogEntryKind.CREDENTIAL_ACCESS : AuditLogEntryKind.RESOURCE_CHANGE;
 }
@@ -82,9 +120,11 @@ export async function findNewestAuditTime(db: Kysely<Schema>): Promise<number | 
   return row?.at;
 }
 
-export function toAuditLogEntry(
-  row: AuditLogTable,
-): MessageInitShape<typeof ListAuditLogsResponse_AuditLogEntrySchema> {
+type EntryRow = Pick<AuditLogTable, (typeof ENTRY_COLUMNS)[number] | "diff">;
+
+type AuditLogEntry = MessageInitShape<typeof ListAuditLogsResponse_AuditLogEntrySchema>;
+
+export function toAuditLogEntry(row: EntryRow): AuditLogEntry {
   return {
     id: row.id,
     // The system is nobody; the operator is no principal of the contract, and has a name.

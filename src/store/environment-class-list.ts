@@ -1,7 +1,8 @@
 import type { ExpressionBuilder, Kysely } from "kysely";
 import { type EnvironmentClass, EnvironmentClassSchema } from "#gen/service/v1/runner_configuration_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { fromBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
@@ -22,11 +23,6 @@ export interface EnvironmentClassFilter {
     | undefined;
 }
 
-export interface ListedEnvironmentClass {
-  readonly environmentClass: EnvironmentClass;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` classes behind `after`, by id ascending. */
 export async function listEnvironmentClasses(
   db: Kysely<Schema>,
@@ -34,10 +30,10 @@ export async function listEnvironmentClasses(
   filter: EnvironmentClassFilter,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedEnvironmentClass[]> {
+): Promise<ListedRow<EnvironmentClass>[]> {
   let query = db
     .selectFrom("environment_class")
-    .select(["environment_class.id", "environment_class.body"])
+    .select(["environment_class.id", ...bodyColumns("environment_class")])
     .where("environment_class.organization_id", "=", scope.organizationId);
   if (after) query = query.where("environment_class.id", ">", after.id);
   if (filter.runnerIds.length > 0) query = query.where("environment_class.runner_id", "in", filter.runnerIds);
@@ -56,10 +52,9 @@ export async function listEnvironmentClasses(
     });
   }
   const rows = await query.orderBy("environment_class.id").limit(limit).execute();
-  return rows.map(({ id, body }) => ({
-    environmentClass: fromBody(EnvironmentClassSchema, body),
-    position: { key: 0, id },
-  }));
+  return listedRows(db, "environment_class", rows, positionById, ({ body }) =>
+    fromBody(EnvironmentClassSchema, body),
+  );
 }
 
 function onRunnerOf(

@@ -1,5 +1,6 @@
 import type { Kysely, SelectQueryBuilder } from "kysely";
-import type { PagePosition } from "../domain/page.ts";
+import type { ListedRow, PagePosition } from "../domain/page.ts";
+import { type BodyRow, bodyColumns, listedRows } from "./listed-row.ts";
 import { mergePhases } from "./phase-walk.ts";
 import type { Schema } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
@@ -24,17 +25,11 @@ export interface EnvironmentOrder {
   readonly direction: "asc" | "desc";
 }
 
-export interface ListedEnvironment {
-  /** The environment in JSON. */
-  readonly text: string;
-  readonly position: PagePosition;
-}
-
 /** Sort key of an environment that is not archived: it stands behind every time there is. */
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Up to `limit` environments behind `after`. By archival, equal times stand by
+ * Up to `limit` environments in JSON behind `after`. By archival, equal times stand by
  * id in the same direction, and what is not archived comes last when the order
  * ascends and first when it descends.
  */
@@ -45,7 +40,7 @@ export async function listEnvironments(
   order: EnvironmentOrder,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedEnvironment[]> {
+): Promise<ListedRow<string>[]> {
   const query = matching(db, scope, filter).select(COLUMNS);
   const rows =
     order.field === "archivedAt"
@@ -53,10 +48,11 @@ export async function listEnvironments(
       : filter.phases.length > 0
         ? await byIdInPhases(db, scope, filter, order, after, limit)
         : await byId(query, order, after, limit).execute();
-  return rows.map((row) => ({
-    text: row.body,
-    position: { key: order.field === "id" ? 0 : (row.archived_at ?? NEVER), id: row.id },
-  }));
+  const positionOf = (row: Row) => ({
+    key: order.field === "id" ? 0 : (row.archived_at ?? NEVER),
+    id: row.id,
+  });
+  return listedRows(db, "environment", rows, positionOf, ({ body }) => body);
 }
 
 /** How many environments match, counted no further than `limit`. */
@@ -73,9 +69,9 @@ export async function countEnvironments(
   return count;
 }
 
-const COLUMNS = ["environment.id", "environment.archived_at", "environment.body"] as const;
+const COLUMNS = ["environment.id", "environment.archived_at", ...bodyColumns("environment")] as const;
 
-type Row = Pick<Schema["environment"], "id" | "archived_at" | "body">;
+type Row = Pick<Schema["environment"], "archived_at"> & BodyRow;
 type Rows = SelectQueryBuilder<Schema, "environment", Row>;
 
 function byId(query: Rows, { direction }: EnvironmentOrder, after: PagePosition | undefined, limit: number) {

@@ -3,8 +3,9 @@ import {
   type HostAuthenticationToken,
   HostAuthenticationTokenSchema,
 } from "#gen/service/v1/runner_configuration_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { fromBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
@@ -15,11 +16,6 @@ export interface HostTokenFilter {
   readonly subjects: readonly { readonly id: string; readonly principal?: number }[];
 }
 
-export interface ListedHostToken {
-  readonly token: HostAuthenticationToken;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` host tokens behind `after`, by id ascending, without their secrets. */
 export async function listHostTokens(
   db: Kysely<Schema>,
@@ -27,10 +23,10 @@ export async function listHostTokens(
   filter: HostTokenFilter,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedHostToken[]> {
+): Promise<ListedRow<HostAuthenticationToken>[]> {
   let query = db
     .selectFrom("host_token")
-    .select(["id", "body"])
+    .select(["id", ...bodyColumns("host_token")])
     .where("organization_id", "=", scope.organizationId);
   if (after) query = query.where("id", ">", after.id);
   if (filter.runnerId !== undefined) query = query.where("runner_id", "=", filter.runnerId);
@@ -39,8 +35,7 @@ export async function listHostTokens(
     if (principal !== undefined) query = query.where("subject_principal", "=", principal);
   }
   const rows = await query.orderBy("id").limit(limit).execute();
-  return rows.map(({ id, body }) => ({
-    token: fromBody(HostAuthenticationTokenSchema, body),
-    position: { key: 0, id },
-  }));
+  return listedRows(db, "host_token", rows, positionById, ({ body }) =>
+    fromBody(HostAuthenticationTokenSchema, body),
+  );
 }

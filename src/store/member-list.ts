@@ -1,7 +1,7 @@
 import type { ExpressionBuilder, Kysely } from "kysely";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
 import type { MemberFacts, MemberOrder } from "../domain/member.ts";
-import type { PagePosition } from "../domain/page.ts";
+import type { ListedRow, PagePosition } from "../domain/page.ts";
 import type { AccountTable, MemberTable, Schema } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
@@ -16,11 +16,6 @@ export interface MemberFilter {
   readonly search: string;
 }
 
-export interface ListedMember {
-  readonly member: MemberFacts;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` members behind `after`; the descending order is exactly mirrored. */
 export async function listMembers(
   db: Kysely<Schema>,
@@ -29,7 +24,7 @@ export async function listMembers(
   { field, direction }: MemberOrder,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedMember[]> {
+): Promise<ListedRow<MemberFacts>[]> {
   const key = field === "name" ? "account.name_folded" : "member.created_at";
   let query = matching(db, scope, filter)
     .select([
@@ -51,10 +46,17 @@ export async function listMembers(
   }
   const rows = await query.execute();
   return rows.map((member) => ({
-    member,
     position: { key: field === "name" ? 0 : member.joinedAt, id: member.userId },
+    bytes: MEMBER_BYTES + MAX_BYTES_PER_UNIT * (member.name.length + member.email.length),
+    read: () => member,
   }));
 }
+
+/** What a member takes in JSON beside its name and address: ids, times and the names of fields. */
+const MEMBER_BYTES = 512;
+
+/** Of a unit of text in JSON, where control characters are escaped. */
+const MAX_BYTES_PER_UNIT = 6;
 
 /** How many members match, counted no further than `limit`. */
 export async function countMembers(

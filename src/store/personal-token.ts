@@ -1,16 +1,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { type PersonalAccessToken, PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { fromBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema, TokenTable } from "./schema.ts";
 import type { Scope } from "./store.ts";
-
-export interface ListedPersonalToken {
-  readonly token: PersonalAccessToken;
-  readonly position: PagePosition;
-}
 
 /** Up to `limit` personal access tokens of a user behind `after`, by id ascending, expired ones among them. */
 export async function listPersonalTokens(
@@ -19,16 +15,16 @@ export async function listPersonalTokens(
   userId: string,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedPersonalToken[]> {
+): Promise<ListedRow<PersonalAccessToken>[]> {
   const all = db
     .selectFrom("token")
-    .select(["id", "body", "last_used_at"])
+    .select(["id", "last_used_at", ...bodyColumns("token")])
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "=", "personal")
     .where("subject_id", "=", userId);
   const rest = after ? all.where("id", ">", after.id) : all;
   const rows = await rest.orderBy("id").limit(limit).execute();
-  return rows.map((row) => ({ token: tokenOfRow(row), position: { key: 0, id: row.id } }));
+  return listedRows(db, "token", rows, positionById, tokenOfRow);
 }
 
 const selectOwn = prepared<

@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
-import type { PagePosition } from "../domain/page.ts";
+import type { ListedRow } from "../domain/page.ts";
+import { listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import { projectText } from "./project.ts";
 import { isOpen } from "./project-filter.ts";
@@ -8,14 +9,8 @@ import { directions, PROJECT_COLUMNS } from "./project-search-rows.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, Store } from "./store.ts";
 
-export interface ListedProject {
-  /** The project as reads answer it, in JSON. */
-  readonly text: string;
-  readonly position: PagePosition;
-}
-
 /**
- * Up to `limit` projects behind `after`, and how many match, counted no further
+ * Up to `limit` projects in JSON, as reads answer them, behind `after`, and how many match, counted no further
  * than `countLimit`. By popularity, ties stand by ascending id when the score
  * descends, and exactly mirrored when it ascends. With a filter it is a search,
  * and fails as one.
@@ -25,14 +20,15 @@ export async function listProjects(
   scope: Scope,
   page: ProjectPage,
   signal: () => AbortSignal,
-): Promise<{ projects: ListedProject[]; count: number | undefined }> {
+): Promise<{ projects: ListedRow<string>[]; count: number | undefined }> {
   const { rows, count } = isOpen(page.filter)
     ? await wholeList(store.reader, scope, page)
     : await store.search("projects", scope, page, signal());
-  const projects = rows.map((row) => ({
-    text: projectText(row),
-    position: { key: page.order.field === "id" ? 0 : row.popularity, id: row.id },
-  }));
+  const positionOf = ({ id, popularity }: FoundProject) => ({
+    key: page.order.field === "id" ? 0 : popularity,
+    id,
+  });
+  const projects = listedRows(store.reader, "project", rows, positionOf, projectText);
   return { projects, count };
 }
 

@@ -1,4 +1,5 @@
 import type { Kysely } from "kysely";
+import { bodyColumns } from "./listed-row.ts";
 import { narrowed, type Projects } from "./project-filter.ts";
 import type { ProjectTable } from "./project-schema.ts";
 import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
@@ -11,7 +12,7 @@ import type { Scope } from "./store.ts";
 export const PROJECT_COLUMNS = [
   "project.id",
   "project.popularity",
-  "project.body",
+  ...bodyColumns("project"),
   "project.used_by",
 ] as const;
 

@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
 import type { PagePosition } from "../domain/page.ts";
+import type { BodyRow } from "./listed-row.ts";
 import type { ProjectFilter } from "./project-filter.ts";
 import type { ProjectTable } from "./project-schema.ts";
 import { findSearchRange } from "./project-search-index.ts";
@@ -24,7 +25,7 @@ export interface ProjectPage {
   readonly countLimit: number | undefined;
 }
 
-export type FoundProject = Pick<ProjectTable, "id" | "popularity" | "body" | "used_by">;
+export type FoundProject = Pick<ProjectTable, "popularity" | "used_by"> & BodyRow;
 
 export interface FoundProjects {
   readonly rows: FoundProject[];

@@ -1,7 +1,8 @@
 import type { Kysely } from "kysely";
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { fromBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
@@ -11,11 +12,6 @@ export interface RunnerFilter {
   readonly kinds: readonly number[];
 }
 
-export interface ListedRunner {
-  readonly runner: Runner;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` runners behind `after`, by id ascending. */
 export async function listRunners(
   db: Kysely<Schema>,
@@ -23,14 +19,14 @@ export async function listRunners(
   filter: RunnerFilter,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedRunner[]> {
+): Promise<ListedRow<Runner>[]> {
   let query = db
     .selectFrom("runner")
-    .select(["id", "body"])
+    .select(["id", ...bodyColumns("runner")])
     .where("organization_id", "=", scope.organizationId);
   if (after) query = query.where("id", ">", after.id);
   if (filter.creatorIds.length > 0) query = query.where("creator_id", "in", filter.creatorIds);
   if (filter.kinds.length > 0) query = query.where("kind", "in", filter.kinds);
   const rows = await query.orderBy("id").limit(limit).execute();
-  return rows.map(({ id, body }) => ({ runner: fromBody(RunnerSchema, body), position: { key: 0, id } }));
+  return listedRows(db, "runner", rows, positionById, ({ body }) => fromBody(RunnerSchema, body));
 }

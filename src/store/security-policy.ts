@@ -1,8 +1,9 @@
 import type { Kysely } from "kysely";
 import { type SecurityPolicy, SecurityPolicySchema } from "#gen/service/v1/security_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { securityPolicySearchText } from "../domain/security-policy.ts";
 import { fromBody, toBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
@@ -48,11 +49,6 @@ export interface SecurityPolicyFilter {
   readonly search: string;
 }
 
-export interface ListedSecurityPolicy {
-  readonly securityPolicy: SecurityPolicy;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` security policies behind `after`, by id ascending. */
 export async function listSecurityPolicies(
   db: Kysely<Schema>,
@@ -60,10 +56,10 @@ export async function listSecurityPolicies(
   filter: SecurityPolicyFilter,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedSecurityPolicy[]> {
+): Promise<ListedRow<SecurityPolicy>[]> {
   let query = db
     .selectFrom("security_policy")
-    .select(["security_policy.id", "security_policy.body"])
+    .select(["security_policy.id", ...bodyColumns("security_policy")])
     .where("security_policy.organization_id", "=", scope.organizationId);
   if (after) query = query.where("security_policy.id", ">", after.id);
   if (filter.ids.length > 0) query = query.where("security_policy.id", "in", filter.ids);
@@ -71,10 +67,9 @@ export async function listSecurityPolicies(
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") query = query.where(contains("security_policy.search_text", filter.search));
   const rows = await query.orderBy("security_policy.id").limit(limit).execute();
-  return rows.map(({ id, body }) => ({
-    securityPolicy: fromBody(SecurityPolicySchema, body),
-    position: { key: 0, id },
-  }));
+  return listedRows(db, "security_policy", rows, positionById, ({ body }) =>
+    fromBody(SecurityPolicySchema, body),
+  );
 }
 
 export async function insertSecurityPolicy(

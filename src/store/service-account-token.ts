@@ -1,8 +1,9 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { type ServiceAccountToken, ServiceAccountTokenSchema } from "#gen/service/v1/service_account_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { fromBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema, TokenTable } from "./schema.ts";
 import type { Scope } from "./store.ts";
 
@@ -12,11 +13,6 @@ export interface ServiceAccountTokenFilter {
   readonly creatorAccountId?: string | undefined;
 }
 
-export interface ListedServiceAccountToken {
-  readonly token: ServiceAccountToken;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` tokens of service accounts behind `after`, by id ascending, expired and disabled ones among them. */
 export async function listServiceAccountTokens(
   db: Kysely<Schema>,
@@ -24,17 +20,17 @@ export async function listServiceAccountTokens(
   { serviceAccountId, creatorAccountId }: ServiceAccountTokenFilter,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedServiceAccountToken[]> {
+): Promise<ListedRow<ServiceAccountToken>[]> {
   let query = db
     .selectFrom("token")
-    .selectAll()
+    .select(["id", "last_used_at", ...bodyColumns("token")])
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "=", "service_account");
   if (serviceAccountId !== undefined) query = query.where("subject_id", "=", serviceAccountId);
   if (creatorAccountId !== undefined) query = query.where("creator_account_id", "=", creatorAccountId);
   if (after) query = query.where("id", ">", after.id);
   const rows = await query.orderBy("id").limit(limit).execute();
-  return rows.map((row) => ({ token: serviceAccountTokenOfRow(row), position: { key: 0, id: row.id } }));
+  return listedRows(db, "token", rows, positionById, serviceAccountTokenOfRow);
 }
 
 /** A token of a service account by its own id. */

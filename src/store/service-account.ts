@@ -1,9 +1,10 @@
 import type { Kysely } from "kysely";
 import { type ServiceAccount, ServiceAccountSchema } from "#gen/service/v1/service_account_pb.js";
 import { fold } from "../domain/fold.ts";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { isSuspended } from "../domain/service-account.ts";
 import { fromBody, toBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema, ServiceAccountTable } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
@@ -14,11 +15,6 @@ export interface ServiceAccountFilter {
   readonly ids: readonly string[];
   /** Folded; empty means any. */
   readonly search: string;
-}
-
-export interface ListedServiceAccount {
-  readonly serviceAccount: ServiceAccount;
-  readonly position: PagePosition;
 }
 
 /**
@@ -33,10 +29,10 @@ export async function listServiceAccounts(
   after: PagePosition | undefined,
   limit: number,
   now: number,
-): Promise<ListedServiceAccount[]> {
+): Promise<ListedRow<ServiceAccount>[]> {
   let query = db
     .selectFrom("service_account")
-    .selectAll()
+    .select(["id", "suspended", "valid_until", ...bodyColumns("service_account")])
     .where("organization_id", "=", scope.organizationId);
   if (after) query = query.where("id", ">", after.id);
   if (!filter.includeSuspended) query = query.where("valid_until", ">", now).where("suspended", "=", 0);
@@ -45,10 +41,7 @@ export async function listServiceAccounts(
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") query = query.where(contains("service_account.search_text", filter.search));
   const rows = await query.orderBy("id").limit(limit).execute();
-  return rows.map((row) => ({
-    serviceAccount: serviceAccountOfRow(row, now),
-    position: { key: 0, id: row.id },
-  }));
+  return listedRows(db, "service_account", rows, positionById, (row) => serviceAccountOfRow(row, now));
 }
 
 export async function findServiceAccount(
@@ -116,7 +109,10 @@ export async function removeServiceAccount(
 }
 
 /** The stored body says nothing of suspension, which comes by time alone. */
-function serviceAccountOfRow(row: ServiceAccountTable, now: number): ServiceAccount {
+function serviceAccountOfRow(
+  row: Pick<ServiceAccountTable, "body" | "suspended" | "valid_until">,
+  now: number,
+): ServiceAccount {
   const serviceAccount = fromBody(ServiceAccountSchema, row.body);
   serviceAccount.suspended = row.suspended === 1 || isSuspended(row.valid_until, now);
   return serviceAccount;

@@ -1,22 +1,21 @@
 import type { Kysely } from "kysely";
-import {
-  type WorkflowExecution,
-  type WorkflowExecutionAction,
-  WorkflowExecutionSchema,
-} from "#gen/service/v1/workflow_pb.js";
+import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import {
   type ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput,
   ListWorkflowExecutionOutputsResponse_ActionOutputSchema as ActionOutputSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { withSteps } from "../domain/workflow-action.ts";
 import { fromBody } from "./json.ts";
+import { bodyColumns, listedRow, listedRows, textColumns } from "./listed-row.ts";
 import { mergePhases } from "./phase-walk.ts";
+import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
-import { contains } from "./sqlite/expressions.ts";
+import { contains, octets } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 import { actionOfRow } from "./workflow-action.ts";
-import { answeredExecution, EXECUTION_COLUMNS } from "./workflow-execution-row.ts";
+import { findExecution } from "./workflow-execution.ts";
+import { answeredExecution, FACT_COLUMNS } from "./workflow-execution-row.ts";
 import { executionsIn } from "./workflow-output.ts";
 
 /** What a list of executions is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -29,11 +28,6 @@ export interface ExecutionFilter {
   readonly search: string;
 }
 
-export interface ListedExecution {
-  readonly execution: WorkflowExecution;
-  readonly position: PagePosition;
-}
-
 /** Up to `limit` executions behind `after`, by id, which is the order of their start. */
 export async function listExecutions(
   db: Kysely<Schema>,
@@ -42,11 +36,12 @@ export async function listExecutions(
   direction: "asc" | "desc",
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedExecution[]> {
-  let query = db
+): Promise<ListedRow<WorkflowExecution>[]> {
+  const own = db
     .selectFrom("workflow_execution")
-    .select(EXECUTION_COLUMNS)
+    .select([...FACT_COLUMNS, ...bodyColumns("workflow_execution")])
     .where("organization_id", "=", scope.organizationId);
+  let query = own;
   if (after) query = query.where("id", direction === "asc" ? ">" : "<", after.id);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
@@ -64,9 +59,7 @@ export async function listExecutions(
   const rows =
     filter.phases.length === 0
       ? await ordered.execute()
-      : await db
-          .selectFrom("workflow_execution")
-          .select(EXECUTION_COLUMNS)
+      : await own
           .where(
             "id",
             "in",
@@ -76,7 +69,12 @@ export async function listExecutions(
           )
           .orderBy("id", direction)
           .execute();
-  return rows.map((row) => ({ execution: answeredExecution(row), position: { key: 0, id: row.id } }));
+  // The errors of its actions are answered with it.
+  const whole = rows.map((row) => ({
+    ...row,
+    bytes: row.bytes + row.action_failures.length + row.action_warnings.length,
+  }));
+  return listedRows(db, "workflow_execution", whole, positionById, answeredExecution);
 }
 
 /** The same for actions. */
@@ -87,24 +85,26 @@ export interface ActionFilter {
   readonly phases: readonly number[];
 }
 
-export interface ListedAction {
-  /** With its steps. */
-  readonly action: WorkflowExecutionAction;
-  readonly position: PagePosition;
-}
-
-/** Up to `limit` actions behind `after`, by id ascending. */
+/** Up to `limit` actions with their steps behind `after`, by id ascending. */
 export async function listActions(
   db: Kysely<Schema>,
   scope: Scope,
   filter: ActionFilter,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedAction[]> {
-  let query = db
+): Promise<ListedRow<WorkflowExecutionAction>[]> {
+  const own = db
     .selectFrom("workflow_action")
-    .select(["id", "execution_id", "body"])
+    .select(["id", "execution_id", ...bodyColumns("workflow_action")])
+    .select((eb) =>
+      eb
+        .selectFrom("workflow_execution")
+        .select(octets("workflow_execution.body").as("bytes"))
+        .whereRef("workflow_execution.id", "=", "workflow_action.execution_id")
+        .as("execution_bytes"),
+    )
     .where("organization_id", "=", scope.organizationId);
+  let query = own;
   if (after) query = query.where("id", ">", after.id);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.executionIds.length > 0) query = query.where("execution_id", "in", filter.executionIds);
@@ -113,9 +113,7 @@ export async function listActions(
   const rows =
     filter.phases.length === 0
       ? await ordered.execute()
-      : await db
-          .selectFrom("workflow_action")
-          .select(["id", "execution_id", "body"])
+      : await own
           .where(
             "id",
             "in",
@@ -125,17 +123,18 @@ export async function listActions(
           )
           .orderBy("id")
           .execute();
-  const executions = await findExecutionsOf(db, scope, rows);
-  return rows.flatMap((row) => {
-    const execution = executions.get(row.execution_id);
-    if (!execution) return [];
-    return [{ action: withSteps(actionOfRow(row), execution), position: { key: 0, id: row.id } }];
-  });
-}
-
-export interface ListedOutputs {
-  readonly output: ActionOutput;
-  readonly position: PagePosition;
+  const executionOf = executionsOnce(db, scope);
+  // Each action is answered with the steps, which are a part of what its execution is.
+  const whole = rows.map((row) => ({ ...row, bytes: row.bytes + (row.execution_bytes ?? 0) }));
+  const listed = listedRows(db, "workflow_action", whole, positionById, (row) => row);
+  return listed.map(({ read, ...row }) => ({
+    ...row,
+    async read() {
+      const action = await read();
+      const execution = action && (await executionOf(action.execution_id));
+      return execution && withSteps(actionOfRow(action), execution);
+    },
+  }));
 }
 
 /** Up to `limit` outputs behind `after`, by the id of their action ascending. */
@@ -145,33 +144,43 @@ export async function listOutputs(
   executionIds: readonly string[],
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedOutputs[]> {
-  let query = db.selectFrom("workflow_action").select(["id", "outputs"]).where("outputs", "is not", null);
+): Promise<ListedRow<ActionOutput>[]> {
+  let query = db
+    .selectFrom("workflow_action")
+    .select(["id", ...textColumns("workflow_action.outputs")])
+    .where("outputs", "is not", null);
   query =
     executionIds.length > 0
       ? query.where("execution_id", "in", executionsIn(db, scope, executionIds))
       : query.where("organization_id", "=", scope.organizationId);
   if (after) query = query.where("id", ">", after.id);
   const rows = await query.orderBy("id").limit(limit).execute();
-  return rows.map(({ id, outputs }) => ({
-    output: fromBody(ActionOutputSchema, outputs ?? "{}"),
-    position: { key: 0, id },
-  }));
+  return rows.map((row) =>
+    listedRow(
+      row,
+      positionById(row),
+      async () => (await selectOutputs(db, { id: row.id }))[0]?.outputs ?? undefined,
+      ({ body }) => fromBody(ActionOutputSchema, body),
+    ),
+  );
 }
 
+const selectOutputs = prepared<{ id: string }, { outputs: string | null }>((db, { id }) =>
+  db.selectFrom("workflow_action").select("outputs").where("id", "=", id),
+);
+
 /** What the steps of actions are read from, each execution once. */
-async function findExecutionsOf(
+function executionsOnce(
   db: Kysely<Schema>,
   scope: Scope,
-  rows: readonly { readonly execution_id: string }[],
-): Promise<ReadonlyMap<string, WorkflowExecution>> {
-  const ids = [...new Set(rows.map(({ execution_id }) => execution_id))];
-  if (ids.length === 0) return new Map();
-  const found = await db
-    .selectFrom("workflow_execution")
-    .select(["id", "body"])
-    .where("organization_id", "=", scope.organizationId)
-    .where("id", "in", ids)
-    .execute();
-  return new Map(found.map(({ id, body }) => [id, fromBody(WorkflowExecutionSchema, body)]));
+): (id: string) => Promise<WorkflowExecution | undefined> {
+  const known = new Map<string, Promise<WorkflowExecution | undefined>>();
+  return (id) => {
+    let execution = known.get(id);
+    if (!execution) {
+      execution = findExecution(db, scope, id).then((stored) => stored?.execution);
+      known.set(id, execution);
+    }
+    return execution;
+  };
 }

@@ -4,8 +4,8 @@ import { fromBody } from "./json.ts";
 import { actionErrorsOfRow } from "./workflow-action-errors.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 
-/** The columns that an execution is read back from. */
-export const EXECUTION_COLUMNS = [
+/** What an execution is read back from beside its body. */
+export const FACT_COLUMNS = [
   "id",
   "pending_count",
   "running_count",
@@ -14,8 +14,10 @@ export const EXECUTION_COLUMNS = [
   "stopped_count",
   "action_failures",
   "action_warnings",
-  "body",
 ] as const;
+
+/** The columns that an execution is read back from. */
+export const EXECUTION_COLUMNS = [...FACT_COLUMNS, "body"] as const;
 
 export type ExecutionRow = Pick<WorkflowExecutionTable, (typeof EXECUTION_COLUMNS)[number]>;
 

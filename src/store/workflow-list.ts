@@ -1,8 +1,9 @@
 import type { Kysely, SelectQueryBuilder } from "kysely";
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
-import type { PagePosition } from "../domain/page.ts";
+import type { ListedRow, PagePosition } from "../domain/page.ts";
 import type { WorkflowOrder } from "../domain/workflow-order.ts";
 import { fromBody } from "./json.ts";
+import { type BodyRow, bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema } from "./schema.ts";
 import { contains } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
@@ -21,11 +22,6 @@ export interface WorkflowFilter {
   readonly disabled: boolean | undefined;
 }
 
-export interface ListedWorkflow {
-  readonly workflow: Workflow;
-  readonly position: PagePosition;
-}
-
 /** Sort key of a workflow of which no execution came to its end: it stands before every time there is. */
 const NEVER = Number.NEGATIVE_INFINITY;
 
@@ -37,17 +33,15 @@ export async function listWorkflows(
   order: WorkflowOrder,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedWorkflow[]> {
+): Promise<ListedRow<Workflow>[]> {
   const query = matching(db, scope, filter).select(COLUMNS);
   const rows = await ORDERS[order.field](query, order.direction, after, limit);
-  return rows.map((row) => ({
-    workflow: fromBody(WorkflowSchema, row.body),
-    position: {
-      key: order.field === "completion" ? (row.completed_at ?? NEVER) : 0,
-      ...(order.field === "name" && { text: row.sort_name }),
-      id: row.id,
-    },
-  }));
+  const positionOf = (row: Row) => ({
+    key: order.field === "completion" ? (row.completed_at ?? NEVER) : 0,
+    ...(order.field === "name" && { text: row.sort_name }),
+    id: row.id,
+  });
+  return listedRows(db, "workflow", rows, positionOf, ({ body }) => fromBody(WorkflowSchema, body));
 }
 
 /** How many workflows match, counted no further than `limit`. */
@@ -64,9 +58,14 @@ export async function countWorkflows(
   return count;
 }
 
-const COLUMNS = ["workflow.id", "workflow.sort_name", "workflow.completed_at", "workflow.body"] as const;
+const COLUMNS = [
+  "workflow.id",
+  "workflow.sort_name",
+  "workflow.completed_at",
+  ...bodyColumns("workflow"),
+] as const;
 
-type Row = Pick<Schema["workflow"], "id" | "sort_name" | "completed_at" | "body">;
+type Row = Pick<Schema["workflow"], "sort_name" | "completed_at"> & BodyRow;
 type Rows = SelectQueryBuilder<Schema, "workflow", Row>;
 type Direction = WorkflowOrder["direction"];
 

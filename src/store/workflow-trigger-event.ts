@@ -1,6 +1,8 @@
 import type { Kysely } from "kysely";
 import { type WorkflowTriggerEvent, WorkflowTriggerEventSchema } from "#gen/service/v1/workflow_pb.js";
+import { type ListedRow, positionById } from "../domain/page.ts";
 import { fromBody, toBody } from "./json.ts";
+import { bodyColumns, listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
@@ -105,16 +107,18 @@ export async function listTriggerEvents(
   { workflowIds, verdicts }: TriggerEventFilter,
   before: string | undefined,
   limit: number,
-): Promise<WorkflowTriggerEvent[]> {
+): Promise<ListedRow<WorkflowTriggerEvent>[]> {
   let query = db
     .selectFrom("workflow_trigger_event")
-    .select("body")
+    .select(["id", ...bodyColumns("workflow_trigger_event")])
     .where("organization_id", "=", scope.organizationId);
   if (before !== undefined) query = query.where("id", "<", before);
   if (workflowIds.length > 0) query = query.where("workflow_id", "in", workflowIds);
   if (verdicts.length > 0) query = query.where("verdict", "in", verdicts);
   const rows = await query.orderBy("id", "desc").limit(limit).execute();
-  return rows.map(({ body }) => fromBody(WorkflowTriggerEventSchema, body));
+  return listedRows(db, "workflow_trigger_event", rows, positionById, ({ body }) =>
+    fromBody(WorkflowTriggerEventSchema, body),
+  );
 }
 
 /**

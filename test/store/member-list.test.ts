@@ -52,20 +52,27 @@ async function block(userId: string): Promise<void> {
   });
 }
 
+/** Up to `limit` members, and the place of the last. */
+async function list(...args: Parameters<typeof listMembers>) {
+  const rows = await listMembers(...args);
+  const members = await Promise.all(rows.map((row) => row.read()));
+  return { members: members.flatMap((member) => member ?? []), last: rows.at(-1)?.position };
+}
+
 const names = async (filter: Partial<MemberFilter>, order = JOINING) =>
   (
-    await listMembers(testStore.store.reader, harbour, { ...ANYBODY, ...filter }, order, undefined, 100)
-  ).flatMap(({ member }) => (member.name === FOUNDER ? [] : [member.name]));
+    await list(testStore.store.reader, harbour, { ...ANYBODY, ...filter }, order, undefined, 100)
+  ).members.flatMap(({ name }) => (name === FOUNDER ? [] : [name]));
 
 /** Every name, taken two at a time. */
 async function inPages(order: MemberOrder, meanwhile = async () => {}): Promise<string[]> {
   const seen: string[] = [];
   let after: Awaited<ReturnType<typeof listMembers>>[number]["position"] | undefined;
   for (;;) {
-    const page = await listMembers(testStore.store.reader, harbour, ANYBODY, order, after, 2);
-    if (page.length === 0) return seen;
-    seen.push(...page.map(({ member }) => member.name));
-    after = page.at(-1)?.position;
+    const page = await list(testStore.store.reader, harbour, ANYBODY, order, after, 2);
+    if (page.members.length === 0) return seen;
+    seen.push(...page.members.map(({ name }) => name));
+    after = page.last;
     await meanwhile();
   }
 }
@@ -137,9 +144,9 @@ describe("members", () => {
     const count = (limit: number) => countMembers(testStore.store.reader, harbour, ANYBODY, limit);
     expect([await count(2), await count(3), await count(4)]).toEqual([2, 3, 3]);
     const roles = { ...ANYBODY, roles: [MEMBER] };
-    const here = await listMembers(testStore.store.reader, harbour, roles, JOINING, undefined, 9);
-    const there = await listMembers(testStore.store.reader, island, roles, JOINING, undefined, 9);
-    const ids = new Set([...here, ...there].map(({ member }) => member.userId));
+    const { members: here } = await list(testStore.store.reader, harbour, roles, JOINING, undefined, 9);
+    const { members: there } = await list(testStore.store.reader, island, roles, JOINING, undefined, 9);
+    const ids = new Set([...here, ...there].map(({ userId }) => userId));
     expect([here.length, there.length, ids.size]).toEqual([2, 2, 4]);
   });
 });

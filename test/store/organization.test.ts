@@ -48,11 +48,10 @@ describe("founding an organization", () => {
       read_only: 0,
       expires_at: clock.now + 30 * DAY_MS,
     });
-    const runners = await listRunners(store.reader, made, { creatorIds: [], kinds: [] }, undefined, 10);
-    expect(runners.map(({ runner }) => runner)).toMatchObject([
-      { name: "Local runners", kind: RunnerKind.LOCAL_CONFIGURATION },
-    ]);
-    expect(runners[0]?.runner.creator).toBeUndefined();
+    const listed = await listRunners(store.reader, made, { creatorIds: [], kinds: [] }, undefined, 10);
+    const runners = await Promise.all(listed.map((row) => row.read()));
+    expect(runners).toMatchObject([{ name: "Local runners", kind: RunnerKind.LOCAL_CONFIGURATION }]);
+    expect(runners[0]?.creator).toBeUndefined();
     const { audit, events } = await testStore.history(made);
     expect(audit).toMatchObject(
       ["organization", "member", "runner", "token"].map((subject_type, index) => ({

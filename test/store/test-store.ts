@@ -12,7 +12,7 @@ import {
 import { createContextValues, createHandlerContext, type HandlerContext } from "@connectrpc/connect";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
-import { pageTokens } from "../../src/domain/page.ts";
+import { PAGE_BYTES, pageTokens } from "../../src/domain/page.ts";
 import { keysFrom } from "../../src/keys.ts";
 import { createAccountSignals } from "../../src/services/account-signals.ts";
 import { callerKey } from "../../src/services/call.ts";
@@ -54,6 +54,7 @@ export function openTestStore(options: { readonly groupMs?: number } = {}) {
     now: () => clock.now,
     allowOrganizationCreation: false,
     countLimit: 1_000,
+    pageBytes: PAGE_BYTES,
     accountSignals: createAccountSignals(async () => undefined),
   };
   /** Lets a token hold however far a test moves the clock; its id. */

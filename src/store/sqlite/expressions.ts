@@ -10,6 +10,20 @@ export function contains(column: `${string}.${string}`, text: string): Expressio
   return sql<SqlBool>`instr(${sql.ref(column)}, ${text}) > 0`;
 }
 
+/**
+ * Bytes of a text, which the engine knows without reading it.
+ *
+ * @param column `table.column`; never a caller's words
+ */
+export function octets(column: `${string}.${string}`): RawBuilder<number> {
+  return sql<number>`octet_length(${sql.ref(column)})`;
+}
+
+/** A text of at most `maxBytes`; null for a longer one, which is not read then. */
+export function shortText(column: `${string}.${string}`, maxBytes: number): RawBuilder<string | null> {
+  return sql`case when ${octets(column)} <= ${sql.lit(maxBytes)} then ${sql.ref(column)} end`;
+}
+
 /** A column's value, which no index finds or sorts. */
 export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
   return sql<T>`+${sql.ref(column)}`;

@@ -1,0 +1,89 @@
+import type { Kysely } from "kysely";
+import type { ListedRow, PagePosition } from "../domain/page.ts";
+import { prepared } from "./prepared.ts";
+import type { Schema } from "./schema.ts";
+import { octets, shortText } from "./sqlite/expressions.ts";
+
+/** Texts up to this come together with their row: those of the largest list are 1 MiB together. */
+const SHORT_BYTES = 8_192;
+
+/** A row with what {@link bodyColumns} selects. */
+export interface BodyRow {
+  readonly id: string;
+  /** Null when it is too long to come along. */
+  readonly body: string | null;
+  readonly bytes: number;
+}
+
+/** Tables whose rows have an id and a text. */
+type BodyTable =
+  | "agent"
+  | "agent_execution"
+  | "environment"
+  | "environment_class"
+  | "host_token"
+  | "project"
+  | "runner"
+  | "security_policy"
+  | "service_account"
+  | "token"
+  | "workflow"
+  | "workflow_action"
+  | "workflow_execution"
+  | "workflow_trigger_event";
+
+/** A short body, and the length of any: what a list selects instead of a body of unknown length. */
+export function bodyColumns(table: BodyTable) {
+  return textColumns(`${table}.body`);
+}
+
+/** The same of another column. */
+export function textColumns(column: `${string}.${string}`) {
+  return [shortText(column, SHORT_BYTES).as("body"), octets(column).as("bytes")] as const;
+}
+
+/** Rows of a list, whose long bodies are read when they are on the page. */
+export function listedRows<R extends BodyRow, T>(
+  db: Kysely<Schema>,
+  table: BodyTable,
+  rows: readonly R[],
+  positionOf: (row: R) => PagePosition,
+  contentOf: (row: R & { readonly body: string }) => T,
+): ListedRow<T>[] {
+  return rows.map((row) => listedRow(row, positionOf(row), () => findBody(db, table, row.id), contentOf));
+}
+
+const selectBody = (table: BodyTable) =>
+  prepared<{ id: string }, { body: string }>((db, { id }) =>
+    db.selectFrom(table).select("body").where("id", "=", id),
+  );
+
+const queries = new Map<BodyTable, ReturnType<typeof selectBody>>();
+
+async function findBody(db: Kysely<Schema>, table: BodyTable, id: string): Promise<string | undefined> {
+  let query = queries.get(table);
+  if (!query) {
+    query = selectBody(table);
+    queries.set(table, query);
+  }
+  return (await query(db, { id }))[0]?.body;
+}
+
+/** One row of a list, whose text `find` reads when it did not come along. */
+export function listedRow<R extends Omit<BodyRow, "id">, T>(
+  row: R,
+  position: PagePosition,
+  find: () => Promise<string | undefined>,
+  contentOf: (row: R & { readonly body: string }) => T,
+): ListedRow<T> {
+  const { body, bytes } = row;
+  if (body !== null) return { position, bytes, read: () => contentOf({ ...row, body }) };
+  return {
+    position,
+    bytes,
+    async read() {
+      const found = await find();
+      return found === undefined ? undefined : contentOf({ ...row, body: found });
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { CONTRACT } from "../../src/rpc/routes.ts";
+import { type Answer, post } from "../harness/call.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { everyOperation, type NamedOperation } from "./every-operation.ts";
+import { makeWorld, type World } from "./world.ts";
+
+const PAGE_BYTES = 4 * 1024 * 1024;
+
+/** Answers with a list that is no page, and what bounds them. */
+const BOUNDED: Readonly<Record<string, string>> = {
+  "AccountService/BlockAccount": "names of tokens, each an id",
+  "ProjectService/CreateProjects": "what the request holds: 100 projects",
+  "ProjectService/UpdateProjects": "what the request names: 100 projects",
+  "WorkflowService/RedeliverWorkflowTriggerEvent": "the triggers of one workflow: 10",
+  "WorkService/Register": "the classes of one runner, each an id",
+  "WorkService/LeaseWork": "32 works",
+};
+
+const isPaged = ({ input }: NamedOperation["method"]) =>
+  input.fields.some(({ name }) => name === "pagination");
+const lists = everyOperation().filter(([, { method }]) => isPaged(method));
+
+let server: TestServer;
+let world: World;
+beforeAll(async () => {
+  server = await startServer();
+  world = await makeWorld(server);
+});
+afterAll(stopAll);
+
+/** The same data behind a server with other settings. */
+async function restart(args: readonly string[]): Promise<void> {
+  const { dataDir, token } = server;
+  await server.stop();
+  server = { ...(await startServer({ dataDir, args })), token };
+}
+
+/** Every page of a list, of up to 100 elements each; walks end where a page token comes again. */
+async function pages([name, operation]: (typeof lists)[number]): Promise<Answer["body"][]> {
+  const found: Answer["body"][] = [];
+  const seen = new Set<string>();
+  for (let token = ""; !seen.has(token); ) {
+    seen.add(token);
+    const pagination = { pageSize: 100, token };
+    const request = { ...operation.request(world), pagination };
+    const { status, body } = await post(server, name, request, operation.token?.(world));
+    expect([status, body.code]).toEqual([200, undefined]);
+    found.push(body);
+    token = body.pagination.nextToken;
+    if (token === "") return found;
+  }
+  throw new Error(`${name} goes round in circles`);
+}
+
+function elements({ method }: NamedOperation, page: Answer["body"]): unknown[] {
+  const field = method.output.fields.find(({ fieldKind }) => fieldKind === "list");
+  return page[field?.jsonName ?? ""];
+}
+
+test("every answer with a list is a page, or says what bounds it", () => {
+  const others = CONTRACT.flatMap((service) =>
+    service.methods
+      .filter((method) => method.methodKind === "unary" && !isPaged(method))
+      .filter(({ output }) => output.fields.some(({ fieldKind }) => fieldKind === "list"))
+      .map(({ name }) => `${service.name}/${name}`),
+  );
+  expect(Object.keys(BOUNDED).toSorted()).toEqual(others.toSorted());
+});
+
+describe("a page that one element fills", () => {
+  const whole = new Map<string, number>();
+  beforeAll(async () => {
+    for (const list of lists) {
+      const [page] = await pages(list);
+      whole.set(list[0], elements(list[1], page).length);
+    }
+    await restart(["--page-bytes", "1"]);
+  });
+
+  test.each(lists)("of %s ends there, and the others follow", async (name, operation) => {
+    const all = await pages([name, operation]);
+    const count = whole.get(name) ?? 0;
+    expect(count).toBeGreaterThan(1);
+    expect(all.map((page) => elements(operation, page).length)).toEqual(Array(count).fill(1));
+    expect(new Set(all.map((page) => JSON.stringify(elements(operation, page)))).size).toBe(count);
+  });
+});
+
+/** Where the large text of a stored row is: a name, a command or a value. */
+const LARGE: readonly (readonly [
+  operation: string,
+  table: string,
+  column: string,
+  path: string,
+  bytes: number,
+])[] = [
+  ["WorkflowService/ListWorkflows", "workflow", "body", "$.metadata.description", 11_000_000],
+  [
+    "WorkflowService/ListWorkflowExecutions",
+    "workflow_execution",
+    "body",
+    "$.spec.action.steps[#-1].task.command",
+    4_000_000,
+  ],
+  [
+    "WorkflowService/ListWorkflowExecutionActions",
+    "workflow_action",
+    "body",
+    "$.status.failureMessage",
+    5_000,
+  ],
+  [
+    "WorkflowService/ListWorkflowExecutionOutputs",
+    "workflow_action",
+    "outputs",
+    "$.values.note.stringValue",
+    3_000_000,
+  ],
+  ["WorkflowService/ListWorkflowTriggerEvents", "workflow_trigger_event", "body", "$.reason", 3_000_000],
+  ["AgentService/ListAgentExecutions", "agent_execution", "body", "$.metadata.name", 3_000_000],
+  ["AgentService/ListAgentInputs", "agent_input", "body", "$.userInput.inputs[0].text.content", 3_000_000],
+  ["ProjectService/ListProjects", "project", "body", "$.metadata.name", 3_000_000],
+  ["EnvironmentService/ListEnvironments", "environment", "body", "$.metadata.name", 1_500_000],
+  ["SecurityService/ListSecurityPolicies", "security_policy", "body", "$.metadata.name", 3_000_000],
+];
+
+describe("with rows of megabytes", () => {
+  beforeAll(async () => {
+    const { dataDir, token } = server;
+    await server.stop();
+    const db = new Database(join(dataDir, "chartroom.db"));
+    for (const [, table, column, path, bytes] of LARGE) {
+      db.prepare(
+        `update ${table} set ${column} = json_set(${column}, ?, printf('%.*c', ?, 'x')) where ${column} is not null`,
+      ).run(path, bytes);
+    }
+    db.close();
+    server = { ...(await startServer({ dataDir })), token };
+  });
+
+  test.each(LARGE)("%s has pages of at most 4 MiB, or of one element", async (name) => {
+    const list = lists.find(([each]) => each === name);
+    if (!list) throw new Error(`${name} is no list`);
+    const all = await pages(list);
+    for (const page of all) {
+      const shown = elements(list[1], page);
+      if (shown.length > 1) expect(JSON.stringify(page).length).toBeLessThanOrEqual(PAGE_BYTES);
+    }
+    const ids = all.flatMap((page) => elements(list[1], page).map((element) => idOf(element as Ids)));
+    expect(ids.length).toBeGreaterThan(1);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(all.length).toBeGreaterThan(1);
+  });
+});
+
+type Ids = Readonly<Record<"id" | "actionId", string>>;
+
+function idOf({ id, actionId }: Ids): string {
+  return id ?? actionId;
+}
