@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { readConfig } from "./config.ts";
+import { keyFileOf, readConfig } from "./config.ts";
 
 describe("TLS", () => {
   test.each<[string, Parameters<typeof readConfig>]>([
@@ -36,5 +37,23 @@ describe("the base URL", () => {
     ["", ""],
   ])("given as %j can have a path put behind it: %s", (text, url) => {
     expect(readConfig({ baseUrl: text }, {}).baseUrl).toBe(url);
+  });
+});
+
+test.each(["CHARTROOM_PROT", "CHARTROOM_DATADIR", "CHARTROOM_port", "CHARTROOM_"])(
+  "the variable %s is no setting, and is told to be none",
+  (name) => {
+    expect(() => readConfig({}, { [name]: "x" })).toThrow(`  ${name} is no setting; see chartroom --help`);
+  },
+);
+
+test("a flag without an argument is on when it is given", () => {
+  expect(readConfig({ allowUnknownFields: true }, {}).allowUnknownFields).toBe(true);
+});
+
+describe("the key file", () => {
+  test("is in the data folder unless it is set", () => {
+    expect(keyFileOf({ keyFile: "", dataDir: "some/data" })).toBe(join("some/data", "key.json"));
+    expect(keyFileOf({ keyFile: "/etc/chartroom.json", dataDir: "some/data" })).toBe("/etc/chartroom.json");
   });
 });

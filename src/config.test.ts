@@ -1,6 +1,5 @@
-import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { ConfigError, keyFileOf, readConfig, SETTINGS, type SettingName } from "./config.ts";
+import { ConfigError, readConfig, SETTINGS, type SettingName } from "./config.ts";
 
 const NAMES = Object.keys(SETTINGS) as SettingName[];
 
@@ -17,6 +16,11 @@ function problems(
     throw error;
   }
 }
+
+const SMALL = [
+  ["1", 1],
+  ["3600", 3_600],
+] as [string, number][];
 
 /** Settings that differ from the default, two of each. */
 const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknown][]>> = {
@@ -68,10 +72,11 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["1", 1],
     ["86400", 86_400],
   ],
-  pageBytes: [
-    ["1", 1],
-    ["4194303", 4_194_303],
-  ],
+  pageBytes: SMALL,
+  outputPerConnection: SMALL,
+  outputPerCaller: SMALL,
+  outputTotal: SMALL,
+  slowReaderTimeout: SMALL,
   fastPath: [
     ["off", "off"],
     ["on", "on"],
@@ -152,6 +157,10 @@ describe("without flags and variables", () => {
       countLimit: 1_000,
       pageBytes: 4_194_304,
       maxTimeout: 300,
+      outputPerConnection: 64,
+      outputPerCaller: 128,
+      outputTotal: 512,
+      slowReaderTimeout: 30,
       fastPath: "on",
       popularityInterval: 300,
       removalInterval: 10,
@@ -218,6 +227,11 @@ describe("a value that cannot be used", () => {
         (text) => [name, text] as [SettingName, string],
       ),
     ),
+    ...["", "0", "4194305"].map((text) => ["pageBytes", text] as [SettingName, string]),
+    ...["", "0", "4097"].map((text) => ["outputPerConnection", text] as [SettingName, string]),
+    ...["", "0", "4097"].map((text) => ["outputPerCaller", text] as [SettingName, string]),
+    ...["", "0", "65537"].map((text) => ["outputTotal", text] as [SettingName, string]),
+    ...["", "0", "3601"].map((text) => ["slowReaderTimeout", text] as [SettingName, string]),
     ...["", "4", "3601"].map((text) => ["leaseDuration", text] as [SettingName, string]),
     ...["", "0", "33"].map((text) => ["localRunnerSlots", text] as [SettingName, string]),
     ...["", "0", "10001"].map((text) => ["localRunnerAgentSlots", text] as [SettingName, string]),
@@ -282,23 +296,5 @@ describe("a value that cannot be used", () => {
       "CHARTROOM_",
     ]);
     expect(() => readConfig(flags, env)).toThrow(all.join("\n  "));
-  });
-});
-
-test.each(["CHARTROOM_PROT", "CHARTROOM_DATADIR", "CHARTROOM_port", "CHARTROOM_"])(
-  "the variable %s is no setting, and is told to be none",
-  (name) => {
-    expect(problems({}, { [name]: "x" })).toEqual([`${name} is no setting; see chartroom --help`]);
-  },
-);
-
-test("a flag without an argument is on when it is given", () => {
-  expect(readConfig({ allowUnknownFields: true }, {}).allowUnknownFields).toBe(true);
-});
-
-describe("the key file", () => {
-  test("is in the data folder unless it is set", () => {
-    expect(keyFileOf({ keyFile: "", dataDir: "some/data" })).toBe(join("some/data", "key.json"));
-    expect(keyFileOf({ keyFile: "/etc/chartroom.json", dataDir: "some/data" })).toBe("/etc/chartroom.json");
   });
 });

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { PAGE_BYTES } from "./domain/page.ts";
+import { OUTPUT_SETTINGS } from "./output-settings.ts";
 import { REMOTE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
@@ -135,6 +136,7 @@ export const SETTINGS = {
     help: "longest deadline of a call; one that asks for more gets this",
     read: integer(1, 86_400),
   }),
+  ...OUTPUT_SETTINGS,
   fastPath: setting({
     flag: "--fast-path",
     argument: "on|off",

@@ -5,6 +5,8 @@ import { pageTokens } from "./domain/page.ts";
 import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createListener } from "./http/listener.ts";
+import { createOutputBudget } from "./http/output-budget.ts";
+import { outputLimits } from "./http/output-limits.ts";
 import { createWebhookEntry } from "./http/webhook.ts";
 import { implementations } from "./implementations.ts";
 import { stopOvertimeActions } from "./jobs/action-time.ts";
@@ -83,6 +85,9 @@ const STORAGE_MS = 1_000;
 
 /** How often entries of the ledger of triggers, and ids of deliveries, that are too old are removed. */
 const TRIGGER_PRUNING_MS = 600_000;
+
+/** How often slow readers are looked for. */
+const SLOW_READERS_MS = 500;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -168,6 +173,9 @@ export function build(config: Config, deps: ServerDependencies): Server {
     report,
     onRecordFailure: (err) => log.warn({ err }, "a bad signature was not entered in the ledger"),
   });
+  const budget = createOutputBudget(outputLimits(config), (reader) =>
+    log.warn(reader, "a slow reader was cut off"),
+  );
   const listener = createListener({
     host: config.host,
     port: config.port,
@@ -178,6 +186,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
       unreadiness,
       corsOrigins: config.corsOrigins,
       newId,
+      budget,
       log: (line) => log.info(line, "call"),
     }),
   });
@@ -210,6 +219,11 @@ export function build(config: Config, deps: ServerDependencies): Server {
             run: () => removeDeletedWorkflows(store),
           },
           { name: "stops", everyMs: WORK_MS, run: () => continueStops(store, draining.signal) },
+          {
+            name: "slow-readers",
+            everyMs: SLOW_READERS_MS,
+            run: async () => budget.pass(SLOW_READERS_MS),
+          },
           { name: "cut-off-streams", everyMs: CHECK_EVERY_MS, run: () => accountSignals.check() },
           {
             name: "event-pruning",

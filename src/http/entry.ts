@@ -20,6 +20,7 @@ import type { Route } from "../rpc/routes.ts";
 import { suggestionFor } from "../rpc/suggestion.ts";
 import { callerKey, streamBegunKey } from "../services/call.ts";
 import { taken } from "../unary/taken.ts";
+import { isGone } from "../unary/unary-call.ts";
 import type { UnaryPath } from "../unary/unary-path.ts";
 import { exemptFromBodyGuard } from "./body-guard.ts";
 import { envelopes } from "./envelopes.ts";
@@ -92,6 +93,18 @@ async function enter(
   const admission = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
   if (admission?.kind === "known") record.caller = admission.caller;
   const rejected = admission && rejection(admission);
+  const { caller } = record;
+  if (route && caller) {
+    // What is produced before it waits for slow readers; a call without room waits before its body is read.
+    const room = record.output?.enter(
+      caller.accountId || caller.subject.id,
+      route.isRead ? route.operation : undefined,
+    );
+    if (room) {
+      await room;
+      if (isGone(res)) return;
+    }
+  }
   capDeadline(req.headers, options.maxTimeoutMs);
   if (options.unaryPath && route?.unary) {
     const short = taken(req, route.unary);
@@ -133,9 +146,9 @@ async function enter(
       ? await readAllBytes(reply.body as AsyncIterable<Uint8Array>, ANSWER_LIMIT)
       : EMPTY;
     const complete = await completeUnaryError(reply.status, header, body, record, options.report);
-    writeWhole(res, complete.status, header, complete.body);
+    await writeWhole(res, complete.status, header, complete.body, record.output);
   } else {
-    await writeStream(res, completeError(reply, record, options.report));
+    await writeStream(res, completeError(reply, record, options.report), record.output);
   }
 }
 
@@ -180,5 +193,5 @@ export function writeError(
   record.code = error.code;
   const headers = new Headers({ "content-type": contentTypeUnaryJson, ...header });
   for (const [name, value] of error.metadata) headers.set(name, value);
-  writeWhole(res, status, headers, errorToJsonBytes(error, JSON_OPTIONS));
+  void writeWhole(res, status, headers, errorToJsonBytes(error, JSON_OPTIONS), record.output);
 }

@@ -4,6 +4,8 @@ import type { CallRecord } from "../rpc/call-record.ts";
 import { answerCors } from "./cors.ts";
 import type { Entry } from "./entry.ts";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
+import { openOutput } from "./open-output.ts";
+import type { OutputBudget } from "./output-budget.ts";
 import { isWebhook } from "./webhook.ts";
 
 /** One finished call, for the access log. Nothing in it comes from a body or a token. */
@@ -28,6 +30,8 @@ export interface FrontOptions {
   readonly unreadiness: () => string | undefined;
   readonly corsOrigins: ReadonlySet<string>;
   readonly newId: () => string;
+  /** Counts the answers that wait for their clients. */
+  readonly budget: OutputBudget;
   readonly log: (line: AccessLine) => void;
 }
 
@@ -40,9 +44,11 @@ export function createFront(options: FrontOptions): (req: HttpRequest, res: Http
     if (answerProbe(req, res, options.unreadiness)) return;
     if (answerCors(req, res, options.corsOrigins)) return;
     const started = performance.now();
-    const record: CallRecord = { requestId: options.newId(), operation: NO_OPERATION };
+    const output = openOutput(options.budget, req, res);
+    const record: CallRecord = { requestId: options.newId(), operation: NO_OPERATION, output };
     res.setHeader("x-request-id", record.requestId);
     res.once("close", () => {
+      output.end();
       const { caller } = record;
       options.log({
         requestId: record.requestId,

@@ -1,12 +1,25 @@
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { OutputAccount } from "../rpc/call-record.ts";
+import { endWith, piecesOf, writePieces } from "../unary/write-pieces.ts";
 import type { HttpResponse } from "./listener.ts";
 
-/** Writes one whole answer. */
-export function writeWhole(res: HttpResponse, status: number, header: Headers, body: Uint8Array): void {
+/**
+ * Writes one whole answer.
+ *
+ * @param output counts the body until the client has taken it
+ */
+export async function writeWhole(
+  res: HttpResponse,
+  status: number,
+  header: Headers,
+  body: Uint8Array,
+  output: OutputAccount | undefined,
+): Promise<void> {
+  output?.hold(body.length);
   setHeaders(res, header);
   res.setHeader("content-length", body.length);
   res.statusCode = status;
-  res.end(body);
+  await endWith(res, body, body.length, output);
 }
 
 /**
@@ -27,8 +40,14 @@ export function writeStreamHead(res: HttpResponse, contentType: string): void {
 /**
  * Writes an answer as it comes, keeping pace with the client. A client that
  * goes away ends the iteration, and with it the operation's signal.
+ *
+ * @param output counts each message until the client has taken it
  */
-export async function writeStream(res: HttpResponse, answer: UniversalServerResponse): Promise<void> {
+export async function writeStream(
+  res: HttpResponse,
+  answer: UniversalServerResponse,
+  output: OutputAccount | undefined,
+): Promise<void> {
   let begun = false;
   const begin = () => {
     if (begun) return;
@@ -39,8 +58,8 @@ export async function writeStream(res: HttpResponse, answer: UniversalServerResp
   };
   for await (const chunk of answer.body ?? []) {
     begin();
-    if (res.destroyed || res.writableEnded) return;
-    if (!write(res, chunk)) await drained(res);
+    output?.hold(chunk.length);
+    if (!(await writePieces(res, piecesOf(chunk), output))) return;
   }
   begin();
   if (answer.trailer) {
@@ -51,25 +70,9 @@ export async function writeStream(res: HttpResponse, answer: UniversalServerResp
   res.end();
 }
 
-/** The two response classes take a status, and a chunk, by the same calls under different types. */
+/** The two response classes take a status by the same call under different types. */
 function writeHead(res: HttpResponse, status: number): void {
   (res.writeHead as (status: number) => unknown).call(res, status);
-}
-
-function write(res: HttpResponse, chunk: Uint8Array): boolean {
-  return (res.write as (chunk: Uint8Array) => boolean).call(res, chunk);
-}
-
-function drained(res: HttpResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      res.off("drain", done);
-      res.off("close", done);
-      resolve();
-    };
-    res.on("drain", done);
-    res.on("close", done);
-  });
 }
 
 function setHeaders(res: HttpResponse, header: Headers): void {

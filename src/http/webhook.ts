@@ -98,7 +98,7 @@ async function take(
   const started = events.some(({ verdict }) => verdict === TriggerVerdict.STARTED);
   const text = JSON.stringify({ verdicts: events.map(verdictOf) });
   const header = new Headers({ "content-type": "application/json" });
-  writeWhole(res, started ? 202 : 200, header, Buffer.from(text));
+  await writeWhole(res, started ? 202 : 200, header, Buffer.from(text), record.output);
 }
 
 async function callerOf(gate: Gate, req: HttpRequest, record: CallRecord) {

@@ -1,4 +1,5 @@
 import type { DescMessage, DescMethod, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import {
   createConnectRouter,
   type HandlerContext,
@@ -69,6 +70,8 @@ export interface Route {
   readonly operation: string;
   /** undefined outside the contract. */
   readonly requests?: RequestReading;
+  /** Whether it is unary and changes nothing. */
+  readonly isRead: boolean;
   /** What `handle` is made of, for a shorter way to unary operations of the contract; undefined for all others. */
   readonly unary?: UnaryOperation;
 }
@@ -135,6 +138,7 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
         gated: handle.service !== Health,
         operation: `${handle.service.typeName}/${handle.method.name}`,
         ...(requests && { requests }),
+        isRead: isUnary(handle.method) && handle.method.idempotency === Idempotency.NO_SIDE_EFFECTS,
         ...(operation && { unary: operation }),
       };
       return [handle.requestPath, route];

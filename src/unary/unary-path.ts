@@ -57,7 +57,7 @@ export function createUnaryPath(report: ReportFault): UnaryPath {
       call.end(thrown);
       answer = failure(call, thrown, record, report);
     }
-    await writeAnswer(req, res, answer);
+    await writeAnswer(req, res, answer, record.output);
   };
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { AccessLine } from "../../src/http/front.ts";
 import { createFront } from "../../src/http/front.ts";
 import { createListener, type Listener } from "../../src/http/listener.ts";
+import { createOutputBudget } from "../../src/http/output-budget.ts";
 import { createWebhookEntry } from "../../src/http/webhook.ts";
 import { createGate } from "../../src/rpc/gate.ts";
 import { openTestStore, type TestStore } from "../store/test-store.ts";
@@ -17,6 +18,7 @@ const MOST_HELD_BYTES = 1_000;
 
 let testStore: TestStore;
 let listener: Listener;
+const WIDE = { connectionBytes: 1e9, callerBytes: 1e9, totalBytes: 1e9, stallMs: 1e9 };
 let port: number;
 let path: string;
 let secret: string;
@@ -54,6 +56,7 @@ beforeAll(async () => {
       unreadiness: () => undefined,
       corsOrigins: new Set(),
       newId,
+      budget: createOutputBudget(WIDE, () => {}),
       log: (line) => void lines.push(line),
     }),
   });

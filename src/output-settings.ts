@@ -1,0 +1,38 @@
+import { integer } from "./setting-values.ts";
+import { setting } from "./settings.ts";
+
+/** Bounds of what waits for readers that are slower than the server. */
+export const OUTPUT_SETTINGS = {
+  outputPerConnection: setting({
+    flag: "--output-per-connection",
+    argument: "MiB",
+    env: "CHARTROOM_OUTPUT_PER_CONNECTION",
+    default: "64",
+    help: "answers that wait for the reader of one connection; beyond it further calls on it wait",
+    read: integer(1, 4_096),
+  }),
+  outputPerCaller: setting({
+    flag: "--output-per-caller",
+    argument: "MiB",
+    env: "CHARTROOM_OUTPUT_PER_CALLER",
+    default: "128",
+    help: "answers that wait for the readers of one account, on all of its connections",
+    read: integer(1, 4_096),
+  }),
+  outputTotal: setting({
+    flag: "--output-total",
+    argument: "MiB",
+    env: "CHARTROOM_OUTPUT_TOTAL",
+    default: "512",
+    help: "answers that wait for readers in all; beyond it the slowest connection is closed",
+    read: integer(1, 65_536),
+  }),
+  slowReaderTimeout: setting({
+    flag: "--slow-reader-timeout",
+    argument: "seconds",
+    env: "CHARTROOM_SLOW_READER_TIMEOUT",
+    default: "30",
+    help: "how long an answer waits without its reader taking any of it before it is cut off",
+    read: integer(1, 3_600),
+  }),
+} as const;
