@@ -207,13 +207,11 @@ describe("a refusal", () => {
     await world.start(workflowId, admin);
     const work = await world.takeAction();
     const rows = async () => {
-      const { entries } = await world.call(
-        "EventService/ListAuditLogs",
-        { pagination: { pageSize: 100 } },
-        admin,
-      );
-      return entries.filter(({ operation }: { operation: string }) => operation.endsWith("GetHostCredential"))
-        .length;
+      const body = {
+        filter: { actions: ["runner.v1.WorkService/GetHostCredential"] },
+        pagination: { pageSize: 100 },
+      };
+      return (await world.call("EventService/ListAuditLogs", body, admin)).entries.length;
     };
     const before = await rows();
     const refused = await post(
@@ -225,5 +223,8 @@ describe("a refusal", () => {
     expect(JSON.stringify(refused.body)).not.toContain("credential of");
     expect(await rows()).toBe(before);
     await world.fail(work);
+    await world.start(await world.workflow(admin, overProject(await world.project(admin))), admin);
+    expect(await world.handedToAction()).toBe("admin");
+    expect(await rows()).toBe(before + 1);
   });
 });
