@@ -4,9 +4,9 @@ import { createLog, type Log } from "../log.ts";
 import { build } from "../server.ts";
 import { foundOrganization } from "../services/found-organization.ts";
 import { findNewestAuditTime } from "../store/audit-log.ts";
-import { hasOrganization } from "../store/organization.ts";
+import { findUnrecordedOrganizations, hasOrganization, recordInInstallation } from "../store/organization.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, SYSTEM } from "../store/store.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./check-surroundings.ts";
 import type { Running, Terminal } from "./command-line.ts";
 import { openData, usable } from "./open-data.ts";
@@ -36,6 +36,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   };
   try {
     await warnOfClock(store, log);
+    await recordOrganizations(store);
     const server = build(config, { store, keys, log, now: Date.now });
     const url = await server.listen().catch((error) => {
       throw listenProblem(config, error);
@@ -87,6 +88,15 @@ async function warnOfClock(store: Store, log: Log): Promise<void> {
     { newestRecord: new Date(newest ?? 0).toISOString(), behindSeconds: Math.round(behindMs / 1000) },
     "the clock of this machine is behind the newest record: set it, as tokens, leases and schedules go by it",
   );
+}
+
+/** Names the organizations of earlier releases in the installation's chain, as new ones are named when they are made. */
+async function recordOrganizations(store: Store): Promise<void> {
+  if ((await findUnrecordedOrganizations(store.reader)).length === 0) return;
+  await store.write(SYSTEM, "chartroom serve", async (tx) => {
+    for (const organization of await findUnrecordedOrganizations(tx.db))
+      recordInInstallation(tx, organization);
+  });
 }
 
 async function firstToken(store: Store, keys: Keys): Promise<string> {

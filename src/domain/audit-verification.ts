@@ -69,6 +69,12 @@ export function chainVerifier(organizationId: string | null, mac: AuditMac) {
   };
 }
 
+/** Returns the report on an organization that the installation's chain names and of which nothing is left. */
+export function removedChain(organizationId: string): ChainReport {
+  const problem = "the chain is gone with its organization, which the installation's chain names";
+  return { organizationId, rows: 0, holding: 0, unhashed: 0, hash: null, broken: { sequence: 1, problem } };
+}
+
 function outOfPlace({ sequence }: StoredAuditRow, expected: number): ChainBreak | undefined {
   if (sequence === expected) return undefined;
   if (sequence < expected) return { sequence, problem: "its number appears twice" };

@@ -4,19 +4,23 @@ import {
   type ChainHead,
   type ChainReport,
   chainVerifier,
+  removedChain,
   type StoredAuditRow,
 } from "../domain/audit-verification.ts";
 import type { Schema } from "./schema.ts";
 
 /**
  * Follows every chain from its first row to the head that its owner names: the
- * installation's first, then those of the organizations. `db` must show one
+ * installation's first, then those of the organizations, and last those that are
+ * gone although the installation's names their organization. `db` must show one
  * state throughout. It answers for the installation, so it takes no scope.
  */
 export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<ChainReport[]> {
   const heads = await findHeads(db);
   const verifiers = new Map([...heads.keys()].map((id) => [id, chainVerifier(id, mac)]));
+  const named = new Set<string>();
   for await (const row of auditRows(db)) {
+    if (row.organization_id === null && row.subject_type === "organization") named.add(row.subject_id);
     let verifier = verifiers.get(row.organization_id);
     if (!verifier) {
       verifier = chainVerifier(row.organization_id, mac);
@@ -24,7 +28,8 @@ export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<C
     }
     verifier.add(row);
   }
-  return [...verifiers].map(([id, verifier]) => verifier.end(heads.get(id)));
+  const gone = [...named].filter((id) => !verifiers.has(id)).map(removedChain);
+  return [...verifiers].map(([id, verifier]) => verifier.end(heads.get(id))).concat(gone);
 }
 
 async function findHeads(db: Kysely<Schema>): Promise<Map<string | null, ChainHead>> {

@@ -20,6 +20,44 @@ export async function findOrganizations(db: Kysely<Schema>): Promise<Organizatio
   return db.selectFrom("organization").selectAll().orderBy("id").execute();
 }
 
+/**
+ * Names an organization in the installation's chain, so that one whose rows were
+ * all removed, its own chain among them, is missed when the chains are verified.
+ */
+export function recordInInstallation(
+  tx: WriteTransaction,
+  { id, name }: Pick<OrganizationTable, "id" | "name">,
+): void {
+  tx.record({
+    organizationId: null,
+    type: "organization",
+    id,
+    kind: "created",
+    after: JSON.stringify({ name }),
+  });
+}
+
+/** Returns the organizations that the installation's chain does not name: an earlier release made them. */
+export async function findUnrecordedOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
+  return db
+    .selectFrom("organization")
+    .selectAll()
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom("audit_log")
+            .select("audit_log.id")
+            .where("audit_log.organization_id", "is", null)
+            .where("audit_log.subject_type", "=", "organization")
+            .whereRef("audit_log.subject_id", "=", "organization.id"),
+        ),
+      ),
+    )
+    .orderBy("id")
+    .execute();
+}
+
 /** Starts an organization. It comes first in its transaction: changes of what belongs to it are numbered by its row. */
 export async function insertOrganization(
   tx: WriteTransaction,
@@ -36,6 +74,7 @@ export async function insertOrganization(
     pruned_sequence: 0,
   };
   await tx.db.insertInto("organization").values(organization).execute();
+  recordInInstallation(tx, organization);
   tx.record({
     organizationId: id,
     type: "organization",

@@ -23,6 +23,22 @@ function copied(): string {
   return folder;
 }
 
+/** Removes every row of an organization from a database, as somebody with the file can. */
+function removeOrganization(raw: Database.Database, id: string): void {
+  raw.exec("pragma foreign_keys = off");
+  const tables = raw
+    .prepare("select name from pragma_table_list where schema = 'main' and type = 'table'")
+    .pluck();
+  const triggers = raw.prepare("select name from sqlite_master where type = 'trigger'").pluck();
+  for (const trigger of triggers.all()) raw.exec(`drop trigger [${trigger}]`);
+  for (const table of tables.all()) {
+    const columns = raw.prepare(`select name from pragma_table_info('${table}')`).pluck().all();
+    if (columns.includes("organization_id"))
+      raw.prepare(`delete from [${table}] where organization_id = ?`).run(id);
+  }
+  raw.prepare("delete from organization where id = ?").run(id);
+}
+
 const verify = (folder: string) =>
   runCommand(["audit", "verify", "--data-dir", folder, "--key-file", join(server.dataDir, "key.json")]);
 
@@ -32,7 +48,7 @@ describe("chartroom audit verify", () => {
     expect([code, stderr]).toEqual([0, ""]);
     const lines = stdout.trimEnd().split("\n");
     expect(lines).toHaveLength(4);
-    expect(lines[0]).toMatch(/^installation: 2 rows, 2 hold; last hash [0-9a-f]{64}$/);
+    expect(lines[0]).toMatch(/^installation: 4 rows, 4 hold; last hash [0-9a-f]{64}$/);
     for (const line of lines.slice(1, 3)) {
       expect(line).toMatch(/^organization [0-9a-f-]{36}: (\d+) rows, \1 hold; last hash [0-9a-f]{64}$/);
     }
@@ -56,9 +72,49 @@ describe("chartroom audit verify", () => {
         "m",
       ),
     );
-    expect(stdout).toMatch(/^installation: 2 rows, 0 hold; breaks at row 1: /m);
+    expect(stdout).toMatch(/^installation: 4 rows, 0 hold; breaks at row 1: /m);
     expect(stdout).toMatch(/^organization [0-9a-f-]{36}: (\d+) rows, \1 hold; last hash [0-9a-f]{64}$/m);
     expect(stdout).toMatch(/2 of 3 chains are broken\n$/);
+  });
+
+  test("misses an organization whose rows were all removed, its own chain among them", async () => {
+    const folder = copied();
+    const raw = new Database(join(folder, "chartroom.db"));
+    removeOrganization(raw, organization);
+    raw.close();
+    const { code, stdout } = await verify(folder);
+    expect(stdout).not.toMatch(/^organization \S+: 0 rows, 0 hold; last/m);
+    expect(stdout).toMatch(
+      new RegExp(
+        `^organization ${organization}: 0 rows, 0 hold; breaks at row 1: the chain is gone with its organization, which the installation's chain names$`,
+        "m",
+      ),
+    );
+    expect([code, stdout.trimEnd().split("\n").at(-1)]).toEqual([1, "1 of 3 chains are broken"]);
+  });
+
+  test("misses one that an earlier release made, once a server of this one has started", async () => {
+    const old = await startServer();
+    const { organizationId } = await addOrganization(old, "Made before");
+    await old.stop();
+    const file = join(old.dataDir, "chartroom.db");
+    const raw = new Database(file);
+    raw.exec("drop trigger audit_log_is_not_deleted; drop trigger audit_log_is_not_updated");
+    // As the earlier release left the installation's chain: with the accounts alone, and no hash yet.
+    raw.exec(`delete from audit_log where organization_id is null and subject_type = 'organization';
+      update audit_log set sequence = (select count(*) from audit_log as other
+        where other.organization_id is null and other.sequence <= audit_log.sequence),
+        hash = null, previous_hash = null, key_id = null where organization_id is null;
+      update installation set sequence = 2, chain_hash = null`);
+    raw.close();
+    await (await startServer({ dataDir: old.dataDir })).stop();
+    const holds = await runCommand(["audit", "verify", "--data-dir", old.dataDir]);
+    expect([holds.code, holds.stdout]).toEqual([0, expect.stringMatching(/^installation: 4 rows, 4 hold; /)]);
+    const again = new Database(file);
+    removeOrganization(again, organizationId);
+    again.close();
+    const { code, stdout } = await runCommand(["audit", "verify", "--data-dir", old.dataDir]);
+    expect([code, stdout]).toEqual([1, expect.stringContaining(`organization ${organizationId}: 0 rows`)]);
   });
 
   test("follows a chain over a rotation of the keys, beyond which repetitions are known too", async () => {
