@@ -17,10 +17,11 @@ function problems(
   }
 }
 
-const SMALL = [
-  ["1", 1],
-  ["3600", 3_600],
-] as [string, number][];
+const two = (...values: [text: string, value: unknown][]) => values;
+const BOOLEANS = two(["true", true], ["false", false]);
+const SMALL = two(["1", 1], ["3600", 3_600]);
+const SECONDS = two(["1", 1], ["86400", 86_400]);
+const COUNTS = two(["1", 1], ["1000000", 1_000_000]);
 
 /** Settings that differ from the default, two of each. */
 const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknown][]>> = {
@@ -56,22 +57,13 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["https://console.example.org", new Set(["https://console.example.org"])],
     ["http://localhost:3000, https://a.example ,", new Set(["http://localhost:3000", "https://a.example"])],
   ],
-  allowUnknownFields: [
-    ["true", true],
-    ["false", false],
-  ],
-  allowOrganizationCreation: [
-    ["true", true],
-    ["false", false],
-  ],
-  countLimit: [
-    ["1", 1],
-    ["1000000", 1_000_000],
-  ],
-  maxTimeout: [
-    ["1", 1],
-    ["86400", 86_400],
-  ],
+  allowUnknownFields: BOOLEANS,
+  allowOrganizationCreation: BOOLEANS,
+  countLimit: COUNTS,
+  streamsPerToken: COUNTS,
+  streamsPerOrganization: COUNTS,
+  streams: COUNTS,
+  maxTimeout: SECONDS,
   pageBytes: SMALL,
   outputPerConnection: SMALL,
   outputPerCaller: SMALL,
@@ -81,14 +73,8 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["off", "off"],
     ["on", "on"],
   ],
-  popularityInterval: [
-    ["1", 1],
-    ["86400", 86_400],
-  ],
-  removalInterval: [
-    ["1", 1],
-    ["86400", 86_400],
-  ],
+  popularityInterval: SECONDS,
+  removalInterval: SECONDS,
   leaseDuration: [
     ["5", 5],
     ["3600", 3_600],
@@ -97,10 +83,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["1", 1],
     ["3650", 3_650],
   ],
-  localRunner: [
-    ["true", true],
-    ["false", false],
-  ],
+  localRunner: BOOLEANS,
   localRunnerWorkDir: [
     ["/srv/work", "/srv/work"],
     ["work", "work"],
@@ -113,14 +96,8 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["1", 1],
     ["10000", 10_000],
   ],
-  allowPrivateRemotes: [
-    ["true", true],
-    ["false", false],
-  ],
-  allowFileRemotes: [
-    ["true", true],
-    ["false", false],
-  ],
+  allowPrivateRemotes: BOOLEANS,
+  allowFileRemotes: BOOLEANS,
   plainHttpHosts: [
     ["git.example.org", new Set(["git.example.org"])],
     [" Git.example.org:8080,,127.0.0.1:3000 ", new Set(["git.example.org:8080", "127.0.0.1:3000"])],
@@ -155,6 +132,9 @@ describe("without flags and variables", () => {
       corsOrigins: new Set(),
       allowUnknownFields: false,
       countLimit: 1_000,
+      streamsPerToken: 64,
+      streamsPerOrganization: 1_024,
+      streams: 8_192,
       pageBytes: 4_194_304,
       maxTimeout: 300,
       outputPerConnection: 64,
@@ -222,8 +202,18 @@ describe("a value that cannot be used", () => {
     ...["", " ", "-1", "65536", "80.5", "0x50", "1e3", " 80", "80 ", "eighty", "٨٠", "+80"].map(
       (text) => ["port", text] as [SettingName, string],
     ),
-    ...(["countLimit", "maxTimeout", "popularityInterval", "removalInterval"] as const).flatMap((name) =>
-      ["", "0", "-1", "1.5", "none", name === "countLimit" ? "1000001" : "86401"].map(
+    ...(
+      [
+        "countLimit",
+        "streams",
+        "streamsPerToken",
+        "streamsPerOrganization",
+        "maxTimeout",
+        "popularityInterval",
+        "removalInterval",
+      ] as const
+    ).flatMap((name) =>
+      ["", "0", "-1", "1.5", "none", SETTINGS[name].argument === "number" ? "1000001" : "86401"].map(
         (text) => [name, text] as [SettingName, string],
       ),
     ),

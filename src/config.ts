@@ -4,6 +4,7 @@ import { OUTPUT_SETTINGS } from "./output-settings.ts";
 import { REMOTE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
+import { STREAM_SETTINGS } from "./stream-settings.ts";
 
 export { ConfigError } from "./settings.ts";
 
@@ -128,6 +129,7 @@ export const SETTINGS = {
     help: "pages of lists end here before they are full, with at least one element",
     read: integer(1, PAGE_BYTES),
   }),
+  ...STREAM_SETTINGS,
   maxTimeout: setting({
     flag: "--max-timeout",
     argument: "seconds",

@@ -45,6 +45,7 @@ import { createRoutes } from "./rpc/routes.ts";
 import { requireKnownFields } from "./rpc/unknown-fields.ts";
 import { sourceControl } from "./scm/source-control.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/account-signals.ts";
+import { createStreamPlaces } from "./services/stream-places.ts";
 import type { Store } from "./store/store.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
 
@@ -119,6 +120,11 @@ export function build(config: Config, deps: ServerDependencies): Server {
   const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
   const check = createCheck();
   let { baseUrl } = config;
+  const streamPlaces = createStreamPlaces({
+    perToken: config.streamsPerToken,
+    perOrganization: config.streamsPerOrganization,
+    inAll: config.streams,
+  });
   const accountSignals = createAccountSignals(createStanding({ store, now: deps.now }));
   const routes = createRoutes({
     implementations: implementations({
@@ -140,7 +146,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     // innermost what a repetition is told by, which must see every request in its last form.
     interceptors: [
       faults(report),
-      cutOffStreams(accountSignals),
+      cutOffStreams(accountSignals, streamPlaces),
       queryPagination,
       requireKnownFields,
       lowerCaseIds,

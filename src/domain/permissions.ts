@@ -57,7 +57,11 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
 
   "EventService/ListAuditLogs": { permission: "list_audit_logs", grants: ADMINISTRATORS },
   "EventService/GetAuditLog": { permission: "get_audit_log", grants: ADMINISTRATORS },
-  "EventService/WatchEvents": { permission: "watch_events", grants: ADMINISTRATORS },
+  "EventService/WatchEvents": {
+    permission: "watch_events",
+    grants: MEMBERS,
+    besides: "the events of what the caller may read, asked for each",
+  },
 
   "IdentityService/GetAuthenticatedIdentity": {
     permission: "get_authenticated_identity",
@@ -235,7 +239,7 @@ export const READERS: Readonly<Record<Role, string>> = {
   administrator:
     "everything of its organization, save the personal access tokens of others and values of credentials",
   member:
-    "everything of its organization, save the audit trail, its events, tokens of others, values of credentials and, unless they are shared, agent runs of others",
+    "everything of its organization, save the audit trail, tokens of others, values of credentials and, unless they are shared, agent runs of others",
   service_account:
     "what a member sees, save accounts and personal access tokens; of service account tokens, its own",
   runner: "itself, its environment classes, and the environments and agent runs on it",

@@ -3,9 +3,11 @@ import { describe, expect, test } from "@jest/globals";
 import type { Caller } from "../domain/caller.ts";
 import { createAccountSignals, cutOffKey } from "../services/account-signals.ts";
 import { callerKey } from "../services/call.ts";
+import { createStreamPlaces } from "../services/stream-places.ts";
 import { cutOffStreams } from "./cut-off-streams.ts";
 
 const blocked = new Error("blocked");
+const LIMITS = { perToken: 1, perOrganization: 1, inAll: 1 };
 
 /** A stream of the answers behind the interceptor, whose caller can be cut off. */
 async function streamOf(answers: (signal: AbortSignal | undefined) => AsyncIterable<string>) {
@@ -20,7 +22,7 @@ async function streamOf(answers: (signal: AbortSignal | undefined) => AsyncItera
     method: { name: "WatchEvents" },
   };
   const next = async () => ({ stream: true, message: answers(contextValues.get(cutOffKey)) });
-  const res = await cutOffStreams(signals)(next as never)(req as never);
+  const res = await cutOffStreams(signals, createStreamPlaces(LIMITS))(next as never)(req as never);
   return {
     reading: (res.message as AsyncIterable<string>)[Symbol.asyncIterator](),
     async cutOff() {

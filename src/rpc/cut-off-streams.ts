@@ -1,16 +1,25 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type AccountSignals, type AccountWatch, cutOffKey } from "../services/account-signals.ts";
 import { callerKey } from "../services/call.ts";
+import type { StreamPlaces } from "../services/stream-places.ts";
 
 /**
  * Ends a stream as soon as its caller may not go on: the gate asks only once,
- * when a call begins, and a stream may be open for days.
+ * when a call begins, and a stream may be open for days. Streams of service.v1
+ * take a place for as long as they are open; those of runners are bounded by the
+ * leases that they hold.
  */
-export function cutOffStreams(signals: AccountSignals): Interceptor {
+export function cutOffStreams(signals: AccountSignals, places: StreamPlaces): Interceptor {
   return (next) => async (req) => {
     const caller = req.contextValues.get(callerKey);
     if (!req.stream || !caller) return next(req);
-    const watch = signals.watch(caller, `${req.service.typeName}/${req.method.name}`);
+    const leave = req.service.typeName.startsWith("service.v1.") ? places.take(caller) : () => {};
+    const watched = signals.watch(caller, `${req.service.typeName}/${req.method.name}`);
+    const close = () => {
+      watched.close();
+      leave();
+    };
+    const watch: AccountWatch = { signal: watched.signal, close };
     // Covers streams whose answer nobody reads to its end.
     req.signal.addEventListener("abort", watch.close, { once: true });
     if (req.signal.aborted) watch.close();

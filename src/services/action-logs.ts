@@ -35,7 +35,7 @@ export async function* streamActionLogs(
 ): AsyncGenerator<MessageInitShape<typeof StreamActionLogsResponseSchema>> {
   const caller = callerOf(ctx);
   const ended = streamSignalOf(ctx);
-  const bell = createBell({ onCommit: (wake) => store.onChange(id, wake) }, [ended, draining]);
+  const bell = createBell((wake) => store.onChange(id, wake), [ended, draining]);
   const lastStep = stepIndex ?? LAST_STEP;
   let position = { stepIndex: stepIndex ?? 0, offset: Number(afterOffset) };
   let attempt: number | undefined;

@@ -24,6 +24,7 @@ import { callerOf, streamBegunKey } from "./call.ts";
 import { createBell } from "./event-bell.ts";
 import { shuttingDown } from "./event-service.ts";
 import { heldLease, refuseOtherWork, writeUnderLease } from "./lease.ts";
+import type { LeaseStreams } from "./lease-streams.ts";
 import { heardOf } from "./runner-life.ts";
 import type { WorkServiceDependencies } from "./work-service.ts";
 
@@ -31,13 +32,14 @@ import type { WorkServiceDependencies } from "./work-service.ts";
  * Hands the inputs of a run to the runner that holds it: first what was delivered
  * and not acknowledged, then each input when its time has come. That it is
  * delivered is written before it is sent, so that none is sent that others still
- * rearrange. The stream looks again when the run changes, and each second, which
- * finds the end of the lease.
+ * rearrange. The stream looks again when the run changes, and when the lease runs
+ * out unless it was renewed. It ends when the lease has a newer stream.
  *
  * @throws DomainError LEASE_LOST; ACCOUNT_BLOCKED; PHASE_UNSUITABLE; UNAVAILABLE
  */
 export async function* streamInputs(
   deps: WorkServiceDependencies,
+  streams: LeaseStreams,
   req: StreamInputsRequest,
   ctx: HandlerContext,
 ): AsyncGenerator<StreamInputsResponse> {
@@ -49,15 +51,19 @@ export async function* streamInputs(
   const first = await held();
   refuseOtherWork(first, WorkKind.AGENT, "an agent run");
   const executionId = first.subject_id;
-  const bell = createBell({ onCommit: (wake) => store.onChange(executionId, wake) }, [ended, draining]);
+  const { replaced, close } = streams(first.id);
+  const bell = createBell((wake) => store.onChange(executionId, wake), [ended, draining, replaced]);
+  let expiresAt = first.expires_at ?? 0;
   let sent = 0;
   try {
     for (;;) {
-      const rung = bell.next();
+      const rung = bell.next(Math.max(0, expiresAt - now()));
       ended.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
+      if (replaced.aborted) return;
       const lease = await held();
       if (lease.stop === 1) return;
+      expiresAt = lease.expires_at ?? 0;
       ctx.values.get(streamBegunKey)();
       for (let unseen = await findUnseenInput(store.reader, executionId, sent); unseen; ) {
         yield await deliveryOf(store.reader, executionId, unseen);
@@ -69,6 +75,7 @@ export async function* streamInputs(
     }
   } finally {
     bell.close();
+    close();
   }
 }
 

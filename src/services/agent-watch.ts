@@ -8,11 +8,13 @@ import type {
 import { hasStopped } from "../domain/agent-execution.ts";
 import { valueUnusable } from "../domain/error.ts";
 import { findOutput } from "../store/agent-output.ts";
+import { rightsOf } from "../store/topics.ts";
 import { streamSignalOf } from "./account-signals.ts";
 import { answeredRun, readableRun } from "./agent-reading.ts";
 import { callerOf, streamBegunKey } from "./call.ts";
-import { createBell } from "./event-bell.ts";
+import { createBell, type Subscribe } from "./event-bell.ts";
 import { type EventServiceDependencies, shuttingDown } from "./event-service.ts";
+import { presentCaller } from "./standing.ts";
 
 /** Blocks read at a time, 128 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
 const BLOCKS_A_READ = 32;
@@ -29,13 +31,25 @@ type News = NonNullable<MessageInitShape<typeof WatchAgentExecutionResponseSchem
  *   reached; UNAVAILABLE when the server drains
  */
 export async function* watchAgentExecution(
-  { store, draining }: EventServiceDependencies,
+  { store, draining, now }: EventServiceDependencies,
   { agentExecutionId: id, afterSequence }: WatchAgentExecutionRequest,
   ctx: HandlerContext,
 ): AsyncGenerator<{ news: News }> {
-  const caller = callerOf(ctx);
+  let caller = callerOf(ctx);
+  let haveRightsChanged = false;
   const ended = streamSignalOf(ctx);
-  const bell = createBell({ onCommit: (wake) => store.onChange(id, wake) }, [ended, draining]);
+  const subscribe: Subscribe = (wake) => {
+    const leave = store.onChange(id, wake);
+    const leaveRights = store.onChange(rightsOf(caller), () => {
+      haveRightsChanged = true;
+      wake();
+    });
+    return () => {
+      leave();
+      leaveRights();
+    };
+  };
+  const bell = createBell(subscribe, [ended, draining]);
   const told = createTold();
   let after = Number(afterSequence);
   try {
@@ -43,6 +57,10 @@ export async function* watchAgentExecution(
       const rung = bell.next();
       ended.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
+      if (haveRightsChanged) {
+        haveRightsChanged = false;
+        caller = await presentCaller(store.reader, caller, now());
+      }
       // The run is read first: what it answered before its end is then among the blocks.
       const stored = await readableRun(store.reader, caller, id);
       if (after > stored.lastSequence) throw notReached();

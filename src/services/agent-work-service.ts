@@ -9,6 +9,7 @@ import type {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { streamInputs } from "./agent-input-stream.ts";
 import { reportAgent } from "./agent-report.ts";
+import { createLeaseStreams } from "./lease-streams.ts";
 import { startStepAgent } from "./step-agent.ts";
 import { getStepAgent } from "./step-agent-state.ts";
 import { startSubagent } from "./subagent-start.ts";
@@ -18,11 +19,14 @@ import type { WorkServiceDependencies } from "./work-service.ts";
 export class AgentWorkService implements ServiceImpl<typeof Contract> {
   readonly #deps: WorkServiceDependencies;
 
+  readonly #streams = createLeaseStreams();
+
   constructor(deps: WorkServiceDependencies) {
     this.#deps = deps;
   }
 
-  streamInputs = (req: StreamInputsRequest, ctx: HandlerContext) => streamInputs(this.#deps, req, ctx);
+  streamInputs = (req: StreamInputsRequest, ctx: HandlerContext) =>
+    streamInputs(this.#deps, this.#streams, req, ctx);
 
   reportAgent = (req: ReportAgentRequest, ctx: HandlerContext) => reportAgent(this.#deps, req, ctx);
 

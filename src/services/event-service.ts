@@ -10,6 +10,7 @@ import { DomainError } from "../domain/error.ts";
 import { getAuditLog, listAuditLogs } from "./audit-log-list.ts";
 import { callerOf } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
+import { createEventFeeds, type EventFeeds } from "./event-feed.ts";
 import { watchEvents } from "./event-watch.ts";
 
 export interface EventServiceDependencies extends ServiceDependencies {
@@ -21,8 +22,11 @@ export interface EventServiceDependencies extends ServiceDependencies {
 export class EventService implements ServiceImpl<typeof Contract> {
   readonly #deps: EventServiceDependencies;
 
+  readonly #feeds: EventFeeds;
+
   constructor(deps: EventServiceDependencies) {
     this.#deps = deps;
+    this.#feeds = createEventFeeds(deps.store, deps.now);
   }
 
   listAuditLogs = (req: ListAuditLogsRequest, ctx: HandlerContext) =>
@@ -30,7 +34,8 @@ export class EventService implements ServiceImpl<typeof Contract> {
 
   getAuditLog = (req: GetAuditLogRequest, ctx: HandlerContext) => getAuditLog(this.#deps, callerOf(ctx), req);
 
-  watchEvents = (req: WatchEventsRequest, ctx: HandlerContext) => watchEvents(this.#deps, req, ctx);
+  watchEvents = (req: WatchEventsRequest, ctx: HandlerContext) =>
+    watchEvents(this.#deps, this.#feeds, req, ctx);
 }
 
 /** What ends a stream that can be resumed. */

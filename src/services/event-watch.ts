@@ -3,6 +3,7 @@ import type { WatchEventsRequest } from "#gen/service/v1/event_service_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { notFound, valueUnusable } from "../domain/error.ts";
 import { isWanted } from "../domain/event-filter.ts";
+import { mayReadEvent } from "../domain/event-reading.ts";
 import { findEnvironment } from "../store/environment.ts";
 import {
   type EventMessage,
@@ -15,28 +16,30 @@ import type { Store } from "../store/store.ts";
 import { streamSignalOf } from "./account-signals.ts";
 import { callerOf, streamBegunKey } from "./call.ts";
 import { createBell } from "./event-bell.ts";
+import { EVENTS_PER_READ, type EventFeeds } from "./event-feed.ts";
 import { type EventServiceDependencies, shuttingDown } from "./event-service.ts";
-
-/** Events read at a time; it bounds the memory of a stream that its client reads slowly. */
-const EVENTS_A_READ = 100;
 
 /** A stream that leaves out this many numbers tells how far it has come (contract, WatchEventsResponse). */
 const MAX_LEFT_OUT = 100;
 
 /**
- * Streams the events of the caller's organization that the request asks for.
+ * Streams the events of the caller's organization that the request asks for and
+ * the caller may read when they are sent. It holds one page of events, which it
+ * shares with other streams, and waits for its client with each.
  *
  * @throws DomainError VALUE_UNUSABLE for a number that the record has not reached; NOT_FOUND for
  *   an environment; UNAVAILABLE when the server drains
  */
 export async function* watchEvents(
   { store, draining }: EventServiceDependencies,
+  feeds: EventFeeds,
   req: WatchEventsRequest,
   ctx: HandlerContext,
 ): AsyncGenerator<EventMessage> {
   const caller = callerOf(ctx);
   const ended = streamSignalOf(ctx);
-  const bell = createBell(store, [ended, draining]);
+  const feed = feeds(caller);
+  const bell = createBell((wake) => feed.join(wake), [ended, draining]);
   try {
     let after = await startPosition(store, caller, req);
     let told = after;
@@ -46,7 +49,7 @@ export async function* watchEvents(
       const rung = bell.next();
       ended.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
-      const { events, head, pruned } = await findEventsAfter(store.reader, caller, after, EVENTS_A_READ);
+      const { events, head, pruned } = await feed.read(after);
       if (after < pruned) {
         const oldest = (await findOldestEvent(store.reader, caller)) ?? head + 1;
         yield toStreamMessage(caller, pruned, oldest);
@@ -56,10 +59,13 @@ export async function* watchEvents(
       for (const event of events) {
         after = event.sequence;
         if (!isWanted(req, event)) continue;
+        // Asked for each: a right may have been lost while the client took the event before.
+        const reader = await feed.readerOf(caller);
+        if (!mayReadEvent(reader.policies, reader.caller, event)) continue;
         yield toEvent(event);
         told = after;
       }
-      const hasAll = events.length < EVENTS_A_READ;
+      const hasAll = events.length < EVENTS_PER_READ;
       if (hasAll) after = Math.max(after, head);
       const isNewsToTell = hasAll && !hasCaughtUp ? after > told : after - told >= MAX_LEFT_OUT;
       if (isNewsToTell) {

@@ -1,8 +1,10 @@
 import { create } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller, Role } from "../domain/caller.ts";
 import { accountBlocked, permissionDenied, unauthenticated } from "../domain/error.ts";
 import { permissionOf } from "../domain/permissions.ts";
+import type { Schema } from "../store/schema.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { type FoundToken, findTokenById } from "../store/token.ts";
 
@@ -37,6 +39,19 @@ export function admissionOf(found: FoundToken | undefined, at: number): Admissio
   };
 }
 
+/**
+ * Returns a caller that was let in as it is now, such as with another role.
+ *
+ * @param at milliseconds since 1970 UTC
+ * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED when its token opens nothing any longer
+ */
+export async function presentCaller(db: Kysely<Schema>, caller: Caller, at: number): Promise<Caller> {
+  const admission = admissionOf(await findTokenById(db, caller.tokenId), at);
+  if (admission.kind === "blocked") throw accountBlocked();
+  if (admission.kind === "unknown") throw unauthenticated();
+  return admission.caller;
+}
+
 /** The permission of an operation when what the caller may do of it is no longer what the gate saw. */
 export function changedPermission(caller: Caller, now: Caller, operation: string): string | undefined {
   const needed = permissionOf(operation);
@@ -51,10 +66,7 @@ export function changedPermission(caller: Caller, now: Caller, operation: string
  * @throws DomainError UNAUTHENTICATED, ACCOUNT_BLOCKED or PERMISSION_DENIED
  */
 export async function refuseCutOff(tx: WriteTransaction, caller: Caller, operation: string): Promise<void> {
-  const admission = admissionOf(await findTokenById(tx.db, caller.tokenId), tx.now);
-  if (admission.kind === "blocked") throw accountBlocked();
-  if (admission.kind === "unknown") throw unauthenticated();
-  const permission = changedPermission(caller, admission.caller, operation);
+  const permission = changedPermission(caller, await presentCaller(tx.db, caller, tx.now), operation);
   if (permission !== undefined)
     throw permissionDenied(permission, `the permission ${permission} has changed`);
 }

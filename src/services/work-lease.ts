@@ -22,6 +22,9 @@ import type { WorkServiceDependencies } from "./work-service.ts";
 /** How long a runner waits for work that does not say how long (contract, LeaseWorkRequest.wait). */
 const DEFAULT_WAIT_MS = 20_000;
 
+/** Work becomes due as time passes too, such as that of a lease which ran out: it is looked for this often. */
+const LOOK_EVERY_MS = 1_000;
+
 /** Found out inside a claim: another runner was faster, and nothing is to be kept of it. */
 class NothingLeft extends Error {}
 
@@ -35,10 +38,10 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
   await heardOf(deps, ctx);
   const until = now() + (req.wait ? durationMs(req.wait) : DEFAULT_WAIT_MS);
   const ready = readyWorkOf(caller.organizationId);
-  const bell = createBell({ onCommit: (wake) => store.onChange(ready, wake) }, [draining, ctx.signal]);
+  const bell = createBell((wake) => store.onChange(ready, wake), [draining, ctx.signal]);
   try {
     for (;;) {
-      const rung = bell.next(Math.max(0, until - now()));
+      const rung = bell.next(Math.min(LOOK_EVERY_MS, Math.max(0, until - now())));
       ctx.signal.throwIfAborted();
       if (draining.aborted) return create(LeaseWorkResponseSchema);
       const claimant = await claimantOf(store.reader, caller, req);

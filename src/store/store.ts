@@ -153,11 +153,15 @@ export interface Store {
   /** Tries a change of nothing, while there is a problem; resolves however it goes. */
   probe(): Promise<void>;
   /**
-   * Calls `listener` after each commit of this process; other processes may
-   * commit too, and are not told of. Returns what ends it.
+   * Calls `listener` after each commit of this process, and within a second after
+   * those of others. Returns what ends it.
    */
   onCommit(listener: () => void): () => void;
-  /** The same, only for commits that hold a change of the resource, recorded or not. */
+  /**
+   * The same, only for commits of this process that hold a change of the resource,
+   * recorded or not, and for all of others: nobody knows what those changed. Topics
+   * of src/store/topics.ts are waited for in the same way.
+   */
   onChange(id: string, listener: () => void): () => void;
   close(): Promise<void>;
 }

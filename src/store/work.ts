@@ -118,6 +118,7 @@ export async function stopWork(
     return "removed";
   }
   await setStop(tx.db, { id: work.id });
+  tx.touch(subjectId);
   return "stopping";
 }
 
@@ -137,6 +138,7 @@ const setStopOfLeased = prepared<{ kind: WorkKind; subjectId: string }, unknown>
 /** Tells whoever has work to stop, if anybody; work that nobody has stays in the queue. */
 export async function stopHolder(tx: WriteTransaction, kind: WorkKind, subjectId: string): Promise<void> {
   await setStopOfLeased(tx.db, { kind, subjectId });
+  tx.touch(subjectId);
 }
 
 const deleteRow = prepared<{ id: string }, unknown>((db, { id }) =>

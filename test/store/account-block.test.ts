@@ -161,7 +161,10 @@ describe("blocking an account", () => {
     const disabled = rows.filter(({ disabled_at }) => disabled_at !== null).map(({ id }) => id);
     expect(disabled.toSorted()).toEqual([first, second]);
     expect(disabled).not.toContain(other);
-    expect((await organizationRows("token")).map(({ subject_id }) => subject_id)).toEqual([first, second]);
+    expect((await organizationRows("service_account_token")).map(({ subject_id }) => subject_id)).toEqual([
+      first,
+      second,
+    ]);
   });
 
   test("cancels its subscriptions once", async () => {

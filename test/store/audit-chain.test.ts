@@ -87,7 +87,7 @@ describe("the chains of a store", () => {
       .execute();
     expect(rows.filter(({ subject_type }) => subject_type === "account")).toEqual([
       { organization_id: null, subject_type: "account", sequence: 1 },
-      { organization_id: null, subject_type: "account", sequence: 2 },
+      { organization_id: null, subject_type: "account", sequence: 3 },
     ]);
     expect(
       rows.flatMap((row) => (row.subject_type === "member" ? [row.organization_id] : [])).toSorted(),
@@ -212,7 +212,7 @@ describe("a copy in which", () => {
   test("the installation's rows were removed breaks that chain alone", async () => {
     expect(
       await breaksAfter((raw) => raw.exec("delete from audit_log where organization_id is null")),
-    ).toEqual([["installation", 1, "the rows from here to 2 are missing at the end of the chain"]]);
+    ).toEqual([["installation", 1, "the rows from here to 4 are missing at the end of the chain"]]);
   });
 
   test("rows were written with another server's key breaks at the first of them", async () => {

@@ -54,7 +54,7 @@ describe("founding an organization", () => {
     expect(runners[0]?.creator).toBeUndefined();
     const { audit, events } = await testStore.history(made);
     expect(audit).toMatchObject(
-      ["organization", "member", "runner", "token"].map((subject_type, index) => ({
+      ["organization", "member", "runner", "personal_token"].map((subject_type, index) => ({
         sequence: index + 1,
         subject_type,
         operation: "chartroom serve",

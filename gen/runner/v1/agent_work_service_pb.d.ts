@@ -616,8 +616,9 @@ export declare const AgentWorkService: GenService<{
    * stream begins with what was not acknowledged. Messages and news of what the
    * run waits for come one at a time, once the one before is acknowledged and the
    * agent has been reported to wait; what is steered, and orders, come at once. The
-   * stream ends without an error when the agent is to stop, and with one when the
-   * lease is lost or the server drains. Callable by the lease's holder. Errors:
+   * stream ends without an error when the agent is to stop and when the lease has a
+   * newer stream, and with one when the lease is lost or the server drains. A
+   * runner has one stream for each lease and no other limit of streams. Callable by the lease's holder. Errors:
    * aborted; permission_denied; unavailable; failed_precondition for a lease on
    * other work.
    *

@@ -377,6 +377,15 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_CREDENTIAL_WITHHELD = 45;
    */
   CREDENTIAL_WITHHELD = 45,
+
+  /**
+   * As many streams are open as may be at the same time. Code resource_exhausted.
+   * Metadata: `scope`, whose streams they are: `token`, `organization` or
+   * `server`; `limit`.
+   *
+   * @generated from enum value: ERROR_REASON_TOO_MANY_STREAMS = 50;
+   */
+  TOO_MANY_STREAMS = 50,
 }
 
 /**

@@ -1,6 +1,6 @@
 type Listener = () => void;
 
-/** Who is told of commits: of each, or only of those that change a resource. */
+/** Who is told of commits: of each, or only of those that change a resource, and of all those of others. */
 export class Listeners {
   readonly #ofAll = new Set<Listener>();
   readonly #ofOne = new Map<string, Set<Listener>>();
@@ -25,6 +25,12 @@ export class Listeners {
   /** Notes what the coming commit changes. Should that fail, somebody looks in vain at the next one. */
   expect(ids: Iterable<string>): void {
     for (const id of ids) this.#changed.add(id);
+  }
+
+  /** To be called after a commit of which nobody knows what it changed. */
+  callAll(): void {
+    const told = [...this.#ofOne.values()].flatMap((listeners) => [...listeners]);
+    for (const listener of [...this.#ofAll, ...told]) listener();
   }
 
   /** To be called after a commit. */

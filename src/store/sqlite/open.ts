@@ -12,6 +12,7 @@ import {
 } from "../store.ts";
 import { openConnection } from "./connection.ts";
 import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
+import { watchForeignCommits } from "./foreign-commits.ts";
 import { migrate } from "./migrate.ts";
 import { Searches } from "./search-thread.ts";
 import { Snapshot } from "./snapshot.ts";
@@ -67,6 +68,7 @@ export function openStore(options: StoreOptions): Store {
   const durability = grouping ? forcedBeside(connections, options.force) : forcedByCommit(connections);
   const textIndex = new TextIndex(upkeep);
   const writer = new Writer(writing, { groupMs: GROUP_MS, ...options, grouping, durability, textIndex });
+  const endWatch = watchForeignCommits(writing.raw, () => writer.tellAll());
   const searches = new Searches(file, durability.settled);
 
   const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
@@ -98,6 +100,7 @@ export function openStore(options: StoreOptions): Store {
     onCommit: (listener) => writer.onCommit(listener),
     onChange: (id, listener) => writer.onChange(id, listener),
     async close() {
+      endWatch();
       // At once, so that both refuse what comes from now on.
       await Promise.all([writer.close(), searches.close()]);
       await durability.close();

@@ -3,6 +3,7 @@ import type { Kysely } from "kysely";
 import { type AuditSeal, recordOf } from "../record.ts";
 import type { Schema } from "../schema.ts";
 import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
+import { topicsOf } from "../topics.ts";
 import type { Connection } from "./connection.ts";
 import type { Durability } from "./durability.ts";
 import { Group } from "./group.ts";
@@ -103,7 +104,7 @@ export class Writer {
       const result = await fn(tx);
       for (const change of changes) {
         group.record(await recordOf(tx, this.#options.audit, actor, operation, change));
-        touched.add(change.id);
+        for (const topic of topicsOf(change)) touched.add(topic);
       }
       this.#listeners.expect(touched);
       return result;
@@ -151,6 +152,11 @@ export class Writer {
       },
       () => {},
     );
+  }
+
+  /** Calls every listener: another process has committed. */
+  tellAll(): void {
+    this.#listeners.callAll();
   }
 
   /** Waits for the writes under way and refuses later ones. */
