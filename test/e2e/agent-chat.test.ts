@@ -9,6 +9,7 @@ import { addScriptedAgent, leaveTalks, startTalk, type Talk } from "../harness/a
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
 let server: TestServer;
@@ -29,8 +30,9 @@ afterAll(async () => {
 function startChat(
   { id }: Pick<Talk, "id">,
   env: Record<string, string> = { CHARTROOM_TOKEN: server.token },
+  { url = server.url, options = [] }: { url?: string; options?: readonly string[] } = {},
 ) {
-  const args = ["bin/chartroom.js", "agent", "chat", id, "--server", server.url];
+  const args = ["bin/chartroom.js", "agent", "chat", id, "--server", url, ...options];
   const child = spawn(process.execPath, args, { cwd: ROOT, env: { PATH: process.env.PATH, ...env } });
   chats.push(child);
   let [shown, complaints] = ["", ""];
@@ -178,6 +180,95 @@ describe("a chat on a pipe", () => {
   });
 });
 
+describe("a chat whose server goes away", () => {
+  /** No server has this port. */
+  const NOWHERE = { url: "http://127.0.0.1:1" };
+  const token = () => ({ CHARTROOM_TOKEN: server.token });
+
+  test("says so, says when it is back, and shows what was missed, each block once", async () => {
+    const talk = await startTalk(server);
+    const proxy = await startServerProxy(server);
+    const at = startChat(talk, token(), proxy);
+    at.type("echo before");
+    await at.until("-- echo before\nbefore\n");
+    proxy.forwardTo(NOWHERE);
+    proxy.cut();
+    await at.until(`[the server ${proxy.url} cannot be reached`);
+    expect(at.lines().at(-1)).toMatch(/; trying again for 300 seconds\]$/);
+    await talk.say("missed", "echo meanwhile");
+    await talk.untilSaid("meanwhile");
+    at.type("echo lost");
+    await at.until("not done, the server cannot be reached (");
+    proxy.forwardTo(server);
+    await at.until(`[the server ${proxy.url} is back]`);
+    at.type("echo after");
+    await at.until("-- echo after\nafter\n");
+    at.end();
+    const { code, shown, complaints } = await at.ended;
+    expect([code, complaints]).toEqual([0, ""]);
+    const lines = shown.split("\n");
+    for (const word of ["before", "meanwhile", "after"]) {
+      expect(lines.filter((line) => line === word)).toHaveLength(1);
+    }
+    expect(lines.filter((line) => line.startsWith("[the server"))).toHaveLength(2);
+    await proxy.stop();
+    await talk.stop();
+  });
+
+  test("says nothing of a connection that is there again at once", async () => {
+    const talk = await startTalk(server);
+    const proxy = await startServerProxy(server);
+    const at = startChat(talk, token(), proxy);
+    at.type("echo before");
+    await at.until("-- echo before\nbefore\n");
+    proxy.cut();
+    await talk.say("after", "echo after");
+    await at.until("after\n");
+    at.end();
+    const { code, shown } = await at.ended;
+    expect(code).toBe(0);
+    expect(shown).not.toContain("[the server");
+    await proxy.stop();
+    await talk.stop();
+  });
+
+  test("gives up after the time that it was given, with a sentence", async () => {
+    const talk = await startTalk(server);
+    const proxy = await startServerProxy(server);
+    const at = startChat(talk, token(), { url: proxy.url, options: ["--retry-for", "1"] });
+    await at.until("[the run");
+    proxy.forwardTo(NOWHERE);
+    proxy.cut();
+    const { code, complaints } = await at.ended;
+    expect(code).toBe(1);
+    expect(complaints).toMatch(
+      /^chartroom: the server http:\/\/127\.0\.0\.1:\d+ cannot be reached \(.+\), for 1 seconds now: .*start the chat again later\n$/,
+    );
+    await proxy.stop();
+    await talk.stop();
+  });
+
+  test("that was never there is told of as well, and to leave then is no success", async () => {
+    const talk = await startTalk(server);
+    const at = startChat(talk, token(), NOWHERE);
+    await at.until("[the server http://127.0.0.1:1 cannot be reached");
+    at.type("/leave");
+    const { code, complaints } = await at.ended;
+    expect([code, complaints]).toEqual([
+      1,
+      expect.stringMatching(
+        /^chartroom: the chat was left while the server .* could not be reached: [^\n]+\n$/,
+      ),
+    ]);
+    const wrong = await startChat(talk, token(), { options: ["--retry-for", "soon"] }).ended;
+    expect(wrong).toMatchObject({
+      code: 1,
+      complaints: 'chartroom: --retry-for must be a whole number from 0 to 86400, not "soon"\n',
+    });
+    await talk.stop();
+  });
+});
+
 describe("a chat in a terminal", () => {
   testWith("npx", "script")("shows the stream and the queue to whoever types", async () => {
     const talk = await startTalk(server);
@@ -221,7 +312,14 @@ describe("a chat in a terminal", () => {
       shown += text;
     });
     const { url, token } = server;
-    const chatting = chat({ server: url, token, agentExecutionId: talk.id, input, output });
+    const chatting = chat({
+      server: url,
+      token,
+      agentExecutionId: talk.id,
+      retryForMs: 60_000,
+      input,
+      output,
+    });
     await until(
       () => shown,
       (all) => all.includes("\u{1b}[J\u{fffd}[31mred\n"),

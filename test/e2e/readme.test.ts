@@ -12,7 +12,12 @@ import { until } from "../harness/until.ts";
 const readme = fencedBlocks("README.md");
 const inTerminal = testWith("npm", "npx", "bash", "curl");
 
-const env = { ...terminalEnvironment(), CHARTROOM_PORT: "0", CHARTROOM_DATA_DIR: temporaryFolder() };
+const env = {
+  ...terminalEnvironment(),
+  XDG_STATE_HOME: temporaryFolder(),
+  CHARTROOM_PORT: "0",
+  CHARTROOM_DATA_DIR: temporaryFolder(),
+};
 
 /** A server that was started by npm. */
 interface NpmServer {

@@ -2,14 +2,12 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
-import { messageOf, Talk } from "./talk.ts";
+import { StartError } from "../start-error.ts";
+import { isPassing, messageOf, Talk, type TalkOptions } from "./talk.ts";
 import { HELP, readTyped, type TypedLine } from "./typed-line.ts";
 import { ChatView, wordsOf } from "./view.ts";
 
-export interface ChatOptions {
-  readonly server: string;
-  readonly token: string;
-  readonly agentExecutionId: string;
+export interface ChatOptions extends TalkOptions {
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
 }
@@ -25,11 +23,12 @@ const CLEAR = "\r\u{1b}[J";
  * after the answer to its last line.
  *
  * @returns whether the run goes on or has ended well
- * @throws StartError when the run cannot be watched
+ * @throws StartError when the run cannot be watched, the server could not be
+ *   reached for too long, or somebody leaves while it cannot be reached
  */
 export async function chat({ input, output, ...place }: ChatOptions): Promise<boolean> {
   const isTyped = input.isTTY === true;
-  const talk = new Talk(place.server, place.token, place.agentExecutionId);
+  const talk = new Talk(place);
   const leaving = new AbortController();
   const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
   const view = new ChatView((text) => {
@@ -58,6 +57,11 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
     input.destroy();
   }
   await typing;
+  if (talk.isAway) {
+    throw new StartError(
+      `the chat was left while the server ${place.server} could not be reached: what was typed last may not have been sent`,
+    );
+  }
   return screen.isWell;
 }
 
@@ -81,7 +85,7 @@ class Screen {
   }
 
   async show(signal: AbortSignal): Promise<void> {
-    for await (const news of this.#talk.watch(signal)) {
+    for await (const news of this.#talk.watch(signal, (text) => this.#view.note(`[${text}]`))) {
       this.#newsAt = performance.now();
       clearTimeout(this.#lineEnd);
       this.#lineEnd = setTimeout(() => this.#view.endLine(), QUIET_MS).unref();
@@ -104,7 +108,12 @@ class Screen {
     try {
       await this.#act(line);
     } catch (error) {
-      this.#view.note(messageOf(error));
+      const why = messageOf(error);
+      this.#view.note(
+        isPassing(error)
+          ? `not done, the server cannot be reached (${why}): type it again when it is back`
+          : why,
+      );
     }
     return true;
   }

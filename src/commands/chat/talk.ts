@@ -5,6 +5,7 @@ import {
   type AgentControlInputSchema,
   type AgentInput,
   AgentInputReceipt,
+  AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
 import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { backOffMs, pause } from "../../runner/back-off.ts";
@@ -15,16 +16,41 @@ type Control = MessageInitShape<typeof AgentControlInputSchema>["control"];
 
 const PAGE = 100;
 
+/** Somebody waits at the terminal: the longest pause between two attempts, in milliseconds. */
+const MAX_PAUSE_MS = 5_000;
+
+/** Gets told how the connection is, in a sentence. */
+export type Note = (text: string) => void;
+
+export interface TalkOptions {
+  readonly server: string;
+  readonly token: string;
+  readonly agentExecutionId: string;
+  /** For how long a server that cannot be reached is tried again, in milliseconds. */
+  readonly retryForMs: number;
+}
+
 /** What can be said to one run, and heard of it. */
 export class Talk {
   readonly #client: Client<typeof AgentService>;
   readonly #agentExecutionId: string;
   readonly #headers: { readonly authorization: string };
 
-  constructor(server: string, token: string, agentExecutionId: string) {
+  readonly #server: string;
+  readonly #retryForMs: number;
+  #isAway = false;
+
+  constructor({ server, token, agentExecutionId, retryForMs }: TalkOptions) {
     this.#client = createClient(AgentService, connectTo(server));
     this.#agentExecutionId = agentExecutionId;
     this.#headers = { authorization: `Bearer ${token}` };
+    this.#server = server;
+    this.#retryForMs = retryForMs;
+  }
+
+  /** Whether the server could not be reached when it was last tried. */
+  get isAway(): boolean {
+    return this.#isAway;
   }
 
   /** Sends a message. @returns the id that it has in the queue */
@@ -67,35 +93,67 @@ export class Talk {
     return ids.includes(beginning) ? beginning : id;
   }
 
-  /** Whether the agent has got everything that was sent. */
+  /** Whether the agent has got everything that was sent; not while the server cannot be reached. */
   async hasAll(): Promise<boolean> {
     const open: readonly AgentInputReceipt[] = [AgentInputReceipt.QUEUED, AgentInputReceipt.DELIVERED];
-    return (await this.inputs(true)).every(({ receipt }) => !open.includes(receipt));
+    try {
+      return (await this.inputs(true)).every(({ receipt }) => !open.includes(receipt));
+    } catch (error) {
+      if (isPassing(error)) return false;
+      throw error;
+    }
   }
 
   /**
-   * What happens in the run, from its beginning to its end. A connection that
-   * breaks is made anew and goes on where it was.
+   * Yields what happens in the run, from its beginning to its end. A connection
+   * that breaks is made again and goes on where it was. When that fails, `note`
+   * is told so, and again when the server is back.
    *
-   * @throws StartError when the run cannot be watched
+   * @throws StartError when the run cannot be watched, or the server could not be
+   *   reached for as long as it is tried
    */
-  async *watch(signal: AbortSignal): AsyncGenerator<NonNullable<WatchAgentExecutionResponse["news"]>, void> {
+  async *watch(
+    signal: AbortSignal,
+    note: Note,
+  ): AsyncGenerator<NonNullable<WatchAgentExecutionResponse["news"]>, void> {
     let afterSequence = 0n;
-    for (let failures = 1; !signal.aborted; failures++) {
+    let hasStopped = false;
+    let reachedAt = performance.now();
+    // The first break of a connection is no news: a new one may be there at once.
+    for (let failures = 2; !signal.aborted; failures++) {
       const asked = { agentExecutionId: this.#agentExecutionId, afterSequence };
       try {
         for await (const { news } of this.#client.watchAgentExecution(asked, this.#options(signal))) {
-          failures = 1;
+          failures = 0;
+          reachedAt = performance.now();
+          if (this.#isAway) note(`the server ${this.#server} is back`);
+          this.#isAway = false;
           if (news.case === "block") afterSequence = news.value.sequence;
+          if (news.case === "agentExecution") hasStopped = news.value.status?.phase === Phase.STOPPED;
           yield news;
         }
-        return;
+        // A server that shuts down ends its streams as well.
+        if (hasStopped) return;
       } catch (error) {
         if (signal.aborted) return;
         if (!isPassing(error)) throw new StartError(messageOf(error));
-        await pause(backOffMs(failures), signal);
+        if (failures > 0) this.#noteAway(messageOf(error), reachedAt, note);
       }
+      await pause(Math.min(backOffMs(Math.max(1, failures)), MAX_PAUSE_MS), signal);
     }
+  }
+
+  /** @throws StartError when it was tried for long enough */
+  #noteAway(why: string, reachedAt: number, note: Note): void {
+    const seconds = Math.round(this.#retryForMs / 1_000);
+    const text = `the server ${this.#server} cannot be reached (${why})`;
+    if (performance.now() - reachedAt >= this.#retryForMs) {
+      throw new StartError(
+        `${text}, for ${seconds} seconds now: the run may go on without you; start the chat again later`,
+      );
+    }
+    if (!this.#isAway) note(`${text}; trying again for ${seconds} seconds`);
+    this.#isAway = true;
   }
 
   async #send(input: NonNullable<SendInput>): Promise<void> {
@@ -111,7 +169,7 @@ export class Talk {
 type SendInput = Parameters<Client<typeof AgentService>["sendToAgentExecution"]>[0]["input"];
 
 /** Whether the same call may succeed later: the server is away, or busy. */
-function isPassing(error: unknown): boolean {
+export function isPassing(error: unknown): boolean {
   return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.Unknown].includes(
     ConnectError.from(error).code,
   );
