@@ -1,0 +1,57 @@
+import { afterAll, expect, test } from "@jest/globals";
+import { type Answer, post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { runCommand, startServer, stopAll } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+
+afterAll(async () => {
+  await stopRunners();
+  await stopAll();
+});
+
+/** More than the streams of service.v1 that one token may have open. */
+const RUNS = 200;
+/** On a machine of any speed. */
+const LONGEST_MS = 600_000;
+
+test(
+  "one runner holds as many agent runs as it has slots, and each of them gets its inputs",
+  async () => {
+    const server = await startServer();
+    // Of the plain form, so that a run that waits has a stream of inputs and no process.
+    const add = ["--command", '["cat"]', "--form", "text", "--default", "--data-dir", server.dataDir];
+    expect((await runCommand(["agent", "add", "echo", ...add])).code).toBe(0);
+    const runner = await startRegisteredRunner(server, {
+      args: ["--agent-slots", String(RUNS), "--slots", "8"],
+    });
+    const call = (operation: string, body: object): Promise<Answer["body"]> =>
+      succeeded(post(server, `AgentService/${operation}`, body));
+    const ids: string[] = [];
+    while (ids.length < RUNS) ids.push((await call("StartAgent", {})).agentExecutionId);
+    const taken = () =>
+      runner.log().filter(({ msg, work }) => msg === "work taken" && work === "agent").length;
+    await until(taken, (count) => count === RUNS, LONGEST_MS);
+
+    for (const agentExecutionId of ids) {
+      const userInput = { id: "1", inputs: [{ text: { content: "x" } }] };
+      await call("SendToAgentExecution", { agentExecutionId, userInput });
+    }
+    const hasGot = async (agentExecutionId: string) => {
+      const { inputs } = await call("ListAgentInputs", { agentExecutionId, includePast: true });
+      return inputs[0].receipt === "AGENT_INPUT_RECEIPT_SEEN";
+    };
+    let open = ids;
+    await until(
+      async () => {
+        const got = await Promise.all(open.slice(0, 20).map(hasGot));
+        open = open.filter((_, index) => !got[index]);
+        return open;
+      },
+      (left) => left.length === 0,
+      LONGEST_MS,
+    );
+    expect(runner.log().filter(({ msg, work }) => msg === "work ended" && work === "agent")).toEqual([]);
+  },
+  2 * LONGEST_MS,
+);
