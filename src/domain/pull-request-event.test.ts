@@ -34,7 +34,8 @@ describe("what is no event of a pull request", () => {
 
   test("as a form says how to send it", () => {
     expect(readPullRequestDelivery(GITHUB_PULL_REQUEST, Buffer.from("payload=%7B%7D"))).toEqual({
-      reason: "the body is not JSON: send it with the content type application/json",
+      reason: "the body is not JSON: send JSON, or no body at all",
+      isMalformed: true,
     });
   });
 

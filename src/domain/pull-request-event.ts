@@ -15,10 +15,10 @@ export interface PullRequestDelivery {
   readonly repositoryUrls: readonly string[];
 }
 
-/** A delivery of pull-request events, or why the body is none: a text safe to show. */
+/** A delivery of pull-request events, or why the body is none, or no JSON: texts safe to show. */
 export type PullRequestReading =
   | { readonly delivery: PullRequestDelivery }
-  | { readonly delivery?: undefined; readonly reason: string };
+  | { readonly delivery?: undefined; readonly reason: string; readonly isMalformed: boolean };
 
 /**
  * Reads the payload of a GitHub or GitLab hook. The payload is another's word:
@@ -34,8 +34,8 @@ export function readPullRequestDelivery(
   try {
     return { delivery: readDelivery(headers, body) };
   } catch (error) {
-    if (error instanceof UnreadPayload) return { reason: error.message };
-    throw error;
+    if (!(error instanceof UnreadPayload)) throw error;
+    return { reason: error.message, isMalformed: error instanceof MalformedBody };
   }
 }
 
@@ -61,12 +61,15 @@ function readDelivery(
   throw new UnreadPayload("no event of a pull request: neither X-GitHub-Event nor X-Gitlab-Event is there");
 }
 
+/** A body that is no JSON. */
+class MalformedBody extends UnreadPayload {}
+
 function otherEvent(name: string): UnreadPayload {
   return new UnreadPayload(`the event ${quoted(name)} is none of a pull request`);
 }
 
 function payloadOf(body: Uint8Array): PayloadField {
   const document = readJson(body);
-  if ("problem" in document) throw new UnreadPayload(document.problem);
+  if ("malformed" in document) throw new MalformedBody(document.malformed);
   return new PayloadField(document.value);
 }

@@ -5,26 +5,25 @@ const MAX_VALUE_CHARACTERS = 8_192;
 const KEY_FORM = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 /**
- * What a body asks of a workflow. With `parameters` (maybe none) it runs the
- * manual trigger's context; `absent`, it asks for nothing; `problem` says what
- * to mend, safe to show.
+ * What a body gives a start: `parameters` (maybe none) and its `value`, absent
+ * for an empty body. `malformed` says why it is no JSON, `problem` what is wrong
+ * with its parameters; both texts are safe to show.
  */
 export type WebhookParameters =
-  | { readonly parameters: Readonly<Record<string, string>> }
+  | { readonly parameters: Readonly<Record<string, string>>; readonly value?: unknown }
   | { readonly problem: string }
-  | { readonly absent: true };
+  | { readonly malformed: string };
 
 /**
  * Reads `{"parameters": {"key": "value"}}`. Members beside `parameters` are
- * the sender's own; an empty body, and any JSON without `parameters`, is
- * `absent`.
+ * the sender's own; an empty body, and any JSON without `parameters`, gives none.
  */
 export function readWebhookParameters(body: Uint8Array): WebhookParameters {
-  if (body.length === 0) return { absent: true };
+  if (body.length === 0) return { parameters: {} };
   const document = readJson(body);
-  if ("problem" in document) return document;
+  if ("malformed" in document) return document;
   const { value } = document;
-  if (!isJsonObject(value) || !Object.hasOwn(value, "parameters")) return { absent: true };
+  if (!isJsonObject(value) || !Object.hasOwn(value, "parameters")) return { parameters: {}, value };
   const { parameters } = value;
   if (!isJsonObject(parameters)) return { problem: "parameters must be a JSON object of texts" };
   const pairs = Object.entries(parameters);
@@ -43,10 +42,11 @@ export function readWebhookParameters(body: Uint8Array): WebhookParameters {
     texts.push([key, text as string]);
   }
   // Entries, because assigning to the key __proto__ would lose it.
-  return { parameters: Object.fromEntries(texts) };
+  return { parameters: Object.fromEntries(texts), value };
 }
 
-function valueProblem(value: unknown): string | undefined {
+/** Says what keeps a value from being one of a parameter; undefined for a good one. */
+export function valueProblem(value: unknown): string | undefined {
   if (typeof value !== "string") return "must be a text: put it in quotes";
   if (value.includes("\0")) return "must not contain the NUL character";
   if (!value.isWellFormed()) return "must be well-formed text: it has half of a surrogate pair";
@@ -57,18 +57,18 @@ function valueProblem(value: unknown): string | undefined {
   return undefined;
 }
 
-/** The value of a JSON text in UTF-8, or a problem that says what to mend. */
-export function readJson(body: Uint8Array): { readonly value: unknown } | { readonly problem: string } {
+/** Returns the value of a JSON text in UTF-8, or says why the body is none. */
+export function readJson(body: Uint8Array): { readonly value: unknown } | { readonly malformed: string } {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(body);
   } catch {
-    return { problem: "the body is not UTF-8" };
+    return { malformed: "the body is not UTF-8" };
   }
   try {
     return { value: JSON.parse(text) };
   } catch {
-    return { problem: "the body is not JSON: send it with the content type application/json" };
+    return { malformed: "the body is not JSON: send JSON, or no body at all" };
   }
 }
 

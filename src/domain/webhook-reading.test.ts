@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { WorkflowTrigger_PullRequestEvent as Event } from "#gen/service/v1/workflow_pb.js";
 import { GITHUB_PULL_REQUEST, openedPullRequest } from "../../test/harness/webhook-payload.ts";
-import { NOTHING_ASKED, readWebhook } from "./webhook-reading.ts";
+import { readWebhook } from "./webhook-reading.ts";
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
 
@@ -13,14 +13,29 @@ test("an event of a pull request is one, though its body has parameters too", ()
   });
 });
 
-test("any other body may carry parameters, also none, whatever event its headers name", () => {
+test("every other event of a host starts nothing, though its body has parameters", () => {
   const parameters = { branch: "main" };
-  expect(readWebhook({}, bytes({ parameters }))).toEqual({ kind: "parameters", parameters });
-  expect(readWebhook({}, bytes({ parameters: {} }))).toEqual({ kind: "parameters", parameters: {} });
-  expect(readWebhook({ "x-github-event": "push" }, bytes({ parameters }))).toEqual({
-    kind: "parameters",
-    parameters,
-  });
+  const nothing = (headers: Record<string, string>, body: object, reason: string) =>
+    expect(readWebhook(headers, bytes(body))).toEqual({ kind: "nothing", reason });
+  nothing({ "x-github-event": "push" }, { parameters }, 'the event "push" is none of a pull request');
+  nothing(
+    { "x-gitlab-event": "Push Hook" },
+    { parameters },
+    'the event "Push Hook" is none of a pull request',
+  );
+  nothing({ "x-github-event": "ping" }, { zen: "Keep it simple" }, "a ping: the hook is set up");
+  nothing(GITHUB_PULL_REQUEST, { action: "labeled", parameters }, 'the action "labeled" starts nothing');
+});
+
+test("any other body is a start by hand, with the parameters that it gives", () => {
+  const manual = (value: object | null | string) => readWebhook({}, bytes(value));
+  for (const parameters of [{ branch: "main" }, {}]) {
+    expect(manual({ parameters })).toEqual({ kind: "manual", parameters, body: { parameters } });
+  }
+  for (const body of [{}, { zen: "Keep it simple" }, openedPullRequest(), [], null, "parameters"]) {
+    expect(manual(body)).toEqual({ kind: "manual", parameters: {}, body });
+  }
+  expect(readWebhook({}, new Uint8Array())).toEqual({ kind: "manual", parameters: {}, body: undefined });
 });
 
 test("parameters that cannot be read are a problem", () => {
@@ -28,22 +43,11 @@ test("parameters that cannot be read are a problem", () => {
     kind: "problem",
     problem: "parameters.key must be a text: put it in quotes",
   });
-  expect(readWebhook({}, Buffer.from("payload=%7B%7D"))).toMatchObject({ kind: "problem" });
-  expect(readWebhook(GITHUB_PULL_REQUEST, Buffer.of(0xff))).toMatchObject({ kind: "problem" });
 });
 
-test("the rest asks for nothing, and a host's event says which it was", () => {
-  expect(readWebhook({}, new Uint8Array())).toEqual({ kind: "nothing", reason: NOTHING_ASKED });
-  expect(readWebhook({}, bytes({ zen: "Keep it simple" }))).toEqual({
-    kind: "nothing",
-    reason: NOTHING_ASKED,
-  });
-  expect(readWebhook({ "x-github-event": "ping" }, bytes({ zen: "Keep it simple" }))).toEqual({
-    kind: "nothing",
-    reason: "a ping: the hook is set up",
-  });
-  expect(readWebhook(GITHUB_PULL_REQUEST, bytes({ action: "labeled" }))).toEqual({
-    kind: "nothing",
-    reason: 'the action "labeled" starts nothing',
-  });
+test("what is no JSON is malformed, as an event too", () => {
+  for (const body of [Buffer.from("payload=%7B%7D"), Buffer.of(0xff)]) {
+    expect(readWebhook({}, body)).toMatchObject({ kind: "malformed" });
+    expect(readWebhook(GITHUB_PULL_REQUEST, body)).toMatchObject({ kind: "malformed" });
+  }
 });

@@ -57,6 +57,7 @@ describe("X-Hub-Signature-256", () => {
     expect(verdict({ "x-hub-signature-256": known }, { body })).toEqual({
       verified: true,
       scheme: "x-hub-signature-256",
+      bodySignature: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
   });
 
@@ -128,6 +129,7 @@ describe("several schemes at once", () => {
       verified: true,
       scheme: "standard-webhooks",
       deliveryId: "msg_2f",
+      bodySignature: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
   });
 
@@ -159,8 +161,12 @@ describe("the delivery's id", () => {
     ["one of 256 characters", { ...hub(), "x-github-delivery": "d".repeat(256) }, "d".repeat(256)],
   ])("is %s", (_, headers, deliveryId) => {
     const expected = deliveryId === undefined ? {} : { deliveryId };
-    const { scheme, ...rest } = verdict(headers) as { verified: true; scheme: string };
-    expect(scheme).toBeDefined();
+    const verified = verdict(headers) as { scheme: string; bodySignature?: string };
+    const { scheme, bodySignature, ...rest } = verified;
+    expect([scheme, bodySignature !== undefined]).toEqual([
+      expect.any(String),
+      "x-hub-signature-256" in headers,
+    ]);
     expect(rest).toEqual({ verified: true, ...expected });
   });
 });

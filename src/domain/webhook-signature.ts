@@ -30,6 +30,8 @@ export type SignatureVerdict =
       readonly scheme: WebhookScheme;
       /** What the sender calls this delivery, alike in each attempt; 1 to 256 characters. */
       readonly deliveryId?: string;
+      /** Digest in hex of the body's signature of X-Hub-Signature-256, which signs nothing else; it proves nothing. */
+      readonly bodySignature?: string;
     }
   | { readonly verified: false; readonly reason: SignatureRefusal };
 
@@ -81,7 +83,19 @@ export function verifySignature(
   }
   if (scheme === undefined) return { verified: false, reason: "unsigned" };
   const deliveryId = deliveryIdOf(delivery, scheme);
-  return { verified: true, scheme, ...(deliveryId !== undefined && { deliveryId }) };
+  const bodySignature = HUB_SIGNATURE.exec(delivery.headers["x-hub-signature-256"] ?? "")?.[1];
+  return {
+    verified: true,
+    scheme,
+    ...(deliveryId !== undefined && { deliveryId }),
+    ...(bodySignature !== undefined && { bodySignature: digestOf(bodySignature, cryptography) }),
+  };
+}
+
+/** One way, so that what is stored of a delivery cannot be used to send it again. */
+function digestOf(signatureHex: string, { hmacSha256 }: SignatureCryptography): string {
+  const digest = hmacSha256(Buffer.from("X-Hub-Signature-256"), Buffer.from(signatureHex, "hex"));
+  return Buffer.from(digest).toString("hex");
 }
 
 interface Verification extends SignedDelivery, SignatureCryptography {

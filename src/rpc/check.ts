@@ -61,7 +61,7 @@ function pathText({ field }: Violation): string {
   let text = "";
   for (const part of field) {
     if (part.kind === "field") text += text ? `.${part.jsonName}` : part.jsonName;
-    else if (part.kind === "oneof") text += text ? `.${part.name}` : part.name;
+    else if (part.kind === "oneof") text += text ? `.${part.localName}` : part.localName;
     else if (part.kind === "list_sub") text += `[${part.index}]`;
     else if (part.kind === "map_sub") text += `[${JSON.stringify(part.key)}]`;
   }

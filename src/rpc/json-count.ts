@@ -18,7 +18,10 @@ const CLOSE_OBJECT = 0x7d;
  *
  * @throws ConnectError BODY_TOO_COMPLEX at the first sign that is too much
  */
-export function countJson(bytes: Uint8Array, { parts, keys, depth }: RequestBounds): void {
+export function countJson(
+  bytes: Uint8Array,
+  { parts, keys, depth }: Pick<RequestBounds, "parts" | "keys" | "depth">,
+): void {
   let open = 0;
   let partCount = 0;
   let keyCount = 0;

@@ -34,16 +34,18 @@ export interface TriggerOccurrence {
   readonly payload?: TriggerPayload;
 }
 
-/** What a redelivery needs beside the entry itself; never the bytes that came, nor what proved them. */
+/** What a redelivery needs beside the entry itself; never what proved the delivery. No answer shows it. */
 export interface TriggerPayload {
   /** The values of parameters that the start was given. */
   readonly parameters?: Readonly<Record<string, string>>;
+  /** JSON of the body that ran the manual trigger, unless it is long. */
+  readonly body?: string;
   /** The context of StartWorkflow that stood in for the manual trigger's. */
   readonly contextOverride?: WorkflowTriggerContext | undefined;
   /** What a delivery told of the entry's pull request: every event, and each URL of its repository. */
   readonly events?: readonly PullRequestEvent[];
   readonly repositoryUrls?: readonly string[];
-  /** Why the parameters of a delivery could not be read. */
+  /** Why a delivery, or its parameters, could not be read. */
   readonly problem?: string;
   /** Why a delivery asked for nothing. */
   readonly reason?: string;
@@ -85,11 +87,13 @@ export async function recordTriggerEvent(
  * Enters that what made an entry arrived again.
  *
  * @param eventId of an entry that is there
+ * @param reason how it is known again, for people
  */
 export async function recordDuplicate(
   tx: WriteTransaction,
   scope: Scope,
   eventId: string,
+  reason: string,
 ): Promise<WorkflowTriggerEvent> {
   const first = await findTriggerEvent(tx.db, scope, eventId);
   if (!first) throw new Error(`the ledger has no entry ${eventId}`);
@@ -97,7 +101,7 @@ export async function recordDuplicate(
   copy.id = tx.newId();
   copy.at = timestampFromMs(tx.now);
   copy.verdict = TriggerVerdict.DUPLICATE;
-  copy.reason = "the delivery arrived before";
+  copy.reason = reason;
   await insertTriggerEvent(tx, scope, copy, { dedupeKey: null, payload: first.payload });
   return copy;
 }

@@ -10,7 +10,7 @@ import type { RedeliverWorkflowTriggerEventRequest } from "#gen/service/v1/workf
 import type { Caller } from "../domain/caller.ts";
 import { notFound, phaseUnsuitable } from "../domain/error.ts";
 import { manualTrigger } from "../domain/trigger-match.ts";
-import { NOTHING_ASKED, type WebhookReading } from "../domain/webhook-reading.ts";
+import type { WebhookReading } from "../domain/webhook-reading.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { findTriggerEvent } from "../store/workflow-trigger-event.ts";
 import { writeAsCaller } from "./call.ts";
@@ -109,13 +109,18 @@ async function startAgain(
   });
 }
 
-function readingOf({ pullRequest }: WorkflowTriggerEvent, payload: TriggerPayload): WebhookReading {
-  const { events, repositoryUrls = [], parameters, problem, reason = NOTHING_ASKED } = payload;
+function readingOf(event: WorkflowTriggerEvent, payload: TriggerPayload): WebhookReading {
+  const { events, repositoryUrls = [], parameters, body, problem, reason } = payload;
+  const { pullRequest } = event;
   if (pullRequest && events) {
     return { kind: "pull_request", delivery: { events, pullRequest, repositoryUrls } };
   }
-  if (parameters) return { kind: "parameters", parameters };
-  return problem === undefined ? { kind: "nothing", reason } : { kind: "problem", problem };
+  if (parameters) {
+    return { kind: "manual", parameters, body: body === undefined ? undefined : JSON.parse(body) };
+  }
+  return problem === undefined
+    ? { kind: "nothing", reason: reason ?? event.reason }
+    : { kind: "problem", problem };
 }
 
 function refuseUnbelieved({ verdict }: WorkflowTriggerEvent): void {

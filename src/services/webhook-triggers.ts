@@ -15,6 +15,7 @@ import {
   projectIdsOf,
   type TriggerMatch,
 } from "../domain/trigger-match.ts";
+import { webhookParameters } from "../domain/webhook-parameters.ts";
 import type { WebhookReading } from "../domain/webhook-reading.ts";
 import { findProjectRemotes } from "../store/project-index.ts";
 import type { WriteTransaction } from "../store/store.ts";
@@ -53,9 +54,10 @@ export async function fireWebhook(
   switch (reading.kind) {
     case "pull_request":
       return firePullRequest(tx, delivered, reading.delivery);
-    case "parameters":
-      return [await fireManual(tx, delivered, reading.parameters)];
+    case "manual":
+      return [await fireManual(tx, delivered, reading)];
     case "problem":
+    case "malformed":
       return [await recordWhole(tx, delivered, TriggerVerdict.REFUSED, reading.problem)];
     case "nothing":
       return [await recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reading.reason)];
@@ -126,11 +128,13 @@ async function fireMatch(
 async function fireManual(
   tx: WriteTransaction,
   delivered: Delivered,
-  parameters: Readonly<Record<string, string>>,
+  reading: Extract<WebhookReading, { kind: "manual" }>,
 ): Promise<WorkflowTriggerEvent> {
-  const manual = manualTrigger(delivered.workflow.spec?.triggers ?? []);
+  const { spec } = delivered.workflow;
+  const manual = manualTrigger(spec?.triggers ?? []);
   if (!manual) {
-    const reason = "the workflow has no manual trigger, over whose context the parameters would run";
+    const reason =
+      "the delivery names no host's event, and the workflow has no manual trigger, which it would run: add one";
     return recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason);
   }
   const { triggerIndex, context } = manual;
@@ -140,7 +144,7 @@ async function fireManual(
       ...delivered,
       triggerIndex,
       trigger: create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context }),
-      parameters,
+      parameters: webhookParameters(spec?.parameters ?? [], reading),
       chosenBy: undefined,
     }),
   );
@@ -174,13 +178,23 @@ function entryOf({ workflow, deliveryId, redelivered }: Delivered) {
   };
 }
 
+/** The longest body, in characters of its JSON, that an entry keeps for a redelivery: twice a host's usual event. */
+const BODY_MAX_CHARACTERS = 65_536;
+
+function keptBody(body: unknown): TriggerPayload {
+  if (body === undefined) return {};
+  const text = JSON.stringify(body);
+  return text.length > BODY_MAX_CHARACTERS ? {} : { body: text };
+}
+
 function payloadOf(reading: WebhookReading): TriggerPayload {
   switch (reading.kind) {
     case "pull_request":
       return { events: reading.delivery.events, repositoryUrls: reading.delivery.repositoryUrls };
-    case "parameters":
-      return { parameters: reading.parameters };
+    case "manual":
+      return { parameters: reading.parameters, ...keptBody(reading.body) };
     case "problem":
+    case "malformed":
       return { problem: reading.problem };
     case "nothing":
       return { reason: reading.reason };

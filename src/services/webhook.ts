@@ -10,6 +10,7 @@ import { readWebhook } from "../domain/webhook-reading.ts";
 import {
   type SignatureCryptography,
   type SignatureRefusal,
+  type SignatureVerdict,
   type SignedDelivery,
   unsignedDeliveryId,
   verifySignature,
@@ -63,7 +64,8 @@ export interface WebhookDependencies extends Pick<ServiceDependencies, "store" |
  * @returns what it entered in the ledger, at least one entry
  * @throws DomainError UNAUTHENTICATED, the same for an unknown workflow and a
  *   signature that does not hold; PERMISSION_DENIED for a member whose own the
- *   workflow is not; what `identify` throws
+ *   workflow is not; BODY_MALFORMED, once it has an entry, for a body that is no
+ *   JSON; what `identify` throws
  */
 export type ReceiveDelivery = (delivery: PostedDelivery) => Promise<WorkflowTriggerEvent[]>;
 
@@ -77,13 +79,16 @@ export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
     const candidates = [...secrets, ...unknownSecrets].slice(0, MOST_SECRETS);
     const verdict = verifySignature(delivery, candidates, now(), cryptography);
     if (verdict.verified) {
-      const { deliveryId } = verdict;
-      return store.write(SYSTEM, "webhook", (tx) => deliver(tx, workflowId, delivery, { deliveryId }));
+      return entriesOf(
+        await store.write(SYSTEM, "webhook", (tx) => deliver(tx, workflowId, delivery, verdict)),
+      );
     }
     const caller = verdict.reason === "unsigned" ? await delivery.identify() : undefined;
     if (caller) {
       const actor: Actor = { id: caller.subject.id, principal: caller.subject.principal };
-      return store.write(actor, "webhook", (tx) => deliver(tx, workflowId, delivery, { caller }));
+      return entriesOf(
+        await store.write(actor, "webhook", (tx) => deliver(tx, workflowId, delivery, { caller })),
+      );
     }
     // After the answer: how long it takes would tell that the workflow is there.
     setImmediate(() => recordBadSignature(deps, workflowId, verdict.reason).catch(deps.onRecordFailure));
@@ -92,7 +97,21 @@ export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
 }
 
 /** How a delivery is believed: by its signature, or by the caller whose token it carries. */
-type Belief = { readonly deliveryId: string | undefined } | { readonly caller: Caller };
+type Belief = SignedBelief | { readonly caller: Caller };
+
+type SignedBelief = Extract<SignatureVerdict, { verified: true }>;
+
+/** What a delivery came to. */
+interface Delivery {
+  readonly entries: WorkflowTriggerEvent[];
+  /** Why its body is no JSON; an entry tells that too. */
+  readonly malformed?: string;
+}
+
+function entriesOf({ entries, malformed }: Delivery): WorkflowTriggerEvent[] {
+  if (malformed === undefined) return entries;
+  throw new DomainError(ErrorReason.BODY_MALFORMED, malformed);
+}
 
 /** Starts what a believed delivery asks for, unless it was delivered before. */
 async function deliver(
@@ -100,7 +119,7 @@ async function deliver(
   workflowId: string,
   { headers, body }: SignedDelivery,
   belief: Belief,
-): Promise<WorkflowTriggerEvent[]> {
+): Promise<Delivery> {
   const caller = "caller" in belief ? belief.caller : undefined;
   if (caller) await refuseCutOff(tx, caller, START_WORKFLOW);
   const found = await findAnyWorkflow(tx.db, workflowId);
@@ -111,14 +130,19 @@ async function deliver(
   if (!creator) throw new Error(`the workflow ${workflowId} has no executor`);
 
   const deliveryId = "caller" in belief ? unsignedDeliveryId(headers) : belief.deliveryId;
-  const name = deliveryId === undefined ? undefined : { workflowId, deliveryId };
-  const earlier = name && (await findDeliveryEvents(tx.db, name, tx.now - DELIVERY_MS));
-  if (earlier) {
-    const copies: WorkflowTriggerEvent[] = [];
-    for (const id of earlier) copies.push(await recordDuplicate(tx, found, id));
-    return copies;
-  }
   const reading = readWebhook(headers, body);
+  const bodySignature = "caller" in belief ? undefined : belief.bodySignature;
+  const names = namesOf(deliveryId, bodySignature);
+  // The signature of Standard Webhooks covers the id; an event of a pull request counts once by what it tells.
+  const countsById =
+    reading.kind === "pull_request" || ("scheme" in belief && belief.scheme === "standard-webhooks");
+  for (const { name, reason } of countsById ? namesOf(deliveryId, undefined) : names) {
+    const earlier = await findDeliveryEvents(tx.db, { workflowId, deliveryId: name }, tx.now - DELIVERY_MS);
+    if (!earlier) continue;
+    const copies: WorkflowTriggerEvent[] = [];
+    for (const id of earlier) copies.push(await recordDuplicate(tx, found, id, reason));
+    return { entries: copies };
+  }
   if (caller && reading.kind === "pull_request") refuseBorrowedEvent(workflow, caller);
   const chosenBy = caller ? [caller.subject] : await findWebhookSecretKnowers(tx.db, workflowId, tx.now);
   const entered = await fireWebhook(tx, {
@@ -129,10 +153,32 @@ async function deliver(
     chosenBy,
     deliveryId,
   });
+  if (reading.kind === "malformed") return { entries: entered, malformed: reading.problem };
   const eventIds = entered.map(({ id }) => id);
-  if (name) await insertDelivery(tx, name, eventIds);
-  return entered;
+  const isStartRefused = reading.kind === "manual" && entered.every(({ verdict }) => REFUSALS.has(verdict));
+  for (const { name } of isStartRefused ? namesOf(deliveryId, undefined) : names)
+    await insertDelivery(tx, { workflowId, deliveryId: name }, eventIds);
+  return { entries: entered };
 }
+
+/**
+ * Returns what a delivery is known again by. Where the body alone is signed an
+ * id proves nothing: whoever saw the delivery could send it again under
+ * another, so its signature counts too. The space keeps it apart from every id.
+ */
+function namesOf(deliveryId: string | undefined, bodySignature: string | undefined) {
+  return [
+    ...(deliveryId === undefined ? [] : [{ name: deliveryId, reason: "the delivery arrived before" }]),
+    ...(bodySignature === undefined ? [] : [{ name: `hub ${bodySignature}`, reason: SAME_SIGNATURE }]),
+  ];
+}
+
+/** A start by hand that came to this leaves its body's signature free, so that it can be sent again once the cause is gone. */
+const REFUSALS: ReadonlySet<TriggerVerdict> = new Set([TriggerVerdict.REFUSED, TriggerVerdict.DISABLED]);
+
+const SAME_SIGNATURE =
+  "this body arrived with this signature before: X-Hub-Signature-256 signs no id, so that it counts once in 24 hours; " +
+  "to send the same again, sign it as Standard Webhooks, with an id of its own";
 
 const REASONS: Readonly<Record<SignatureRefusal, string>> = {
   unsigned: "the delivery has neither a signature nor an access token that may start the workflow",

@@ -118,6 +118,7 @@ const WRITTEN: readonly Limit[] = [
   ],
   ["parameters[0].description", texts(0, 499, 500), texts(501)],
   ["parameters[0].defaultValue", texts(0, 8191, 8192), [...texts(8193), "a\0b"]],
+  ["parameters[0].payloadField", texts(0, 255, 256), texts(257)],
   ["extAgentSettings.model", [0, 10], [-1, 11]],
   ["extAgentSettings.reasoningEffort", [0, 6], [-1, 7]],
   ["extAgentSettings.serviceTier", [0, 1], [-1, 2]],
@@ -236,7 +237,7 @@ describe("a request about workflows past a limit", () => {
   test.each([
     ["triggers[0]", { context: CONTEXT }, "trigger"],
     ["triggers[0].context", {}, "context"],
-    ["triggers[0].context", { repositories: {} }, "repositories.repository_selector"],
+    ["triggers[0].context", { repositories: {} }, "repositories.repositorySelector"],
     ["action.steps[0]", {}, "step"],
     ["action.steps[3].report.outputs[0]", { title: "x", key: "x", string: {} }, "extraction"],
     ["action.steps[3].report.outputs[0]", { title: "x", key: "x", prompt: "x" }, "schema"],

@@ -33,8 +33,8 @@ const redeliver = (triggerEventId: string, token?: string) =>
 async function send(workflow: { id: string; secret: string }, payload: object | undefined, headers = {}) {
   const body = payload ? Buffer.from(JSON.stringify(payload)) : RUN;
   const event = payload ? GITHUB_PULL_REQUEST : {};
-  const signature = hubSignature(workflow.secret, body);
-  return deliver(server, workflow.id, body, { ...event, ...signature, ...headers });
+  // By the token, since a signature of the same body counts once.
+  return deliver(server, workflow.id, body, { ...event, "x-gitlab-token": workflow.secret, ...headers });
 }
 
 describe("the ledger", () => {

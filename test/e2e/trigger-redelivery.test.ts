@@ -171,7 +171,7 @@ describe("delivering an entry again", () => {
   test("that asked for nothing, or could not be read, says the same again", async () => {
     const workflow = await addWorkflow(server);
     const sign = (body: string) => hubSignature(workflow.secret, Buffer.from(body));
-    for (const body of ['{"parameters":[]}', '{"zen":"Keep it simple"}', "not JSON"]) {
+    for (const body of ['{"parameters":[]}', "not JSON"]) {
       await deliver(server, workflow.id, body, sign(body));
       const { verdict, reason } = (await ledgerOf(server, workflow.id)).at(-1);
       expect(await redeliverNewest(workflow.id)).toMatchObject([{ verdict, reason }]);

@@ -99,14 +99,17 @@ describe("the id of a delivery", () => {
     expect(ids).toEqual(["by-hub", "by-hub", "by-lab", "by-lab", "by-standard", "by-standard"]);
   });
 
-  test("holds for its workflow alone, and deliveries without one are each their own", async () => {
+  test("holds for its workflow alone, and where nothing is signed deliveries without one are each their own", async () => {
     const [first, second] = [await addWorkflow(server), await addWorkflow(server)];
     for (const workflow of [first, second]) {
       expect((await deliver(server, workflow.id, RUN, named(workflow, "same"))).status).toBe(202);
-      for (const _ of [1, 2]) {
-        expect((await deliver(server, workflow.id, RUN, hubSignature(workflow.secret, RUN))).status).toBe(
-          202,
-        );
+      for (const headers of [
+        { "x-gitlab-token": workflow.secret },
+        { authorization: `Bearer ${server.token}` },
+      ]) {
+        for (const _ of [1, 2]) {
+          expect(verdictsOf(await deliver(server, workflow.id, RUN, headers))).toEqual([202, "STARTED"]);
+        }
       }
     }
   });
@@ -151,5 +154,67 @@ describe("the id of a delivery", () => {
     expect(verdictsOf(await send())).toEqual([202, "STARTED"]);
     expect(verdictsOf(await send())).toEqual([200, "DUPLICATE"]);
     expect(await executionsOf(server, workflow.id)).toHaveLength(2);
+  });
+});
+
+describe("a body that X-Hub-Signature-256 signs", () => {
+  const WITH_PARAMETERS = Buffer.from('{"parameters":{"unused":"x"}}');
+  const send = ({ id, secret }: TestWorkflow, headers: Record<string, string> = {}, body = WITH_PARAMETERS) =>
+    deliver(server, id, body, { ...hubSignature(secret, body), ...headers });
+
+  test("counts once, under whichever id and event it is replayed, and the answer says why", async () => {
+    const workflow = await addWorkflow(server);
+    expect(verdictsOf(await send(workflow, { "x-github-delivery": "one" }))).toEqual([202, "STARTED"]);
+    const [{ id: executionId }] = await executionsOf(server, workflow.id);
+    const capitals = hubSignature(workflow.secret, WITH_PARAMETERS)
+      ["x-hub-signature-256"].slice(7)
+      .toUpperCase();
+    for (const headers of [
+      { "x-github-delivery": "two" },
+      {},
+      { "x-github-event": "push" },
+      { "x-hub-signature-256": `sha256=${capitals}` },
+      { "x-gitlab-token": workflow.secret, "idempotency-key": "three" },
+    ]) {
+      const copy = await send(workflow, headers);
+      expect(verdictsOf(copy)).toEqual([200, "DUPLICATE"]);
+      expect(copy.body.verdicts[0].reason).toMatch(/counts once in 24 hours/);
+      expect(copy.body.verdicts[0].workflowExecutionId).toBe(executionId);
+    }
+    expect(verdictsOf(await send(workflow, { "x-github-delivery": "one" }, RUN))).toEqual([200, "DUPLICATE"]);
+    expect(verdictsOf(await send(workflow, {}, RUN))).toEqual([202, "STARTED"]);
+    expect(await executionsOf(server, workflow.id)).toHaveLength(2);
+  });
+
+  test("counts once though it first came as a host's event, so that it cannot be made a start by hand", async () => {
+    const workflow = await addWorkflow(server);
+    expect(verdictsOf(await send(workflow, { "x-github-event": "push" }))).toEqual([200, "NO_MATCH"]);
+    expect(verdictsOf(await send(workflow))).toEqual([200, "DUPLICATE"]);
+    expect(await executionsOf(server, workflow.id)).toEqual([]);
+  });
+
+  test("counts each time beside a signature of Standard Webhooks, and not without that again", async () => {
+    const workflow = await addWorkflow(server);
+    const timestamp = Math.floor(Date.now() / 1000);
+    for (const id of ["one", "two"]) {
+      const both = standardSignature(workflow.secret, WITH_PARAMETERS, { id, timestamp });
+      expect(verdictsOf(await send(workflow, both))).toEqual([202, "STARTED"]);
+    }
+    expect(verdictsOf(await send(workflow))).toEqual([200, "DUPLICATE"]);
+  });
+
+  test("counts anew after 24 hours", async () => {
+    const workflow = await addWorkflow(server);
+    expect(verdictsOf(await send(workflow))).toEqual([202, "STARTED"]);
+    await besideServer(server, (store) =>
+      store.write(SYSTEM, "test", ({ db, now }) =>
+        db
+          .updateTable("webhook_delivery")
+          .set({ at: now - DAY_MS })
+          .where("workflow_id", "=", workflow.id)
+          .execute(),
+      ),
+    );
+    expect(verdictsOf(await send(workflow))).toEqual([202, "STARTED"]);
   });
 });

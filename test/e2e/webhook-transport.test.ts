@@ -7,7 +7,7 @@ import { v7 } from "uuid";
 import { post, reasonOf } from "../harness/call.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { addWorkflow, deliver, ledgerOf, type TestWorkflow, verdictsOf } from "../harness/webhook.ts";
-import { hubSignature } from "../harness/webhook-signing.ts";
+import { hubSignature, standardSignature } from "../harness/webhook-signing.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 
 const MIB = 1_048_576;
@@ -22,7 +22,11 @@ afterAll(stopAll);
 
 const RUN = Buffer.from('{"parameters":{}}');
 const path = (id = workflow.id) => `/workflows/${id}/webhooks`;
-const signed = (body: Uint8Array = RUN) => hubSignature(workflow.secret, body);
+/** As Standard Webhooks sign, under an id of its own, since the same body counts once otherwise. */
+const signed = (body: Uint8Array = RUN): Record<string, string> => {
+  const timestamp = Math.floor(Date.now() / 1000);
+  return standardSignature(workflow.secret, body, { id: v7(), timestamp });
+};
 
 /** A body that runs the manual trigger, of exactly this many bytes. */
 function bodyOf(bytes: number): Buffer {
@@ -73,9 +77,9 @@ describe("a body", () => {
   test("is the raw one: what is signed is its bytes, also where they are no text", async () => {
     const bytes = Buffer.of(0xff, 0x00, 0xfe);
     const answer = await deliver(server, workflow.id, bytes, signed(bytes));
-    expect([...verdictsOf(answer), answer.body.verdicts[0].reason]).toEqual([
-      200,
-      "REFUSED",
+    expect([answer.status, reasonOf(answer), answer.body.message]).toEqual([
+      400,
+      "BODY_MALFORMED",
       "the body is not UTF-8",
     ]);
     const spaced = Buffer.from('{ "parameters": {} }');
@@ -152,7 +156,7 @@ test("the access log tells operation and status, and nothing that the sender cho
   const answers = [
     await deliver(own, id, marked, headers),
     await deliver(own, id, RUN, headers),
-    await deliver(own, id, RUN, { "x-gitlab-token": secret, "x-github-event": "push" }),
+    await deliver(own, id, RUN, { "x-gitlab-token": secret }),
     await deliver(own, id, RUN, { authorization: `Bearer ${own.token}` }),
     await deliver(own, id, RUN, { authorization: "Bearer a-token-of-nobody" }),
   ];

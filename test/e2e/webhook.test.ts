@@ -1,7 +1,6 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { NOTHING_ASKED } from "../../src/domain/webhook-reading.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { besideServer } from "../harness/member.ts";
@@ -15,6 +14,7 @@ import {
   OVER_REPOSITORY,
   verdictsOf,
 } from "../harness/webhook.ts";
+import { GITHUB_PULL_REQUEST } from "../harness/webhook-payload.ts";
 import { hubSignature, standardSignature } from "../harness/webhook-signing.ts";
 
 let server: TestServer;
@@ -90,6 +90,99 @@ describe("a delivery that is signed", () => {
   });
 });
 
+describe("a delivery that names no host's event", () => {
+  const sender = { zen: "Keep it simple", issue: { title: "$(id)", number: 7, draft: false, labels: [] } };
+
+  test.each<[string, string, Record<string, string>?]>([
+    ["without a body", ""],
+    ["{}", "{}"],
+    ["null", "null"],
+    ["a list", "[]"],
+    ["a sender's own JSON", JSON.stringify(sender)],
+    ["a form's content type over JSON", "{}", { "content-type": "application/x-www-form-urlencoded" }],
+  ])("starts the manual trigger: %s", async (_, body, headers = {}) => {
+    const { id, secret } = await addWorkflow(server);
+    const signed = hubSignature(secret, Buffer.from(body));
+    expect(verdictsOf(await deliver(server, id, body, { ...signed, ...headers }))).toEqual([202, "STARTED"]);
+    const [execution] = await executionsOf(server, id);
+    expect([execution.spec.trigger.context, execution.status.warnings]).toMatchObject([OVER_REPOSITORY, []]);
+  });
+
+  test("gives declared parameters fields of its body, before their defaults and after its parameters", async () => {
+    const prompt =
+      "{{.Parameters.title}} {{.Parameters.number}} {{.Parameters.draft}} {{.Parameters.labels}}";
+    const field = (key: string, more = {}) => ({
+      key,
+      payloadField: `issue.${key}`,
+      defaultValue: "none",
+      ...more,
+    });
+    const { id, secret } = await addWorkflow(server, {
+      triggers: [{ manual: {}, context: { agent: { prompt } } }],
+      parameters: ["title", "number", "draft", "labels"].map((key) => field(key)),
+    });
+    const promptOf = async (body: object) => {
+      const bytes = Buffer.from(JSON.stringify(body));
+      await deliver(server, id, bytes, hubSignature(secret, bytes));
+      return (await executionsOf(server, id)).at(-1).spec.trigger.context.agent.prompt;
+    };
+    expect(await promptOf(sender)).toBe("$(id) 7 false none");
+    expect(await promptOf({ ...sender, parameters: { title: "given" } })).toBe("given 7 false none");
+    expect(await promptOf({ issue: "text" })).toBe("none none none none");
+    const { body } = await post(server, "WorkflowService/RedeliverWorkflowTriggerEvent", {
+      triggerEventId: (await ledgerOf(server, id))[0].id,
+    });
+    expect(body.triggerEvents).toMatchObject([{ verdict: "TRIGGER_VERDICT_STARTED" }]);
+    expect((await executionsOf(server, id)).at(-1).spec.trigger.context.agent.prompt).toBe(
+      "$(id) 7 false none",
+    );
+    const long = Buffer.from(JSON.stringify({ issue: { title: "x".repeat(8_193) } }));
+    const refused = await deliver(server, id, long, hubSignature(secret, long));
+    expect([...verdictsOf(refused), refused.body.verdicts[0].reason]).toEqual([
+      200,
+      "REFUSED",
+      "issue.title of the body, which gives title, must have at most 8192 characters",
+    ]);
+  });
+});
+
+describe("a delivery whose body is no JSON", () => {
+  test.each<[string, string | Buffer, RegExp, Record<string, string>?]>([
+    ["broken", "{", /^the body is not JSON/],
+    [
+      "a form",
+      "payload=%7B%7D",
+      /^the body is not JSON/,
+      { "content-type": "application/x-www-form-urlencoded" },
+    ],
+    ["a form of a host's event", "payload=%7B%7D", /^the body is not JSON/, GITHUB_PULL_REQUEST],
+    ["not UTF-8", Buffer.of(0x7b, 0x22, 0xff, 0x22, 0x7d), /^the body is not UTF-8/],
+  ])("is malformed, told in the ledger, and uses up no id: %s", async (_, body, told, headers = {}) => {
+    const { id, secret } = await addWorkflow(server);
+    const signed = { ...hubSignature(secret, Buffer.from(body)), ...headers, "x-github-delivery": "one" };
+    for (const count of [1, 2]) {
+      const answer = await deliver(server, id, body, signed);
+      expect([answer.status, reasonOf(answer)]).toEqual([400, "BODY_MALFORMED"]);
+      expect(answer.body.message).toMatch(told);
+      const ledger = await ledgerOf(server, id);
+      expect(ledger).toHaveLength(count);
+      expect(ledger.at(-1)).toMatchObject({
+        verdict: "TRIGGER_VERDICT_REFUSED",
+        reason: answer.body.message,
+      });
+    }
+    const good = { ...hubSignature(secret, RUN), "x-github-delivery": "one" };
+    expect(verdictsOf(await deliver(server, id, RUN, good))).toEqual([202, "STARTED"]);
+  });
+
+  test.each([100, 101])("or nests %i levels deep: 100 are taken", async (depth) => {
+    const { id, secret } = await addWorkflow(server);
+    const body = Buffer.from("[".repeat(depth) + "]".repeat(depth));
+    const answer = await deliver(server, id, body, hubSignature(secret, body));
+    expect(answer.status).toBe(depth === 100 ? 202 : 400);
+  });
+});
+
 describe("a delivery that starts nothing says why", () => {
   const answerTo = async (fields: object | undefined, body: string | Buffer, headers = {}) => {
     const { id, secret } = await addWorkflow(server, fields && { ...fields });
@@ -103,17 +196,7 @@ describe("a delivery that starts nothing says why", () => {
     return [...verdictsOf(answer), entry.reason];
   };
 
-  test.each(["", "null", "[]", '{"zen":"Keep it simple"}', '"parameters"'])(
-    "%s asks for nothing",
-    async (body) => {
-      expect(await answerTo(undefined, body)).toEqual([200, "NO_MATCH", NOTHING_ASKED]);
-    },
-  );
-
   test.each([
-    ["{", "the body is not JSON"],
-    ["payload=%7B%7D", "the body is not JSON"],
-    [Buffer.of(0x7b, 0x22, 0xff, 0x22, 0x7d), "the body is not UTF-8"],
     ['{"parameters":[]}', "parameters must be a JSON object"],
     ['{"parameters":{"key":1}}', "parameters.key must be a text"],
   ])("%s cannot be read", async (body, reason) => {
@@ -129,9 +212,17 @@ describe("a delivery that starts nothing says why", () => {
     ]);
   });
 
-  test("a workflow without a manual trigger", async () => {
+  test.each(["push", "pull_request"])(
+    "an event %s with parameters, which is no start by hand",
+    async (event) => {
+      const answer = await answerTo(undefined, RUN, { "x-github-event": event });
+      expect(answer.slice(0, 2)).toEqual([200, "NO_MATCH"]);
+    },
+  );
+
+  test.each(["", "{}", '{"parameters":{}}'])("a workflow without a manual trigger, to %j", async (body) => {
     const reason = expect.stringContaining("no manual trigger");
-    expect(await answerTo({ triggers: [] }, RUN)).toEqual([200, "NO_MATCH", reason]);
+    expect(await answerTo({ triggers: [] }, body)).toEqual([200, "NO_MATCH", reason]);
   });
 
   test("a workflow that is disabled, until it is enabled", async () => {
@@ -144,12 +235,12 @@ describe("a delivery that starts nothing says why", () => {
       "the workflow is disabled",
     ]);
     await post(server, "WorkflowService/UpdateWorkflow", { workflowId: id, disabled: false });
-    expect(verdictsOf(await deliver(server, id, RUN, hubSignature(secret, RUN)))).toEqual([202, "STARTED"]);
+    expect(verdictsOf(await deliver(server, id, RUN, standard(secret)))).toEqual([202, "STARTED"]);
   });
 
   test("a workflow that is pending deletion", async () => {
     const { id, secret } = await addWorkflow(server);
-    await deliver(server, id, RUN, hubSignature(secret, RUN));
+    await deliver(server, id, RUN, standard(secret));
     await post(server, "WorkflowService/DeleteWorkflow", { workflowId: id });
     const off = await deliver(server, id, RUN, hubSignature(secret, RUN));
     expect([...verdictsOf(off), off.body.verdicts[0].reason]).toEqual([
@@ -264,11 +355,17 @@ describe("the timestamp of Standard Webhooks", () => {
 test("after a rotation both secrets verify, and after a day the new one alone", async () => {
   const { id, secret: old } = await addWorkflow(server);
   const { body } = await post(server, "WorkflowService/RotateWorkflowWebhookSecret", { workflowId: id });
-  const status = async (secret: string) => [
-    (await deliver(server, id, RUN, hubSignature(secret, RUN))).status,
-    (await deliver(server, id, RUN, { "x-gitlab-token": secret })).status,
-    (await deliver(server, id, RUN, standard(secret))).status,
-  ];
+  let sent = 0;
+  const status = async (secret: string) => {
+    // A body of its own, since a signature of one counts once.
+    sent += 1;
+    const bytes = Buffer.from(JSON.stringify({ sent }));
+    return [
+      (await deliver(server, id, bytes, hubSignature(secret, bytes))).status,
+      (await deliver(server, id, RUN, { "x-gitlab-token": secret })).status,
+      (await deliver(server, id, RUN, standard(secret))).status,
+    ];
+  };
   expect(body.secret).not.toBe(old);
   expect([await status(body.secret), await status(old)]).toEqual([
     [202, 202, 202],

@@ -29,8 +29,8 @@ export declare type WorkflowTrigger = Message<"service.v1.WorkflowTrigger"> & {
    */
   trigger: {
     /**
-     * Fires when somebody calls StartWorkflow or posts parameters to the
-     * workflow's webhook.
+     * Fires when somebody calls StartWorkflow, or posts something to the
+     * workflow's webhook whose headers name no host's event.
      *
      * @generated from field: service.v1.WorkflowTrigger.Manual manual = 1;
      */
@@ -607,6 +607,17 @@ export declare type WorkflowParameter = Message<"service.v1.WorkflowParameter"> 
    * @generated from field: optional string default_value = 3;
    */
   defaultValue?: string | undefined;
+
+  /**
+   * Where the body of a delivery to the webhook has the value, for one that runs
+   * the manual trigger: names of members, joined by dots, such as "issue.title";
+   * at most 256 characters. A text is taken as it is, a number or truth value as
+   * JSON writes it; anything else is no value. The delivery's own "parameters"
+   * come before it, and the default after it. Empty: nowhere.
+   *
+   * @generated from field: string payload_field = 4;
+   */
+  payloadField: string;
 };
 
 /**
@@ -1456,7 +1467,8 @@ export declare type WorkflowExecutionTrigger = Message<"service.v1.WorkflowExecu
    */
   trigger: {
     /**
-     * A call of StartWorkflow, or parameters posted to the webhook.
+     * A call of StartWorkflow, or a delivery to the webhook that is no host's
+     * event.
      *
      * @generated from field: service.v1.WorkflowExecutionTrigger.Manual manual = 1;
      */
