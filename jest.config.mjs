@@ -5,6 +5,9 @@ export default {
   testEnvironment: "node",
   roots: ["<rootDir>/src", "<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
+  // Clients in other languages have a run of their own: jest.clients.mjs.
+  testPathIgnorePatterns: ["/node_modules/", "<rootDir>/test/clients/"],
+  reporters: ["default", "<rootDir>/jest.summary.mjs"],
   extensionsToTreatAsEsm: [".ts"],
   transform: { "\\.ts$": "<rootDir>/jest.strip.mjs" },
   // Ends what hangs, and nothing that is slow because the machine is.

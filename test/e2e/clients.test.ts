@@ -119,8 +119,11 @@ async function inputsOf(template: string) {
 
 describe.each([
   { section: "TypeScript", programs: ["protoc-gen-es"], rules: {} },
-  { section: "Go", programs: ["protoc-gen-connect-go", "protoc-gen-go"], rules: undefined },
-  { section: "Python", programs: ["python3", "python3"], rules: undefined },
+  {
+    section: "Go",
+    programs: ["protoc-gen-connect-go", "protoc-gen-go", "protoc-gen-go-grpc"],
+    rules: { goPackage: official?.goPackage },
+  },
   {
     section: "Kotlin and Java",
     programs: ["protoc", "protoc-gen-connect-kotlin", "protoc-gen-grpc-java"],
@@ -169,19 +172,62 @@ describe("packages of generated code", () => {
       expect(options["service/v1/environment.proto"]?.javaPackage).toBe("chartroom.service.v1");
     }
   });
+});
 
-  test("of the rules can be the official one in Go, as the command of the page prints it", async () => {
-    const printed = await outputOf(
-      runProgram("bash", ["-e", "-c", blockOf(page, "Go", "sh")], { env: environment }),
+test("the template for Python generates the declarations of the rules too, which no package brings", async () => {
+  const inputs = await inputsOf(blockOf(page, "Python", "yaml"));
+  expect(inputs.map(({ program }) => program)).toContain("python3");
+  const asked = new Set(inputs.flatMap(({ filesToGenerate }) => filesToGenerate));
+  expect([...asked].toSorted()).toEqual(["buf/validate/validate.proto", ...contract].toSorted());
+});
+
+describe("the versions on the page", () => {
+  const text = readFileSync(join(ROOT, "docs/clients.md"), "utf8");
+  /** What the table of a section says, package by package. */
+  const versionsOf = (section: string) => {
+    const [, body = ""] = new RegExp(`\\n## ${section}\\n(.*?)\\n## `, "s").exec(text) ?? [];
+    return Object.fromEntries(
+      [...body.matchAll(/^\| (\S+) \| (v?\d\S*) \|/gm)].map(([, name, version]) => [name, version]),
     );
-    expect(printed.trim()).toBe(official?.goPackage);
-    const override = blockOf(page, "Go", "yaml", 1).replace("OFFICIAL_GO_PACKAGE", printed.trim());
-    const template = blockOf(page, "Go", "yaml")
-      .replace(/ +exclude_types:.*\n/, "")
-      .replace("plugins:\n", `${override}plugins:\n`);
-    for (const options of await packagesOf(template)) {
-      expect(options["buf/validate/validate.proto"]?.goPackage).toBe(official?.goPackage);
-    }
+  };
+  const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+
+  test("are those of package.json in TypeScript", () => {
+    const { dependencies, devDependencies } = JSON.parse(read("package.json"));
+    const versions = versionsOf("TypeScript");
+    expect(Object.keys(versions)).toHaveLength(6);
+    expect({ ...dependencies, ...devDependencies }).toMatchObject(versions);
+  });
+
+  test("are those of go.mod in Go", () => {
+    const [, direct = ""] = /^require \((.*?)^\)/ms.exec(read("test/clients/go/go.mod")) ?? [];
+    const required = [...direct.matchAll(/^\t(\S+) (\S+)$/gm)].map(([, name, version]) => [name, version]);
+    expect(required).not.toEqual([]);
+    const generator = { "google.golang.org/grpc/cmd/protoc-gen-go-grpc": "v1.6.2" };
+    expect(versionsOf("Go")).toEqual({ ...Object.fromEntries(required), ...generator });
+    expect(read("test/clients/go/go.mod")).toContain("google.golang.org/grpc/cmd/protoc-gen-go-grpc v1.6.2");
+  });
+
+  test("are those of the requirements in Python", () => {
+    const lines = read("test/clients/python/requirements.txt").trim().split("\n");
+    expect(versionsOf("Python")).toEqual(Object.fromEntries(lines.map((line) => line.split("=="))));
+  });
+
+  test("are those of pom.xml in Kotlin and Java", () => {
+    const pom = read("test/clients/jvm/pom.xml");
+    const properties = Object.fromEntries(
+      [...pom.matchAll(/<(\w+\.version)>(.+?)</g)].map(([, name, version]) => [name, version]),
+    );
+    const artifacts = pom.matchAll(
+      /<groupId>(.+?)<\/groupId>\s*<artifactId>(.+?)<\/artifactId>\s*<version>(.+?)</g,
+    );
+    const pinned = [...artifacts].map(([, group, name, version = ""]) => [
+      `${group}:${name}`,
+      version.replace(/\$\{(.+)\}/, (_, property) => properties[property] ?? ""),
+    ]);
+    const versions = versionsOf("Kotlin and Java");
+    expect(Object.keys(versions)).toHaveLength(11);
+    expect(Object.fromEntries(pinned)).toMatchObject(versions);
   });
 });
 

@@ -69,13 +69,18 @@ export function terminalEnvironment(): Record<string, string | undefined> {
   return { ...Object.fromEntries(kept), PATH: path.join(delimiter) };
 }
 
+/** Tells whether a person's terminal finds a program. */
+export function hasProgram(name: string): boolean {
+  const { PATH } = terminalEnvironment();
+  // The second is how openssl and Go have it.
+  return ["--version", "version"].some(
+    (word) => spawnSync(name, [word], { env: { ...process.env, PATH } }).status === 0,
+  );
+}
+
 /** `test` where the machine has these programs; elsewhere the test is skipped and its name says why. */
 export function testWith(...programs: readonly string[]): (name: string, run: () => Promise<void>) => void {
-  const { PATH } = terminalEnvironment();
-  // The second is how openssl has it.
-  const isThere = (name: string) =>
-    ["--version", "version"].some((word) => spawnSync(name, [word], { env: { PATH } }).status === 0);
-  const missing = programs.filter((name) => !isThere(name));
+  const missing = programs.filter((name) => !hasProgram(name));
   if (missing.length === 0) return (name, run) => test(name, run);
   const absent = missing.join(", no ");
   return (name, run) => test.skip(`${name}: skipped because this machine has no ${absent}`, run);

@@ -1,0 +1,10 @@
+import base from "./jest.config.mjs";
+
+/** `npm run test:clients`: clients in other languages, which need their tool chains. */
+export default {
+  ...base,
+  roots: ["<rootDir>/test/clients"],
+  testPathIgnorePatterns: ["/node_modules/"],
+  // Compilers of other languages take memory and every processor themselves.
+  maxWorkers: 1,
+};

@@ -1,0 +1,44 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { testScenarios } from "./scenarios.ts";
+import { BUILD_MS, build, describeWith, environmentWith, otherTeam } from "./toolchain.ts";
+
+const page = fencedBlocks("docs/clients.md");
+
+describeWith(["go"], "the Go client", () => {
+  let server: TestServer;
+  let folder: string;
+  let env: Record<string, string | undefined>;
+
+  beforeAll(async () => {
+    server = await startServer();
+    folder = otherTeam("go", blockOf(page, "Go", "yaml"));
+    mkdirSync(join(folder, "firstcall"));
+    const firstCall = blockOf(page, "Go", "go").replaceAll("http://127.0.0.1:8080", server.url);
+    writeFileSync(join(folder, "firstcall/main.go"), firstCall);
+    const programs = join(folder, "bin");
+    env = { ...environmentWith(programs), GOBIN: programs };
+    await build(folder, env, "go", "install", "tool");
+    await build(folder, env, "buf", "generate");
+    await build(folder, env, "go", "install", "./firstcall", "./overconnect", "./overgrpc");
+  }, BUILD_MS);
+  afterAll(stopAll);
+
+  test("makes the first call of the page", async () => {
+    expect(await build(folder, { ...env, TOKEN: server.token }, "firstcall")).toBe("hello\n");
+  });
+
+  describe("over Connect, with connect-go", () => {
+    const program = () => ({ cwd: folder, env, command: ["overconnect"] as const });
+    // Over HTTP/1.1 its own request ends with the connection.
+    testScenarios(() => server, program, { cut: /^(unavailable|canceled)$/, checksRules: true });
+  });
+
+  describe("over gRPC, with grpc-go", () => {
+    const program = () => ({ cwd: folder, env, command: ["overgrpc"] as const });
+    testScenarios(() => server, program, { cut: /^Unavailable$/, checksRules: true });
+  });
+});

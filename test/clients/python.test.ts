@@ -1,0 +1,47 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { testScenarios } from "./scenarios.ts";
+import { BUILD_MS, build, describeWith, environmentWith, otherTeam, pythonPrograms } from "./toolchain.ts";
+
+const page = fencedBlocks("docs/clients.md");
+
+describeWith(["python3"], "the Python client", () => {
+  let server: TestServer;
+  let folder: string;
+  let env: Record<string, string | undefined>;
+
+  beforeAll(async () => {
+    server = await startServer();
+    folder = otherTeam("python", blockOf(page, "Python", "yaml"));
+    env = environmentWith(await pythonPrograms(join(folder, "requirements.txt")));
+    const firstCall = blockOf(page, "Python", "python");
+    writeFileSync(
+      join(folder, "first_call.py"),
+      firstCall.replaceAll("127.0.0.1:8080", `127.0.0.1:${server.port}`),
+    );
+    await build(folder, env, "buf", "generate");
+    await build(folder, env, "bash", "-e", "-c", blockOf(page, "Python", "sh"));
+  }, BUILD_MS);
+  afterAll(stopAll);
+
+  test("makes the first call of the page", async () => {
+    const token = { TOKEN: server.token };
+    expect(await build(folder, { ...env, ...token }, "python3", "first_call.py")).toBe("hello\n");
+  });
+
+  describe("over gRPC, with grpcio", () => {
+    const program = () => ({ cwd: folder, env, command: ["python3", "over_grpc.py"] as const });
+    testScenarios(() => server, program, { cut: /^UNAVAILABLE$/, checksRules: true });
+  });
+
+  describe("over plain HTTP, with the standard library", () => {
+    const program = () => ({ cwd: folder, env, command: ["python3", "over_http.py"] as const });
+    testScenarios(() => server, program, {
+      cut: /^(ConnectionResetError|ConnectionError|IncompleteRead)$/,
+      checksRules: false,
+    });
+  });
+});

@@ -1,0 +1,55 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+/** Passes the bytes of connections on to a server, counts them, and can cut all connections. */
+export interface Relay {
+  /** As a server's. */
+  readonly url: string;
+  /** Bytes that callers sent so far. */
+  sentBytes(): number;
+  /** Bytes that the server answered so far. */
+  receivedBytes(): number;
+  /** Cuts every connection at once; new ones are taken. */
+  cut(): void;
+  stop(): Promise<void>;
+}
+
+/** Starts a relay to a port of 127.0.0.1, on a free port. */
+export async function startRelay(serverPort: number): Promise<Relay> {
+  const sockets = new Set<Socket>();
+  let [sent, received] = [0, 0];
+  const relay = createServer((caller) => {
+    const server = connect(serverPort, "127.0.0.1");
+    for (const [socket, other] of [
+      [caller, server],
+      [server, caller],
+    ] as const) {
+      sockets.add(socket);
+      // A cut connection ends with an error on one side or the other, as it should.
+      socket.on("error", () => other.destroy());
+      socket.on("close", () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+    caller.on("data", (chunk) => (sent += chunk.length));
+    server.on("data", (chunk) => (received += chunk.length));
+    caller.pipe(server);
+    server.pipe(caller);
+  });
+  relay.listen(0, "127.0.0.1");
+  await once(relay, "listening");
+  const cut = () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  return {
+    url: `http://127.0.0.1:${(relay.address() as AddressInfo).port}`,
+    sentBytes: () => sent,
+    receivedBytes: () => received,
+    cut,
+    async stop() {
+      cut();
+      await new Promise((resolve) => relay.close(resolve));
+    },
+  };
+}

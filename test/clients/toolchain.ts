@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { describe, expect, test } from "@jest/globals";
+import { hasProgram, PROGRAMS, ROOT, runProgram, terminalEnvironment } from "../harness/program.ts";
+import { temporaryFolder } from "../harness/server.ts";
+
+/** Downloads and compilers take their time on a slow machine. */
+export const BUILD_MS = 1_800_000;
+
+/** What a person installs to get a program that the suite needs. */
+const INSTALL = {
+  go: "Go 1.26 or newer",
+  python3: "Python 3.11 or newer with its module venv",
+  java: "a JDK 17 or newer",
+  mvn: "Maven 3.8 or newer",
+} as const;
+
+/**
+ * `describe` where the machine has these programs. Elsewhere the suite says
+ * which are missing: it fails in CI, and is skipped on other machines.
+ */
+export function describeWith(
+  programs: readonly (keyof typeof INSTALL)[],
+  name: string,
+  body: () => void,
+): void {
+  const missing = programs.filter((program) => !hasProgram(program));
+  const advice = missing.map((program) => `no ${program} on this machine: install ${INSTALL[program]}`);
+  if (missing.length === 0) describe(name, body);
+  else if (process.env.CI) test(`${name} has its tool chain`, () => expect(advice).toEqual([]));
+  else describe.skip(`${name}: ${advice.join("; ")}`, body);
+}
+
+/**
+ * Makes the folder of another team: its own files, the template, and the
+ * contract in `chartroom` as it was before projects had `updated_at`, so that
+ * answers hold a field that the client does not know.
+ *
+ * @param sources a folder of test/clients
+ */
+export function otherTeam(sources: string, template: string): string {
+  const folder = temporaryFolder();
+  cpSync(join(ROOT, "test/clients", sources), folder, { recursive: true });
+  mkdirSync(join(folder, "chartroom"));
+  for (const name of ["proto", "third_party", "buf.yaml"]) {
+    cpSync(join(ROOT, name), join(folder, "chartroom", name), { recursive: true });
+  }
+  const path = join(folder, "chartroom/proto/service/v1/project.proto");
+  const present = readFileSync(path, "utf8");
+  const older = present.replace(
+    /(message ProjectMetadata \{(?:(?!\n\}).)*?) {2}\S+ updated_at = 5;\n/s,
+    "$1",
+  );
+  if (older === present) throw new Error("ProjectMetadata has no updated_at any more: take another field");
+  writeFileSync(path, older);
+  writeFileSync(join(folder, "buf.gen.yaml"), template);
+  return folder;
+}
+
+/** The environment of a person's terminal, with the repository's programs and further folders on its PATH. */
+export function environmentWith(...folders: readonly string[]): Record<string, string | undefined> {
+  const env = terminalEnvironment();
+  return { ...env, PATH: [...folders, PROGRAMS, env.PATH].join(delimiter) };
+}
+
+/** Runs a step of a build; fails with all that it printed. */
+export async function build(
+  cwd: string,
+  env: Readonly<Record<string, string | undefined>>,
+  command: string,
+  ...args: readonly string[]
+): Promise<string> {
+  const { code, stdout, stderr } = await runProgram(command, args, { cwd, env, timeMs: BUILD_MS });
+  if (code !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${code}:\n${stdout}${stderr}`);
+  return stdout;
+}
+
+/**
+ * Returns the folder of programs of a Python environment with the packages of
+ * a file of requirements, kept outside the tree for the next run.
+ */
+export async function pythonPrograms(requirements: string): Promise<string> {
+  const key = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 16);
+  const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache");
+  const folder = join(cache, "chartroom-clients", `python-${key}`);
+  const isComplete = join(folder, "complete");
+  if (!existsSync(isComplete)) {
+    rmSync(folder, { recursive: true, force: true });
+    const env = terminalEnvironment();
+    await build(ROOT, env, "python3", "-m", "venv", folder);
+    await build(ROOT, env, join(folder, "bin/pip"), "install", "--quiet", "--requirement", requirements);
+    writeFileSync(isComplete, "");
+  }
+  return join(folder, "bin");
+}
