@@ -69,6 +69,14 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   outputPerCaller: SMALL,
   outputTotal: SMALL,
   slowReaderTimeout: SMALL,
+  callerBodyBytes: [
+    ["64", 64],
+    ["4096", 4096],
+  ],
+  bodyBytes: [
+    ["64", 64],
+    ["65536", 65_536],
+  ],
   fastPath: [
     ["off", "off"],
     ["on", "on"],
@@ -141,6 +149,8 @@ describe("without flags and variables", () => {
       outputPerCaller: 128,
       outputTotal: 512,
       slowReaderTimeout: 30,
+      callerBodyBytes: 64,
+      bodyBytes: 256,
       fastPath: "on",
       popularityInterval: 300,
       removalInterval: 10,

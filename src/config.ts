@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { PAGE_BYTES } from "./domain/page.ts";
-import { OUTPUT_SETTINGS } from "./output-settings.ts";
 import { REMOTE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
 import { STREAM_SETTINGS } from "./stream-settings.ts";
+import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
 export { ConfigError } from "./settings.ts";
 
@@ -138,7 +138,7 @@ export const SETTINGS = {
     help: "longest deadline of a call; one that asks for more gets this",
     read: integer(1, 86_400),
   }),
-  ...OUTPUT_SETTINGS,
+  ...TRAFFIC_SETTINGS,
   fastPath: setting({
     flag: "--fast-path",
     argument: "on|off",

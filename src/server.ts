@@ -4,6 +4,7 @@ import type { Config } from "./config.ts";
 import { pageTokens } from "./domain/page.ts";
 import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
+import { createIntake } from "./http/intake.ts";
 import { createListener } from "./http/listener.ts";
 import { createOutputBudget } from "./http/output-budget.ts";
 import { outputLimits } from "./http/output-limits.ts";
@@ -162,11 +163,13 @@ export function build(config: Config, deps: ServerDependencies): Server {
     now: deps.now,
     onNoteFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
   });
+  const intake = createIntake(config);
   const entry = createEntry({
     routes,
     gate,
     readiness,
-    unaryPath: config.fastPath === "on" ? createUnaryPath(report) : undefined,
+    unaryPath: config.fastPath === "on" ? createUnaryPath(report, intake.parseBeside) : undefined,
+    ...intake,
     maxTimeoutMs: config.maxTimeout * 1000,
     report,
   });
@@ -291,6 +294,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     async close() {
       draining.abort();
       await Promise.all([listener.drain(DRAIN_MS), jobs?.stop()]);
+      await intake.close();
     },
   };
 }

@@ -9,7 +9,7 @@ function begin() {
   return {
     pace,
     /** Lets time pass in steps, with so many bytes in each; tells whether the body was too slow at any of them. */
-    pass(seconds: number, bytesPerSecond: number, stepMs = 1_000): boolean {
+    pass(seconds: number, bytesPerSecond: number, stepMs = LISTENER_LIMITS.checkIntervalMs): boolean {
       let wasTooSlow = false;
       for (let passedMs = 0; passedMs < seconds * 1_000; passedMs += stepMs) {
         nowMs += stepMs;
@@ -84,5 +84,15 @@ describe("time in which our side takes nothing", () => {
       expect(pass(10, 0)).toBe(false);
       pace.wanted();
     }
+  });
+});
+
+describe("time in which the server itself stood still", () => {
+  test("counts as one look at most", () => {
+    const { pass } = begin();
+    expect(pass(1, 1_000_000)).toBe(false);
+    expect(pass(60, 0, 60_000)).toBe(false);
+    expect(pass(14, 0)).toBe(false);
+    expect(pass(2, 0)).toBe(true);
   });
 });

@@ -3,7 +3,7 @@ import type { ListenerLimits } from "./listener-limits.ts";
 /** The part of the idle limit for which a rate is measured before it counts, so that one late packet does not. */
 const MEASURED_PART = 1 / 8;
 
-type PaceLimits = Pick<ListenerLimits, "bodyIdleMs" | "bodyMinBytesPerSecond" | "now">;
+type PaceLimits = Pick<ListenerLimits, "bodyIdleMs" | "bodyMinBytesPerSecond" | "checkIntervalMs" | "now">;
 
 /** How fast one request body comes. */
 export interface BodyPace {
@@ -15,7 +15,8 @@ export interface BodyPace {
 
 /**
  * Keeps the account of a body that begins now. Only time in which our side
- * took bytes counts: a client cannot help a server that does not read.
+ * took bytes counts: a client cannot help a server that does not read, nor one
+ * that stands still. To be looked at in every `checkIntervalMs`.
  */
 export function measurePace(limits: PaceLimits): BodyPace {
   return new Account(limits);
@@ -63,8 +64,10 @@ class Account implements BodyPace {
   #account(): void {
     const now = this.#limits.now();
     if (this.#isTaking) {
-      this.#elapsedMs += now - this.#accountedAt;
-      this.#idleMs += now - this.#accountedAt;
+      // Every account is looked at once in an interval: what is longer, the server itself stood still.
+      const ms = Math.min(now - this.#accountedAt, this.#limits.checkIntervalMs);
+      this.#elapsedMs += ms;
+      this.#idleMs += ms;
     }
     this.#accountedAt = now;
   }

@@ -15,6 +15,7 @@ import { answer, type ReportFault, toConnectError } from "../rpc/error.ts";
 import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
+import { type ParseBeside, parsedRequestKey } from "../rpc/parsed-request.ts";
 import { queryKey } from "../rpc/query-pagination.ts";
 import type { Route } from "../rpc/routes.ts";
 import { suggestionFor } from "../rpc/suggestion.ts";
@@ -22,6 +23,7 @@ import { callerKey, streamBegunKey } from "../services/call.ts";
 import { taken } from "../unary/taken.ts";
 import { isGone } from "../unary/unary-call.ts";
 import type { UnaryPath } from "../unary/unary-path.ts";
+import type { BodyBudget, BodyHold } from "./body-budget.ts";
 import { exemptFromBodyGuard } from "./body-guard.ts";
 import { envelopes } from "./envelopes.ts";
 import { incomingBody } from "./incoming-body.ts";
@@ -48,6 +50,9 @@ export interface EntryOptions {
   readonly readiness: Readiness;
   /** Answers what it takes; everything goes through the protocol layer without it. */
   readonly unaryPath?: UnaryPath | undefined;
+  readonly budget: BodyBudget;
+  /** For large requests. */
+  readonly parseBeside: ParseBeside;
   /** Deadlines that ask for more are cut to this. */
   readonly maxTimeoutMs: number;
   readonly report: ReportFault;
@@ -106,10 +111,37 @@ async function enter(
     }
   }
   capDeadline(req.headers, options.maxTimeoutMs);
+  const { accountId, subject } = admission?.kind === "known" ? admission.caller : NOBODY;
+  const hold = options.budget.hold(accountId || subject.id);
+  try {
+    await admitted({ ...options, route, rejected, hold }, req, res, record);
+  } finally {
+    hold.release();
+  }
+}
+
+/** Whoever is rejected, and whoever asks what needs no token. */
+const NOBODY = { accountId: "", subject: { id: "" } };
+
+interface Admitted extends EntryOptions {
+  readonly route: Route | undefined;
+  readonly rejected: ConnectError | undefined;
+  readonly hold: BodyHold;
+}
+
+async function admitted(
+  options: Admitted,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  const { route, rejected, hold } = options;
+  const path = pathOf(req.url ?? "");
   if (options.unaryPath && route?.unary) {
     const short = taken(req, route.unary);
     if (short) {
       const values = valuesOf(options, route, req, record, rejected);
+      if (!rejected) hold.set(short.lengthBytes);
       return options.unaryPath(route.unary, short, req, res, record, values);
     }
   }
@@ -131,14 +163,17 @@ async function enter(
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
     values.set(streamBegunKey, () => writeStreamHead(res, contentType));
   }
-  const length = req.headers["content-length"];
+  const { requests } = route;
+  const promised = req.headers["content-length"];
+  const length = promised === undefined ? undefined : Number(promised);
   const form = messageForm(req);
+  const parseLarge = async (bytes: Uint8Array): Promise<void> => {
+    if (requests) values.set(parsedRequestKey, await options.parseBeside(requests, form.isBinary, bytes));
+  };
   const body = envelopes(contentType, incomingBody(req, deadlineMs(req.headers)));
   const reply = await route.handle({
     ...universalRequestFromNodeRequest(req, res, undefined, values),
-    body: route.requests
-      ? requestMessages(body, length === undefined ? undefined : Number(length), form, route.requests)
-      : body,
+    body: requests ? requestMessages(body, length, form, requests, parseLarge, hold) : body,
   });
   if (UNARY_CONTENT_TYPE.test(contentType)) {
     const header = new Headers(reply.header);

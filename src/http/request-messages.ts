@@ -1,7 +1,8 @@
 import { bodyTooLarge } from "../rpc/error.ts";
 import type { RequestReading } from "../rpc/request-reading.ts";
+import type { BodyHold } from "./body-budget.ts";
 import type { HttpRequest } from "./listener.ts";
-import { unpack } from "./unpack.ts";
+import { unpack, unpackedLimit } from "./unpack.ts";
 
 /** Flags and length of a message of gRPC, gRPC-Web and Connect's streams. */
 const ENVELOPE_BYTES = 5;
@@ -43,26 +44,42 @@ export function messageForm(req: HttpRequest): MessageForm {
  * Hands a request's body to the protocol layer in whole messages that are
  * unpacked and counted: the layer parses them at once, whatever they hold.
  *
+ * @param parseLarge parses what is large elsewhere; the protocol layer gets an empty message instead
  * @param lengthBytes what the headers promise; undefined when they say nothing
- * @throws ConnectError BODY_TOO_LARGE, BODY_TOO_COMPLEX
+ * @param hold counts the bytes of the body; released by whoever made it
+ * @throws ConnectError BODY_TOO_LARGE, BODY_TOO_COMPLEX, BODY_BUDGET_EXCEEDED
  */
 export async function* requestMessages(
   chunks: AsyncIterable<Uint8Array>,
   lengthBytes: number | undefined,
   form: MessageForm,
   requests: RequestReading,
+  parseLarge: (bytes: Uint8Array) => Promise<void>,
+  hold: BodyHold,
 ): AsyncGenerator<Uint8Array, void> {
   const { limitBytes } = requests;
   const source = new ByteSource(chunks);
   const read = async (bytes: Uint8Array<ArrayBuffer>, isCompressed: boolean): Promise<Uint8Array> => {
-    const message = isCompressed ? await unpack(bytes, limitBytes) : bytes;
+    let message: Uint8Array = bytes;
+    if (isCompressed) {
+      hold.set(bytes.length + unpackedLimit(bytes.length, limitBytes));
+      message = await unpack(bytes, limitBytes);
+      hold.set(message.length);
+    }
+    if (requests.isLarge(message)) {
+      await parseLarge(message);
+      return new Uint8Array();
+    }
     requests.count(form.isBinary, message);
     return message;
   };
   try {
     if (!form.isEnveloped) {
       if ((lengthBytes ?? 0) > limitBytes) throw bodyTooLarge(limitBytes);
-      const bytes = await (lengthBytes === undefined ? source.rest(limitBytes) : source.take(lengthBytes));
+      hold.set(lengthBytes ?? 0);
+      const bytes = await (lengthBytes === undefined
+        ? source.rest(limitBytes, hold)
+        : source.take(lengthBytes));
       yield await read(bytes, form.isCompressed);
       return;
     }
@@ -73,6 +90,7 @@ export async function* requestMessages(
       const flags = head[0] as number;
       const length = head.length === ENVELOPE_BYTES ? view.getUint32(1) : 0;
       if (length > limitBytes) throw bodyTooLarge(limitBytes);
+      hold.set(length);
       const data = await source.take(length);
       // What is incomplete, or of a kind that is not known here, is the protocol layer's to refuse.
       const isWhole = head.length === ENVELOPE_BYTES && data.length === length;
@@ -88,6 +106,8 @@ export async function* requestMessages(
       yield message;
     }
   } finally {
+    // A stream goes on long after its request was read.
+    if (form.isEnveloped) hold.release();
     await source.close();
   }
 }
@@ -118,14 +138,16 @@ class ByteSource {
   /**
    * Returns all that comes.
    *
+   * @param hold counts the bytes as they come
    * @throws ConnectError BODY_TOO_LARGE, at the first byte over the limit
    */
-  async rest(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  async rest(limitBytes: number, hold: BodyHold): Promise<Uint8Array<ArrayBuffer>> {
     const pieces: Uint8Array[] = [];
     let length = 0;
     while (await this.#more()) {
       length += this.#rest.length;
       if (length > limitBytes) throw bodyTooLarge(limitBytes);
+      hold.set(length);
       pieces.push(this.#rest);
       this.#rest = new Uint8Array();
     }

@@ -3,6 +3,7 @@ import { createValidator, type ValidatorOptions, type Violation } from "@bufbuil
 import type { Interceptor } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../domain/error.ts";
+import { parsedRequestKey } from "./parsed-request.ts";
 
 /** Violations that an error tells; a request of a hundred bad elements would say them all. */
 export const VIOLATIONS_TOLD = 20;
@@ -36,11 +37,11 @@ export function createCheck(options?: ValidatorOptions): Check {
   };
 }
 
-/** Checks every message of a request before its operation sees it. */
+/** Checks every message of a request before its operation sees it, unless that was done where it was parsed. */
 export function checkRequests(check: Check): Interceptor {
   return (next) => (req) => {
     if (req.stream) return next({ ...req, message: checked(check, req.method.input, req.message) });
-    check(req.method.input, req.message);
+    if (req.contextValues.get(parsedRequestKey) === undefined) check(req.method.input, req.message);
     return next(req);
   };
 }

@@ -1,4 +1,4 @@
-import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor } from "@connectrpc/connect";
 import { isId, rulesOf } from "./rules.ts";
@@ -23,6 +23,11 @@ export const lowerCaseIds: Interceptor = (next) => (req) => {
   edit(req.message as unknown as Values);
   return next(req);
 };
+
+/** Does the same to one message, in place. */
+export function lowerCaseIdsOf(schema: DescMessage, message: MessageShape<DescMessage>): void {
+  editOf(schema)?.(message as unknown as Values);
+}
 
 async function* edited<M>(edit: Edit, messages: AsyncIterable<M>): AsyncIterable<M> {
   for await (const message of messages) {

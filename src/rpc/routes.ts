@@ -1,4 +1,4 @@
-import type { DescMessage, DescMethod, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, DescMethodUnary, Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import {
   createConnectRouter,
@@ -10,47 +10,17 @@ import type { MethodSerializationLookup, UniversalHandler } from "@connectrpc/co
 import { compressionGzip } from "@connectrpc/connect-node";
 import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
-import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
-import { WorkService } from "#gen/runner/v1/work_service_pb.js";
-import { AccountService } from "#gen/service/v1/account_service_pb.js";
-import { AgentService } from "#gen/service/v1/agent_service_pb.js";
-import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { EventService } from "#gen/service/v1/event_service_pb.js";
-import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
-import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
-import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
-import { SecurityService } from "#gen/service/v1/security_service_pb.js";
-import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
-import { UserService } from "#gen/service/v1/user_service_pb.js";
-import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { DomainError } from "../domain/error.ts";
 import { enterGate } from "./admission.ts";
+import { CONTRACT } from "./contract.ts";
 import { healthService, type Readiness } from "./health.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
+import { useParsedRequest } from "./parsed-request.ts";
 import { reflectionService } from "./reflection.ts";
 import { type RequestReading, requestReading } from "./request-reading.ts";
 
-/** The contract: every service that the server offers to clients. */
-export const CONTRACT: readonly DescService[] = [
-  AccountService,
-  AgentService,
-  EnvironmentService,
-  EventService,
-  IdentityService,
-  OrganizationService,
-  ProjectService,
-  RunnerConfigurationService,
-  RunnerService,
-  SecurityService,
-  ServiceAccountService,
-  UserService,
-  WorkflowService,
-  WorkService,
-  AgentWorkService,
-];
+export { CONTRACT };
 
 /** Services around the contract take small questions only. */
 const SIDE_BODY_LIMIT_BYTES = 64 * 1024;
@@ -99,7 +69,8 @@ export interface RouteOptions {
 /** Every route by its literal path, such as `/service.v1.ProjectService/GetProject`. */
 export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> {
   const router = createConnectRouter({
-    interceptors: [...options.interceptors],
+    // The unary path puts such a request in its place itself.
+    interceptors: [useParsedRequest, ...options.interceptors],
     requestGate: enterGate,
     acceptCompression: [compressionGzip],
     jsonOptions: JSON_OPTIONS,

@@ -11,6 +11,7 @@ import { enterGate } from "../rpc/admission.ts";
 import type { CallRecord } from "../rpc/call-record.ts";
 import { hasReason, type ReportFault, toConnectError } from "../rpc/error.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
+import { type ParseBeside, parsedRequestKey } from "../rpc/parsed-request.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import { answerJson } from "./answer-json.ts";
 import { type Run, runOf } from "./operation.ts";
@@ -34,7 +35,7 @@ export type UnaryPath = (
 ) => Promise<void>;
 
 /** The short way to an operation; docs/unary-path.md says why there are two. */
-export function createUnaryPath(report: ReportFault): UnaryPath {
+export function createUnaryPath(report: ReportFault, parseBeside: ParseBeside): UnaryPath {
   const runs = new Map<UnaryOperation, Run>();
   const runFor = (operation: UnaryOperation): Run => {
     const known = runs.get(operation);
@@ -50,7 +51,12 @@ export function createUnaryPath(report: ReportFault): UnaryPath {
       enterGate(call);
       const body = requestBody(req, taken.lengthBytes, call);
       const bytes = body instanceof Promise ? await body : body;
-      call.message = operation.requests.parse(taken.isBinary, bytes);
+      if (operation.requests.isLarge(bytes)) {
+        call.message = await parseBeside(operation.requests, taken.isBinary, bytes);
+        values.set(parsedRequestKey, call.message);
+      } else {
+        call.message = operation.requests.parse(taken.isBinary, bytes);
+      }
       answer = success(operation, taken, call, await runFor(operation)(call));
       call.end();
     } catch (thrown) {

@@ -1,0 +1,18 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { transferReader } from "../rpc/request-transfer.ts";
+import type { ReadOrder, ReadOutcome, RequestThreadData } from "./request-thread.ts";
+
+// The thread of RequestThread: one order at a time, each answered once.
+
+const { allowUnknownFields } = workerData as RequestThreadData;
+const read = transferReader(allowUnknownFields);
+
+parentPort?.on("message", ({ operation, isBinary, bytes }: ReadOrder) => {
+  let outcome: ReadOutcome;
+  try {
+    outcome = read(operation, isBinary, bytes);
+  } catch (error) {
+    outcome = { failure: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+  parentPort?.postMessage(outcome, "binary" in outcome ? [outcome.binary.buffer as ArrayBuffer] : []);
+});
