@@ -28,7 +28,7 @@ const ROOMS: Readonly<Record<string, { rooms: readonly string[]; packages: reado
   },
   rpc: {
     rooms: ["domain", "store", "services"],
-    packages: [/^#gen\//, /^@bufbuild\//, /^@connectrpc\//],
+    packages: [/^#gen\//, /^@bufbuild\//, /^@connectrpc\//, /^node:buffer$/],
   },
   unary: {
     rooms: ["rpc", "services"],

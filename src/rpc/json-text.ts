@@ -1,3 +1,5 @@
+import { isAscii } from "node:buffer";
+
 /** Escapes in the order in which they stand: both halves of a character, one half alone, any other. */
 const ESCAPES =
   /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./gs;
@@ -7,16 +9,19 @@ const PAST_FFFF = /[\ud800-\udfff]/;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * The text of a JSON body; an empty one is `{}`. Broken UTF-8 is refused, not replaced by question
- * marks, and so is an escape such as `\ud800` that is half a character: no
- * stored text and no gRPC status could hold it.
+ * The text of a JSON body; an empty one is `{}`. Broken UTF-8 is refused,
+ * not replaced by question marks, and so is an escape such as `\ud800` that is
+ * half a character: no stored text and no gRPC status could hold it.
  *
  * @throws Error whose message can be sent in every protocol
  */
 export function readJsonText(data: Uint8Array): string {
   // No bytes at all are what many clients send for a request without fields.
   if (data.length === 0) return "{}";
-  const text = utf8.decode(data);
+  // Images in base64 take half the memory and a tenth of the time this way.
+  const text = isAscii(data)
+    ? Buffer.from(data.buffer, data.byteOffset, data.length).toString("latin1")
+    : utf8.decode(data);
   if (HALF_ESCAPE.test(text)) refuseHalves(text);
   // Parsed twice, as the parser quotes some letters around a mistake and may cut one in two.
   if (PAST_FFFF.test(text)) refuseMistakes(text);

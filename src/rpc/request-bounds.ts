@@ -44,7 +44,7 @@ export interface RequestBounds {
   readonly depth: number;
   /** Fields of the binary form at all levels, elements of packed lists counted one by one. */
   readonly records: number;
-  /** Characters of the longest text that stands for a field mask. */
+  /** UTF-16 code units of the longest text that stands for a field mask. */
   readonly maskCharacters: number;
 }
 
@@ -228,7 +228,7 @@ function maskSize(field: DescField, rules: FieldRules | undefined): Size {
   const characters = Number(/size\(path\) <= (\d+)/.exec(expressions)?.[1]);
   if (!paths || !characters) throw new Error(`${field} has no upper bound`);
   const bytes = paths * (characters * CHARACTER_BYTES + 1) + QUOTES;
-  return { ...text(bytes), depth: 1, records: paths, mask: paths * (characters + 1) };
+  return { ...text(bytes), depth: 1, records: paths, mask: paths * (2 * characters + 1) };
 }
 
 function enumSize(values: DescEnum): Size {

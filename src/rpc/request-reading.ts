@@ -12,6 +12,7 @@ import { readJsonText } from "./json-text.ts";
 import { requestBounds } from "./request-bounds.ts";
 import { skipUnknownFields } from "./skip-unknown-fields.ts";
 import { checkTimeForms } from "./time-forms.ts";
+import { tooComplex } from "./too-complex.ts";
 import { refusesUnknownFields } from "./unknown-fields.ts";
 
 /**
@@ -52,7 +53,7 @@ export interface RequestReading {
 export function requestReading(method: DescMethod, allowUnknownFields: boolean): RequestReading {
   const { input } = method;
   const bounds = requestBounds(input);
-  const jsonOptions = jsonForm(method, allowUnknownFields);
+  const jsonOptions = jsonForm(method, allowUnknownFields, bounds.maskCharacters);
   const limits = validateReadWriteMaxBytes(bounds.bytes, undefined, undefined);
   const serialization = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
   const count = (isBinary: boolean, bytes: Uint8Array): void => {
@@ -83,12 +84,13 @@ export function requestReading(method: DescMethod, allowUnknownFields: boolean):
  * message cannot tell from absent ones, are named in its mask where it has one,
  * and so are messages that cannot be empty.
  */
-function jsonForm(method: DescMethod, allowUnknownFields: boolean) {
+function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacters: number) {
   const { input } = method;
   const check = checkTimeForms(input);
+  const isMasked = hasUpdateMask(input);
   const edits = [
     // First, since a message of nothing but unknown fields is empty once they are out, and was not meant so.
-    ...(hasUpdateMask(input) ? [nameCleared] : []),
+    ...(isMasked ? [nameCleared] : []),
     ...(allowUnknownFields && !refusesUnknownFields(method) ? [skipUnknownFields] : []),
   ];
   const decode =
@@ -98,12 +100,21 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean) {
           const json = parsed(text);
           // What is no JSON is left for the parser, which refuses it in the words of every other operation.
           if (json === undefined) return text;
+          if (isMasked) checkMask(json, maskCharacters);
           check?.(json);
           const edited = edits.reduce<unknown>((value, edit) => edit(input, value), json);
           return edited === json ? text : JSON.stringify(edited);
         }
       : readJsonText;
   return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };
+}
+
+/** A mask is one text, which is taken apart at its commas. */
+function checkMask(json: unknown, characters: number): void {
+  const { updateMask, update_mask } = (json ?? {}) as Record<string, unknown>;
+  for (const mask of [updateMask, update_mask]) {
+    if (typeof mask === "string" && mask.length > characters) throw tooComplex("maskCharacters", characters);
+  }
 }
 
 function parsed(text: string): unknown {

@@ -36,6 +36,7 @@ import type { Schema } from "../store/schema.ts";
 import { findSourceSetters, insertSourceSetters, updateSourceSetters } from "../store/source-setter.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
+import { checkInTurns } from "./check-in-turns.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { letPrebuildsGo } from "./prebuild-end.ts";
 import { answerProjectClasses, answerProjects } from "./project-list.ts";
@@ -84,10 +85,13 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     });
   }
 
-  createProjects({ projects }: CreateProjectsRequest, ctx: HandlerContext) {
+  async createProjects({ projects }: CreateProjectsRequest, ctx: HandlerContext) {
+    const checked = await checkInTurns(projects, (each) =>
+      this.#deps.check(CreateProjectRequestSchema, each),
+    );
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const { done, failed } = await eachOnItsOwn(projects, async (element) => {
-        this.#deps.check(CreateProjectRequestSchema, element);
+        checked(element);
         return create(tx, caller, element);
       });
       const failedProjects = failed.map(({ element, index, error }) => ({
@@ -105,10 +109,13 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     );
   }
 
-  updateProjects({ projects }: UpdateProjectsRequest, ctx: HandlerContext) {
+  async updateProjects({ projects }: UpdateProjectsRequest, ctx: HandlerContext) {
+    const checked = await checkInTurns(projects, (each) =>
+      this.#deps.check(UpdateProjectRequestSchema, each),
+    );
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const { done, failed } = await eachOnItsOwn(projects, async (element) => {
-        this.#deps.check(UpdateProjectRequestSchema, element);
+        checked(element);
         return update(tx, ctx, caller, element);
       });
       const failedProjects = failed.map(({ element: { projectId }, index, error }) => ({

@@ -1,0 +1,256 @@
+import { gzipSync } from "node:zlib";
+import {
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  fromJson,
+  type JsonValue,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { CONTRACT } from "../../src/rpc/contract.ts";
+import { requestBounds } from "../../src/rpc/request-bounds.ts";
+import { jsonBytes } from "../contract/json-bytes.ts";
+import { largest } from "../contract/largest-request.ts";
+import { isWellKnown } from "../contract/reach.ts";
+import type { Answer } from "./call.ts";
+import { packageOf } from "./call-stream.ts";
+import type { TestServer } from "./server.ts";
+
+/** A request that costs its server more than it costs its sender. */
+export interface WorstRequest {
+  /** Such as `WorkflowService/GetWorkflow workflowId: empty objects, gzip`. */
+  readonly name: string;
+  readonly operation: string;
+  readonly contentType: string;
+  readonly isCompressed: boolean;
+  /** Whether any valid request of the operation has as many parts. */
+  readonly isLegal: boolean;
+  /** What a server that parses before it counts would build, for each byte that is sent. */
+  readonly cost: number;
+  /** Made when it is needed: some are 56 MB. */
+  readonly body: () => Buffer;
+}
+
+interface Shape {
+  readonly kind: string;
+  readonly isBinary: boolean;
+  readonly isLegal?: boolean;
+  /** Objects, elements and entries that a parser builds of so many bytes. */
+  readonly built: (bytes: number) => number;
+  readonly body: (bytes: number) => Buffer;
+}
+
+/** An object that was parsed takes about so many bytes. */
+const OBJECT_BYTES = 100;
+/** Bytes that repeat pack to a thousandth. */
+const PACKED = 1_000;
+
+/**
+ * Returns the worst requests of the contract by what they would cost a server
+ * that parses before it counts, found from the descriptors: floods of elements,
+ * members, levels and unknown fields at every field of every request, in JSON
+ * and in binary, plain and compressed, and the largest valid request of each
+ * operation. Not more than `each` of a kind, so that one does not stand for all;
+ * valid requests fill up the rest.
+ */
+export function worstRequests(count: number, each = 1): WorstRequest[] {
+  const all = CONTRACT.flatMap((service) =>
+    service.methods.flatMap((method) => requestsOf(`${service.name}/${method.name}`, method)),
+  );
+  const taken = new Map<string, number>();
+  const worst = all
+    .sort((one, other) => other.cost - one.cost)
+    .filter(({ kind }) => {
+      taken.set(kind, (taken.get(kind) ?? 0) + 1);
+      return (taken.get(kind) ?? 0) <= each;
+    });
+  return worst.slice(0, count);
+}
+
+function requestsOf(operation: string, method: DescMethod): (WorstRequest & { kind: string })[] {
+  if (method.methodKind !== "unary") return [];
+  const limit = requestBounds(method.input).bytes;
+  const legal = largestShape(method.input, limit);
+  const shapes = [...fieldShapes(method.input, [], new Set()), ...legal];
+  return shapes.flatMap(({ kind, isBinary, isLegal = false, built, body }) =>
+    [false, true].flatMap((isCompressed) => {
+      if (isLegal && isCompressed) return [];
+      const costBytes = built(limit) * OBJECT_BYTES + limit;
+      const what = kind.slice(kind.lastIndexOf(": ") + 2);
+      return [
+        {
+          name: `${operation} ${kind}${isCompressed ? ", gzip" : ""}`,
+          kind: isLegal ? `${operation}${isBinary}` : `${what}${isBinary}${isCompressed}`,
+          operation,
+          contentType: isBinary ? "application/proto" : "application/json",
+          isCompressed,
+          isLegal,
+          // What is legal is looked at by its whole size: nothing refuses it.
+          cost: isLegal ? costBytes : costBytes / (isCompressed ? 1 / PACKED : 1),
+          body: () => (isCompressed ? gzipSync(body(limit)) : body(limit)),
+        },
+      ];
+    }),
+  );
+}
+
+/** Floods at a field of the request, however deep it is. */
+function fieldShapes(message: DescMessage, path: readonly DescField[], seen: Set<DescMessage>): Shape[] {
+  if (seen.has(message) || isWellKnown(message)) return [];
+  seen.add(message);
+  return message.fields.flatMap((field) => {
+    const here = [...path, field];
+    const name = here.map(({ jsonName }) => jsonName).join(".");
+    const own: Shape[] = [
+      jsonFlood(`${name}: empty objects`, here, "[", "{}", "]"),
+      jsonFlood(`${name}: numbers`, here, "[", "1", "]"),
+      jsonFlood(`${name}: members`, here, "{", '"a":1', "}"),
+      {
+        kind: `${name}: levels`,
+        isBinary: false,
+        built: (bytes) => bytes / 2,
+        body: (bytes) => inJson(here, Buffer.alloc(bytes / 2 - 500, "["), Buffer.alloc(bytes / 2 - 500, "]")),
+      },
+    ];
+    if (field.message?.typeName === "google.protobuf.FieldMask") {
+      own.push({
+        kind: `${name}: mask`,
+        isBinary: false,
+        built: (bytes) => bytes,
+        body: (bytes) => inJson(here, Buffer.from('"'), Buffer.alloc(bytes - 1_000, ","), Buffer.from('"')),
+      });
+    }
+    if (field.fieldKind === "list" || field.fieldKind === "map") {
+      own.push({
+        kind: `${name}: empty elements`,
+        isBinary: true,
+        built: (bytes) => bytes / 2,
+        body: (bytes) => inBinary(path, elements(field.number, bytes - 1_000)),
+      });
+    }
+    if (!field.message) return own;
+    const unknown: Shape = {
+      kind: `${name}: unknown fields`,
+      isBinary: true,
+      built: (bytes) => bytes / 3,
+      body: (bytes) => inBinary(here, unknownFields(bytes - 1_000)),
+    };
+    return [...own, unknown, ...fieldShapes(field.message, here, seen)];
+  });
+}
+
+function jsonFlood(
+  kind: string,
+  path: readonly DescField[],
+  open: string,
+  each: string,
+  close: string,
+): Shape {
+  return {
+    kind,
+    isBinary: false,
+    built: (bytes) => bytes / (each.length + 1),
+    body: (bytes) => {
+      const flood = Buffer.alloc(
+        Math.floor((bytes - 1_000) / (each.length + 1)) * (each.length + 1),
+        `${each},`,
+      );
+      return inJson(path, Buffer.from(open), flood, Buffer.from(each + close));
+    },
+  };
+}
+
+/** A value as the field at the end of a path, with one element of each list on its way. */
+function inJson(path: readonly DescField[], ...value: readonly Buffer[]): Buffer {
+  const open = path.map(({ jsonName }) => `{"${jsonName}":`);
+  const isListed = (index: number) => index < path.length - 1 && path[index]?.fieldKind === "list";
+  const before = open.map((text, index) => (isListed(index) ? `${text}[` : text)).join("");
+  const after = open.map((_, index) => (isListed(index) ? "]}" : "}")).reverse();
+  return Buffer.concat([Buffer.from(before), ...value, Buffer.from(after.join(""))]);
+}
+
+function inBinary(path: readonly DescField[], value: Buffer): Buffer {
+  return path.reduceRight<Buffer>(
+    (inner, { number }) =>
+      Buffer.from(new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(inner).finish()),
+    value,
+  );
+}
+
+function elements(number: number, bytes: number): Buffer {
+  const one = new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(new Uint8Array()).finish();
+  return Buffer.alloc(Math.floor(bytes / one.length) * one.length, one);
+}
+
+function unknownFields(bytes: number): Buffer {
+  const one = new BinaryWriter().tag(15_000, WireType.Varint).uint32(0).finish();
+  return Buffer.alloc(Math.floor(bytes / one.length) * one.length, one);
+}
+
+/** The largest valid request in both forms, with fewer elements where all of them are more than the cap. */
+function largestShape(input: DescMessage, limit: number): Shape[] {
+  const json = () => trimmed(largest(input), limit);
+  const built = () => requestBounds(input).parts;
+  return [
+    {
+      kind: "the largest: legal",
+      isBinary: false,
+      isLegal: true,
+      built,
+      body: () => Buffer.from(JSON.stringify(json())),
+    },
+    {
+      kind: "the largest: legal",
+      isBinary: true,
+      isLegal: true,
+      built,
+      body: () => Buffer.from(toBinary(input, fromJson(input, json()))),
+    },
+  ];
+}
+
+function trimmed(value: JsonValue, limit: number): JsonValue {
+  let kept = value;
+  while (jsonBytes(kept) > limit) kept = halved(kept);
+  return kept;
+}
+
+/** Half of the elements of the list that is largest. */
+function halved(value: JsonValue): JsonValue {
+  if (Array.isArray(value) && value.length > 1) return value.slice(0, Math.ceil(value.length / 2));
+  if (typeof value === "string") return value.slice(0, value.length / 2);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).sort(([, one], [, other]) => jsonBytes(other) - jsonBytes(one));
+  const [largestEntry] = entries;
+  if (!largestEntry) return value;
+  const [name, part] = largestEntry;
+  if (Array.isArray(value)) return [halved(part)];
+  return { ...value, [name]: halved(part) };
+}
+
+/** Sends one of them, to operations of runners as a runner. */
+export async function sendWorst(
+  server: Pick<TestServer, "url" | "token">,
+  { operation, contentType, isCompressed }: WorstRequest,
+  body: Buffer,
+  runnerToken: string,
+): Promise<Answer> {
+  const service = packageOf(operation);
+  const res = await fetch(`${server.url}/api/${service}.${operation}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${service === "runner.v1" ? runnerToken : server.token}`,
+      "content-type": contentType,
+      ...(isCompressed && { "content-encoding": "gzip" }),
+    },
+    body: new Uint8Array(body),
+  });
+  const bytes = await res.bytes();
+  const isJson = res.headers.get("content-type") === "application/json";
+  return {
+    status: res.status,
+    header: res.headers,
+    body: isJson ? JSON.parse(Buffer.from(bytes).toString()) : undefined,
+  };
+}
