@@ -22,7 +22,7 @@ export type ReadOutcome =
 /** Ten images of 4 MiB as JSON text, and what is parsed of it, with room to spare; a thread that takes more ends. */
 const MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 256 } as const;
 
-/** The largest valid request takes a second; one that takes longer than this ends the thread. */
+/** One that takes longer than this ends the thread; ten images of 4 MiB took a second before the text was read as ASCII. */
 const LIMIT_MS = 30_000;
 
 /** An idle thread is ended after this, which gives its memory back. */

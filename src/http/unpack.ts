@@ -5,11 +5,11 @@ import { answer, bodyTooLarge } from "../rpc/error.ts";
 
 /**
  * How many times its size a compressed body may unpack to, past
- * {@link FREE_BYTES}. Batches of generated JSON that differ in a name and an id
- * alone pack about 60 times, written for people about 80 times; gzip reaches a
- * thousand only for bytes that repeat and say nothing.
+ * {@link FREE_BYTES}. Measured: 3,000 projects that differ in a name, a remote and
+ * an id pack 38 times, with indentation 52 times; 100 whose description is one
+ * sentence 270 times over, 212 times. Bytes that say nothing pack a thousand times.
  */
-const MAX_RATIO = 200;
+const MAX_RATIO = 400;
 
 /** What any body may unpack to: a small one is cheap to read, whatever its ratio. */
 const FREE_BYTES = 1024 * 1024;
