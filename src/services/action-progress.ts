@@ -20,7 +20,7 @@ import { removeEarlierLogs } from "../store/step-log.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { stopWork } from "../store/work.ts";
 import { findAction, setBegunSteps, updateAction } from "../store/workflow-action.ts";
-import { findExecution, updateExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution, updateExecution } from "../store/workflow-execution.ts";
 import { findOutputs, setOutputs } from "../store/workflow-output.ts";
 import { stopStepAgents } from "./agent-step-end.ts";
 import { advanceExecution } from "./execution-advance.ts";
@@ -160,7 +160,7 @@ async function foundAction(
 }
 
 async function executionOf(tx: WriteTransaction, scope: Scope, { id, metadata }: WorkflowExecutionAction) {
-  const stored = await findExecution(tx.db, scope, metadata?.workflowExecutionId ?? "");
+  const stored = await findWholeExecution(tx.db, scope, metadata?.workflowExecutionId ?? "");
   if (!stored) throw new Error(`the action ${id} is of no execution`);
   return stored;
 }

@@ -13,7 +13,7 @@ import type { StepMove } from "../domain/workflow-step.ts";
 import { appendLog } from "../store/step-log.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { findAction } from "../store/workflow-action.ts";
-import { findExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution } from "../store/workflow-execution.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
 import { moveSteps } from "./action-progress.ts";
 import { reportEnvironment } from "./environment-work.ts";
@@ -52,7 +52,7 @@ async function stepsOfAction(
   scope: Scope,
   action: WorkflowExecutionAction,
 ): Promise<WorkflowStep[]> {
-  const stored = await findExecution(tx.db, scope, action.metadata?.workflowExecutionId ?? "");
+  const stored = await findWholeExecution(tx.db, scope, action.metadata?.workflowExecutionId ?? "");
   return stored ? stepsOf(stored.execution, action) : [];
 }
 

@@ -20,7 +20,7 @@ import type { Scope, WriteTransaction } from "../store/store.ts";
 import { removeWork } from "../store/work.ts";
 import { postponeWork, releaseWork } from "../store/work-lease.ts";
 import { findAction } from "../store/workflow-action.ts";
-import { findExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution } from "../store/workflow-execution.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
 import {
   type ActionEnd,
@@ -82,7 +82,7 @@ export const actionWork: WorkHandler = {
 
   async credentialUse(tx, scope, lease) {
     const action = await findAction(tx.db, scope, lease.subject_id);
-    const stored = await findExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+    const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
     // An action that was stopped meanwhile, with its executor unblocked since, needs no credential any more.
     if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
     const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
@@ -103,7 +103,7 @@ async function offeredEnvironment(
   { work, runnerId }: OfferedWork,
 ): Promise<ActionEnvironment | undefined> {
   const action = await findAction(tx.db, scope, work.subject_id);
-  const stored = await findExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+  const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
   if (!action || !stored || isFinalAction(phaseOf(action))) {
     await removeWork(tx, work.id);
     return undefined;

@@ -9,6 +9,7 @@ import {
   isCancelled,
   stoppedExecution,
 } from "../domain/workflow-execution.ts";
+import { withPlan } from "../domain/workflow-plan.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { insertWork } from "../store/work.ts";
 import { setCompleted } from "../store/workflow.ts";
@@ -21,6 +22,7 @@ import {
   updateAction,
 } from "../store/workflow-action.ts";
 import { findExecution, updateExecution } from "../store/workflow-execution.ts";
+import { findPlan } from "../store/workflow-plan.ts";
 import { placeOfAction } from "./action-place.ts";
 import { accountOfExecutor } from "./executor.ts";
 
@@ -105,7 +107,8 @@ async function makeReport(
 ): Promise<boolean> {
   if (!execution.spec?.report || (await hasReportAction(tx.db, execution.id))) return false;
   if (actionCount(execution) === 0) return false;
-  const report = newAction(execution, {
+  const whole = withPlan(execution, await findPlan(tx.db, execution.id));
+  const report = newAction(whole, {
     id: tx.newId(),
     session: tx.newId(),
     name: "report",

@@ -13,7 +13,7 @@ import { findProject } from "../store/project.ts";
 import { findSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import { insertActions } from "../store/workflow-action.ts";
-import { findExecution, setExpanded, updateExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution, setExpanded, updateExecution } from "../store/workflow-execution.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 import { executorOf } from "./executor.ts";
 import { openHostToken } from "./host-token-secret.ts";
@@ -138,7 +138,7 @@ export async function failExpansion(
 }
 
 async function findWaiting(tx: WriteTransaction, scope: Scope, executionId: string) {
-  const stored = await findExecution(tx.db, scope, executionId);
+  const stored = await findWholeExecution(tx.db, scope, executionId);
   return stored && !stored.expanded && !hasEnded(stored.execution) ? stored.execution : undefined;
 }
 

@@ -23,7 +23,7 @@ import { findRunnerWithHostToken } from "../store/host-token-choice.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import { insertSourceSetters } from "../store/source-setter.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
-import { findExecution, insertExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution, insertExecution } from "../store/workflow-execution.ts";
 import { expandExecution } from "./execution-expand.ts";
 import { executorOf } from "./executor.ts";
 
@@ -139,7 +139,7 @@ export async function startedExecution(
   scope: Scope,
   id: string,
 ): Promise<WorkflowExecution> {
-  const stored = await findExecution(tx.db, scope, id);
+  const stored = await findWholeExecution(tx.db, scope, id);
   if (!stored) throw new Error(`the execution ${id} is gone in the transaction that made it`);
   return stored.answered();
 }

@@ -25,7 +25,7 @@ import type { Scope, WriteTransaction } from "../store/store.ts";
 import type { Lease } from "../store/work-lease.ts";
 import { findWorkflow } from "../store/workflow.ts";
 import { findAction, updateAction } from "../store/workflow-action.ts";
-import { findExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution } from "../store/workflow-execution.ts";
 import { agentNamed } from "./agent-choice.ts";
 import { queuePrompt } from "./agent-prompt.ts";
 import { startRun } from "./agent-run.ts";
@@ -56,7 +56,7 @@ async function start(
   { stepIndex, outputKey }: StartStepAgentRequest,
 ): Promise<StoredAgentExecution> {
   const action = await findAction(tx.db, scope, lease.subject_id);
-  const stored = await findExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+  const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
   if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
   const prompt = promptOf(stepsOf(stored.execution, action), stepIndex, outputKey);
   refuseDeceptiveText(prompt, "prompt");

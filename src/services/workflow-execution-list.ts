@@ -14,20 +14,20 @@ import { fold } from "../domain/fold.ts";
 import { pageSize, queryText } from "../domain/page.ts";
 import { withSteps } from "../domain/workflow-action.ts";
 import { findAction } from "../store/workflow-action.ts";
-import { findExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution } from "../store/workflow-execution.ts";
 import { listActions, listExecutions, listOutputs } from "../store/workflow-execution-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { onePage } from "./page.ts";
 
 export async function answerExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
-  const stored = await findExecution(store.reader, caller, id);
+  const stored = await findWholeExecution(store.reader, caller, id);
   if (!stored) throw notFound("workflow execution");
   return { workflowExecution: stored.answered() };
 }
 
 export async function answerAction({ store }: ServiceDependencies, caller: Caller, id: string) {
   const action = await findAction(store.reader, caller, id);
-  const stored = await findExecution(store.reader, caller, action?.metadata?.workflowExecutionId ?? "");
+  const stored = await findWholeExecution(store.reader, caller, action?.metadata?.workflowExecutionId ?? "");
   if (!action || !stored) throw notFound("workflow execution action");
   return { workflowExecutionAction: withSteps(action, stored.execution) };
 }

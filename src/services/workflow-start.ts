@@ -17,7 +17,7 @@ import { refuseBorrowedContext, refuseBorrowedRetry, refuseStart } from "../doma
 import { findPolicies } from "../store/organization-policies.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
 import { findWorkflow } from "../store/workflow.ts";
-import { findExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution } from "../store/workflow-execution.ts";
 import { callerOf, operationOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { retryExecution } from "./execution-retry.ts";
@@ -89,7 +89,7 @@ export function retryFailedActions(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const stored = await findExecution(tx.db, caller, workflowExecutionId);
+    const stored = await findWholeExecution(tx.db, caller, workflowExecutionId);
     if (!stored) throw notFound("workflow execution");
     const workflow = await ownedWorkflow(tx, ctx, caller, stored.execution.metadata?.workflowId ?? "");
     refuseBorrowedRetry(stored.execution, workflow, caller);

@@ -5,7 +5,7 @@ import type { Schema } from "./schema.ts";
 import { octets, shortText } from "./sqlite/expressions.ts";
 
 /** Texts up to this come together with their row: those of the largest list are 1 MiB together. */
-const SHORT_BYTES = 8_192;
+export const SHORT_BYTES = 8_192;
 
 /** A row with what {@link bodyColumns} selects. */
 export interface BodyRow {

@@ -31,6 +31,7 @@ import type {
   WebhookDeliveryTable,
   WorkflowActionTable,
   WorkflowExecutionTable,
+  WorkflowPlanTable,
   WorkflowScheduleTable,
   WorkflowSecretTable,
   WorkflowTable,
@@ -71,6 +72,7 @@ export interface Schema {
   workflow_secret: WorkflowSecretTable;
   workflow_schedule: WorkflowScheduleTable;
   workflow_execution: WorkflowExecutionTable;
+  workflow_plan: WorkflowPlanTable;
   workflow_action: WorkflowActionTable;
   step_log: StepLogTable;
   workflow_trigger_event: WorkflowTriggerEventTable;

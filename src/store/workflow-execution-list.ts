@@ -6,17 +6,19 @@ import {
 } from "#gen/service/v1/workflow_service_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { withSteps } from "../domain/workflow-action.ts";
+import { withPlan } from "../domain/workflow-plan.ts";
 import { fromBody } from "./json.ts";
-import { bodyColumns, listedRow, listedRows, textColumns } from "./listed-row.ts";
+import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "./listed-row.ts";
 import { mergePhases } from "./phase-walk.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
-import { contains, octets } from "./sqlite/expressions.ts";
+import { contains, octets, shortText } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 import { actionOfRow } from "./workflow-action.ts";
-import { findExecution } from "./workflow-execution.ts";
+import { findWholeExecution } from "./workflow-execution.ts";
 import { answeredExecution, FACT_COLUMNS } from "./workflow-execution-row.ts";
 import { executionsIn } from "./workflow-output.ts";
+import { findPlanText, planOfText } from "./workflow-plan.ts";
 
 /** What a list of executions is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
 export interface ExecutionFilter {
@@ -27,6 +29,8 @@ export interface ExecutionFilter {
   /** Folded; empty means any. */
   readonly search: string;
 }
+
+const shortPlan = shortText("workflow_plan.body", SHORT_BYTES);
 
 /** Up to `limit` executions behind `after`, by id, which is the order of their start. */
 export async function listExecutions(
@@ -40,6 +44,16 @@ export async function listExecutions(
   const own = db
     .selectFrom("workflow_execution")
     .select([...FACT_COLUMNS, ...bodyColumns("workflow_execution")])
+    .select(({ selectFrom }) => [
+      selectFrom("workflow_plan")
+        .select(shortPlan.as("body"))
+        .whereRef("workflow_plan.execution_id", "=", "workflow_execution.id")
+        .as("plan"),
+      selectFrom("workflow_plan")
+        .select(octets("workflow_plan.body").as("bytes"))
+        .whereRef("workflow_plan.execution_id", "=", "workflow_execution.id")
+        .as("plan_bytes"),
+    ])
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (after) query = query.where("id", direction === "asc" ? ">" : "<", after.id);
@@ -72,9 +86,20 @@ export async function listExecutions(
   // The errors of its actions are answered with it.
   const whole = rows.map((row) => ({
     ...row,
-    bytes: row.bytes + row.action_failures.length + row.action_warnings.length,
+    bytes: row.bytes + (row.plan_bytes ?? 0) + row.action_failures.length + row.action_warnings.length,
   }));
-  return listedRows(db, "workflow_execution", whole, positionById, answeredExecution);
+  const listed = listedRows(db, "workflow_execution", whole, positionById, (row) => row);
+  return listed.map(({ read, ...row }) => ({
+    ...row,
+    async read() {
+      const execution = await read();
+      if (!execution) return undefined;
+      const { plan, plan_bytes } = execution;
+      const isLeftOut = plan === null && plan_bytes !== null;
+      const planText = isLeftOut ? await findPlanText(db, execution.id) : plan;
+      return withPlan(answeredExecution(execution), planOfText(planText));
+    },
+  }));
 }
 
 /** The same for actions. */
@@ -98,10 +123,10 @@ export async function listActions(
     .select(["id", "execution_id", ...bodyColumns("workflow_action")])
     .select((eb) =>
       eb
-        .selectFrom("workflow_execution")
-        .select(octets("workflow_execution.body").as("bytes"))
-        .whereRef("workflow_execution.id", "=", "workflow_action.execution_id")
-        .as("execution_bytes"),
+        .selectFrom("workflow_plan")
+        .select(octets("workflow_plan.body").as("bytes"))
+        .whereRef("workflow_plan.execution_id", "=", "workflow_action.execution_id")
+        .as("plan_bytes"),
     )
     .where("organization_id", "=", scope.organizationId);
   let query = own;
@@ -124,8 +149,8 @@ export async function listActions(
           .orderBy("id")
           .execute();
   const executionOf = executionsOnce(db, scope);
-  // Each action is answered with the steps, which are a part of what its execution is.
-  const whole = rows.map((row) => ({ ...row, bytes: row.bytes + (row.execution_bytes ?? 0) }));
+  // Each action is answered with the steps, which are a part of the plan of its execution.
+  const whole = rows.map((row) => ({ ...row, bytes: row.bytes + (row.plan_bytes ?? 0) }));
   const listed = listedRows(db, "workflow_action", whole, positionById, (row) => row);
   return listed.map(({ read, ...row }) => ({
     ...row,
@@ -178,7 +203,7 @@ function executionsOnce(
   return (id) => {
     let execution = known.get(id);
     if (!execution) {
-      execution = findExecution(db, scope, id).then((stored) => stored?.execution);
+      execution = findWholeExecution(db, scope, id).then((stored) => stored?.execution);
       known.set(id, execution);
     }
     return execution;

@@ -1,7 +1,9 @@
 import { type WorkflowExecution, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
 import { concludedExecution } from "../domain/execution-conclusion.ts";
-import { fromBody } from "./json.ts";
+import { withPlan } from "../domain/workflow-plan.ts";
+import { fromBody, toBody } from "./json.ts";
 import { actionErrorsOfRow } from "./workflow-action-errors.ts";
+import { planOfText } from "./workflow-plan.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 
 /** What an execution is read back from beside its body. */
@@ -21,12 +23,12 @@ export const EXECUTION_COLUMNS = [...FACT_COLUMNS, "body"] as const;
 
 export type ExecutionRow = Pick<WorkflowExecutionTable, (typeof EXECUTION_COLUMNS)[number]>;
 
-/** An execution as it is answered: with its counts, its conclusion and the errors of its actions. */
+/** An execution as it is answered, but for its plan: with its counts, its conclusion and the errors of its actions. */
 export function answeredExecution(row: ExecutionRow): WorkflowExecution {
   return concludedExecution(executionOfRow(row), actionErrorsOfRow(row));
 }
 
-/** An execution with its counts. */
+/** An execution with its counts and without its plan. */
 export function executionOfRow(row: ExecutionRow): WorkflowExecution {
   const execution = fromBody(WorkflowExecutionSchema, row.body);
   const { status } = execution;
@@ -38,4 +40,10 @@ export function executionOfRow(row: ExecutionRow): WorkflowExecution {
     status.stoppedActionCount = row.stopped_count;
   }
   return execution;
+}
+
+/** The text of an execution with its plan, as the record tells of it. */
+export function wholeBody(body: string, plan: string | null): string {
+  if (plan === null) return body;
+  return toBody(WorkflowExecutionSchema, withPlan(fromBody(WorkflowExecutionSchema, body), planOfText(plan)));
 }

@@ -1,8 +1,8 @@
-import { clone } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { type WorkflowExecution, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
 import { phaseOfExecution } from "../domain/workflow-execution.ts";
+import { type WorkflowPlan, withoutPlan, withPlan } from "../domain/workflow-plan.ts";
 import { toBody } from "./json.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
@@ -13,6 +13,7 @@ import {
   type ExecutionRow,
   executionOfRow,
 } from "./workflow-execution-row.ts";
+import { findPlan, insertPlan } from "./workflow-plan.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 
 /** An execution with what no answer tells of it. */
@@ -33,10 +34,10 @@ const STORED_COLUMNS = [...EXECUTION_COLUMNS, "trigger_index", "expanded", "vari
 
 type StoredRow = ExecutionRow & Pick<WorkflowExecutionTable, "trigger_index" | "expanded" | "variables">;
 
-function storedOfRow(row: StoredRow): StoredExecution {
+function storedOfRow(row: StoredRow, plan: WorkflowPlan = {}): StoredExecution {
   return {
-    execution: executionOfRow(row),
-    answered: () => answeredExecution(row),
+    execution: withPlan(executionOfRow(row), plan),
+    answered: () => withPlan(answeredExecution(row), plan),
     triggerIndex: row.trigger_index,
     expanded: row.expanded === 1,
     variables: JSON.parse(row.variables),
@@ -52,6 +53,7 @@ const selectExecution = prepared<{ id: string; organizationId: string }, StoredR
       .where("organization_id", "=", organizationId),
 );
 
+/** An execution without its plan: its trigger is unset, and its action and report have limits but no steps. */
 export async function findExecution(
   db: Kysely<Schema>,
   scope: Scope,
@@ -59,6 +61,16 @@ export async function findExecution(
 ): Promise<StoredExecution | undefined> {
   const [row] = await selectExecution(db, { id, organizationId: scope.organizationId });
   return row && storedOfRow(row);
+}
+
+/** An execution with its plan, which may have megabytes and which nobody may change. */
+export async function findWholeExecution(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<StoredExecution | undefined> {
+  const [row] = await selectExecution(db, { id, organizationId: scope.organizationId });
+  return row && storedOfRow(row, await findPlan(db, id));
 }
 
 /** Up to `limit` executions whose actions are not made yet, of all organizations, by id. For the system. */
@@ -165,12 +177,13 @@ export async function insertExecution(
     action_warnings: "[]",
     retried_execution_id: metadata?.retriedExecutionId || null,
   });
+  await insertPlan(tx, execution);
   tx.record({
     organizationId: scope.organizationId,
     type: "workflow_execution",
     id: execution.id,
     kind: "created",
-    after: columns.body,
+    after: toBody(WorkflowExecutionSchema, withoutCounts(execution)),
   });
 }
 
@@ -257,16 +270,20 @@ function changingColumns(execution: WorkflowExecution) {
   };
 }
 
-/** The counts change on their own and have columns. */
-function bodyOf(present: WorkflowExecution): string {
-  const execution = clone(WorkflowExecutionSchema, present);
-  const { status } = execution;
-  if (status) {
-    status.pendingActionCount = 0;
-    status.runningActionCount = 0;
-    status.failedActionCount = 0;
-    status.doneActionCount = 0;
-    status.stoppedActionCount = 0;
-  }
-  return toBody(WorkflowExecutionSchema, execution);
+function bodyOf(execution: WorkflowExecution): string {
+  return toBody(WorkflowExecutionSchema, withoutCounts(withoutPlan(execution)));
 }
+
+/** The counts change on their own and have columns. */
+function withoutCounts(execution: WorkflowExecution): WorkflowExecution {
+  const { status } = execution;
+  return status ? { ...execution, status: { ...status, ...NO_COUNTS } } : execution;
+}
+
+const NO_COUNTS = {
+  pendingActionCount: 0,
+  runningActionCount: 0,
+  failedActionCount: 0,
+  doneActionCount: 0,
+  stoppedActionCount: 0,
+};

@@ -1,4 +1,6 @@
+import { octets } from "./sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
+import { wholeBody } from "./workflow-execution-row.ts";
 
 /** Bytes of bodies that one transaction records as removed at most, unless the first alone has more. */
 const BODY_BYTES = 256 * 1024;
@@ -21,27 +23,33 @@ export async function removeExecutions(
     .where("workflow_id", "=", workflowId)
     .where("organization_id", "=", scope.organizationId);
   const found = await ofWorkflow
-    .select(({ fn }) => ["id", fn<number>("length", ["body"]).as("size")])
+    .leftJoin("workflow_plan", "execution_id", "id")
+    .select(["id", octets("workflow_execution.body").as("size"), octets("workflow_plan.body").as("planSize")])
     .orderBy("id")
     .limit(limit)
     .execute();
   const ids: string[] = [];
   let bytes = 0;
-  for (const { id, size } of found) {
-    bytes += size;
+  for (const { id, size, planSize } of found) {
+    bytes += size + (planSize ?? 0);
     if (ids.length > 0 && bytes > BODY_BYTES) break;
     ids.push(id);
   }
   if (ids.length === 0) return 0;
-  const removed = await ofWorkflow.select(["id", "body"]).where("id", "in", ids).orderBy("id").execute();
+  const removed = await ofWorkflow
+    .leftJoin("workflow_plan", "execution_id", "id")
+    .select(["id", "workflow_execution.body", "workflow_plan.body as plan"])
+    .where("id", "in", ids)
+    .orderBy("id")
+    .execute();
   await tx.db.deleteFrom("workflow_execution").where("id", "in", ids).execute();
-  for (const { id, body } of removed) {
+  for (const { id, body, plan } of removed) {
     tx.record({
       organizationId: scope.organizationId,
       type: "workflow_execution",
       id,
       kind: "deleted",
-      before: body,
+      before: wholeBody(body, plan),
     });
   }
   return removed.length;

@@ -80,10 +80,17 @@ export interface WorkflowExecutionTable {
   action_failures: string;
   action_warnings: string;
   retried_execution_id: string | null;
-  /** WorkflowExecution, its five counts 0. */
+  /** WorkflowExecution without its plan, its five counts 0. */
   body: string;
   /** Who chose what it runs over, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
+}
+
+/** What executions carry out, which never changes: domain/workflow-plan.ts. */
+export interface WorkflowPlanTable {
+  execution_id: string;
+  /** WorkflowExecution.Spec with nothing but the plan. */
+  body: string;
 }
 
 export interface WorkflowActionTable {

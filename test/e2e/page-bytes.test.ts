@@ -100,9 +100,9 @@ const LARGE: readonly (readonly [
   ["WorkflowService/ListWorkflows", "workflow", "body", "$.metadata.description", 11_000_000],
   [
     "WorkflowService/ListWorkflowExecutions",
-    "workflow_execution",
+    "workflow_plan",
     "body",
-    "$.spec.action.steps[#-1].task.command",
+    "$.action.steps[#-1].task.command",
     4_000_000,
   ],
   [

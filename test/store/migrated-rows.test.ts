@@ -415,3 +415,59 @@ describe("an execution of an earlier release", () => {
     expect(without).toEqual(["[]", "[]"]);
   });
 });
+
+test("the plan of an execution of an earlier release moves beside its row, which keeps the limits", () => {
+  const text = (command: string) => ({ limits: { maxParallel: 2 }, steps: [{ task: { command } }] });
+  const spec = {
+    session: "s",
+    desiredPhase: "WORKFLOW_EXECUTION_PHASE_COMPLETED",
+    trigger: { manual: {} },
+    action: text('echo "é"\n'),
+    report: text("true"),
+  };
+  const bodies = [
+    { id: "e1", spec, status: { pendingActionCount: 0 } },
+    { id: "e2", spec: { session: "s", trigger: { manual: {} } } },
+    { id: "e3" },
+  ];
+  const rows = migrated(
+    "0013-context-url-search",
+    (raw) => {
+      raw.exec(`insert into organization (id, name, created_at, updated_at) values ('o', '', 0, 0);
+        insert into workflow (id, organization_id, creator_id, executor_id, executor_principal, disabled,
+          deleting, sort_name, search_text, body) values ('w', 'o', '', '', 0, 0, 0, '', '', '{}')`);
+      const insert = raw.prepare(`insert into workflow_execution (id, organization_id, workflow_id,
+          trigger_kind, creator_id, executor_id, executor_principal, phase, desired_phase, expanded, failed,
+          pending_count, running_count, failed_count, done_count, stopped_count, started_at, search_text,
+          variables, body)
+        values (?, 'o', 'w', 'manual', '', '', 0, 7, 7, 1, 1, 0, 0, 0, 0, 0, 0, '', '{}', ?)`);
+      for (const body of bodies) insert.run(body.id, JSON.stringify(body));
+    },
+    (raw) =>
+      raw
+        .prepare(
+          `select workflow_execution.body, workflow_plan.body from workflow_execution
+             left join workflow_plan on execution_id = id order by id`,
+        )
+        .raw()
+        .all(),
+  ) as [string, string | null][];
+  const stored = rows.map((row) => row.map((body) => (body === null ? null : JSON.parse(body))));
+  const { trigger, action, report, ...others } = spec;
+  const blank = { session: "", desiredPhase: "WORKFLOW_EXECUTION_PHASE_UNSPECIFIED" };
+  expect(stored).toEqual([
+    [
+      {
+        id: "e1",
+        spec: { ...others, action: { ...action, steps: [] }, report: { ...report, steps: [] } },
+        status: { pendingActionCount: 0 },
+      },
+      { ...blank, trigger, action, report },
+    ],
+    [
+      { id: "e2", spec: { session: "s" } },
+      { ...blank, trigger: { manual: {} } },
+    ],
+    [{ id: "e3" }, null],
+  ]);
+});

@@ -654,6 +654,11 @@ CREATE INDEX workflow_execution_unexpanded on workflow_execution (id) where expa
 CREATE INDEX workflow_execution_with_failed_actions on workflow_execution (organization_id, id)
 where failed_count > 0;
 
+CREATE TABLE workflow_plan (
+  execution_id text primary key references workflow_execution (id) on delete cascade,
+  body text not null
+) strict;
+
 CREATE TABLE workflow_schedule (
   workflow_id text not null references workflow (id) on delete cascade,
   trigger_index integer not null,

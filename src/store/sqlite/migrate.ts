@@ -15,6 +15,7 @@ import * as ninth from "./migrations/0009-source-setter.ts";
 import * as tenth from "./migrations/0010-event-facts.ts";
 import * as twelfth from "./migrations/0012-zone-and-conclusion.ts";
 import * as thirteenth from "./migrations/0013-context-url-search.ts";
+import * as fifteenth from "./migrations/0015-workflow-plan.ts";
 
 export interface Migration {
   readonly name: string;
@@ -37,6 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
   tenth,
   twelfth,
   thirteenth,
+  fifteenth,
 ];
 
 /** Tables that hold rows in a file that nobody has used yet. */
