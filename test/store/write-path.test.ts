@@ -125,6 +125,9 @@ describe("a write", () => {
       kind: "updated",
       resource_type: "project",
       resource_id: "p",
+      creator_id: null,
+      owner_id: null,
+      environment_id: null,
     });
     expect((await auditOf(store, TWO))[1]).toMatchObject({ sequence: 2, subject_type: "runner", reason: "" });
   });
