@@ -63,14 +63,14 @@ describe("a server that allows unknown fields", () => {
     expectError(answer, 400, "invalid_argument", "CONSTRAINT_VIOLATED");
   });
 
-  test.each(["", "{", "[]", "null", '"x"', '{"name":7,"later":1}', '{"initializer":[]}'])(
+  test.each(["{", "[]", "null", '"x"', '{"name":7,"later":1}', '{"initializer":[]}'])(
     "refuses what is no JSON of the request: %j",
     async (text) => {
       expectError(await create(text), 400, "invalid_argument", "BODY_MALFORMED");
     },
   );
 
-  test.each([5_000, 100_000])("refuses or skips what is nested %d deep, and lives on", async (depth) => {
+  test.each([5_000, 15_000])("refuses or skips what is nested %d deep, and lives on", async (depth) => {
     const deep = `${'{"later":'.repeat(depth)}{}${"}".repeat(depth)}`;
     const list = "[".repeat(depth) + "]".repeat(depth);
     for (const body of [deep, `{"later":${list}}`, `{"initializer":{"specs":${list}}}`]) {
