@@ -142,13 +142,13 @@ describe("a drain", () => {
         }
       }
     });
-    await echo.next("slow");
+    // More than there are clients: one of them has its second answer under way.
+    let taken = 0;
+    for (; taken < 5; taken++) await echo.next("slow");
     echo.terminate();
     await Promise.all(loops);
     expect(failures).toEqual([]);
-    expect(served).toBeGreaterThan(4);
     expect(await echo.exited).toMatchObject({ code: 0 });
-    let taken = 1;
     while (
       await echo.next("slow").then(
         () => true,
