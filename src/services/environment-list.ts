@@ -12,7 +12,7 @@ import { pageSize, queryText } from "../domain/page.ts";
 import type { Grant } from "../domain/permissions.ts";
 import { countEnvironments, type EnvironmentFilter, listEnvironments } from "../store/environment-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { answerCount, onePage } from "./page.ts";
+import { answerCount, onePage, readerFor } from "./page.ts";
 import { runnersInScope } from "./runner-scope.ts";
 import { withStored } from "./stored-answer.ts";
 
@@ -35,7 +35,7 @@ export async function answerEnvironments(
   );
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const db = deps.store.reader;
+  const db = readerFor(deps, caller, filter.search);
   const found = await listEnvironments(db, caller, filter, order, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   const count =

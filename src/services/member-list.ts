@@ -10,11 +10,11 @@ import { memberMessage, memberOrder, statusesAskedFor } from "../domain/member.t
 import { pageSize, queryText } from "../domain/page.ts";
 import { countMembers, listMembers } from "../store/member-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { answerCount, onePage } from "./page.ts";
+import { answerCount, onePage, readerFor } from "./page.ts";
 
 /** One page of the members of the caller's organization, and on the first page their count when asked. */
 export async function answerMembers(deps: ServiceDependencies, caller: Caller, req: ListMembersRequest) {
-  const { store, pageTokens, countLimit } = deps;
+  const { pageTokens, countLimit } = deps;
   const filter = {
     statuses: statusesAskedFor(req.filter),
     roles: req.filter?.roles ?? [],
@@ -29,11 +29,12 @@ export async function answerMembers(deps: ServiceDependencies, caller: Caller, r
   );
   const after = pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const found = await listMembers(store.reader, caller, filter, memberOrder(req.sort), after, size + 1);
+  const db = readerFor(deps, caller, filter.search);
+  const found = await listMembers(db, caller, filter, memberOrder(req.sort), after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   const count =
     req.count?.include && !after
-      ? answerCount(await countMembers(store.reader, caller, filter, countLimit + 1), countLimit)
+      ? answerCount(await countMembers(db, caller, filter, countLimit + 1), countLimit)
       : undefined;
   return { pagination, members: rows.map(memberMessage), ...(count && { count }) };
 }

@@ -1,5 +1,6 @@
 import { CountResponseRelation } from "#gen/service/v1/count_pb.js";
 import { type ListedRow, rowsOnPage } from "../domain/page.ts";
+import type { Scope } from "../store/store.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { ownTurn } from "./own-turn.ts";
 
@@ -33,6 +34,14 @@ export async function onePage<T>(
     if (row !== undefined) rows.push(row);
   }
   return { rows, pagination: { nextToken } };
+}
+
+/**
+ * What the rows of a list are read with: where a text is searched for, which no
+ * index finds, the thread of searches tests row by row.
+ */
+export function readerFor({ store }: Pick<ServiceDependencies, "store">, scope: Scope, search: string) {
+  return search === "" ? store.reader : store.searcher(scope);
 }
 
 /** A count that was taken no further than one past the limit. */

@@ -17,7 +17,7 @@ import { findAction } from "../store/workflow-action.ts";
 import { findWholeExecution } from "../store/workflow-execution.ts";
 import { listActions, listExecutions, listOutputs } from "../store/workflow-execution-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 export async function answerExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await findWholeExecution(store.reader, caller, id);
@@ -54,7 +54,14 @@ export async function answerExecutions(
     hasFailedActions: filter?.hasFailedActions,
     search: fold(filter?.search ?? ""),
   };
-  const found = await listExecutions(deps.store.reader, caller, narrowed, direction, after, size + 1);
+  const found = await listExecutions(
+    readerFor(deps, caller, narrowed.search),
+    caller,
+    narrowed,
+    direction,
+    after,
+    size + 1,
+  );
   const page = await onePage(deps, query, found, size);
   return { pagination: page.pagination, workflowExecutions: page.rows };
 }

@@ -11,7 +11,7 @@ import { withWebhookUrl } from "../domain/workflow.ts";
 import { workflowOrder } from "../domain/workflow-order.ts";
 import { countWorkflows, listWorkflows, type WorkflowFilter } from "../store/workflow-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { answerCount, onePage } from "./page.ts";
+import { answerCount, onePage, readerFor } from "./page.ts";
 
 /** One page of the caller's workflows, and on the first page their count when asked. */
 export async function answerWorkflows(deps: ServiceDependencies, caller: Caller, req: ListWorkflowsRequest) {
@@ -26,7 +26,7 @@ export async function answerWorkflows(deps: ServiceDependencies, caller: Caller,
   );
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const db = deps.store.reader;
+  const db = readerFor(deps, caller, filter.search);
   const found = await listWorkflows(db, caller, filter, order, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   const count =

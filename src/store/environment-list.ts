@@ -3,7 +3,7 @@ import type { ListedRow, PagePosition } from "../domain/page.ts";
 import { type BodyRow, bodyColumns, listedRows } from "./listed-row.ts";
 import { mergePhases } from "./phase-walk.ts";
 import type { Schema } from "./schema.ts";
-import { contains } from "./sqlite/expressions.ts";
+import { contains, inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -147,7 +147,8 @@ function matching(db: Kysely<Schema>, scope: Scope, filter: EnvironmentFilter) {
   }
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "") query = query.where(contains("environment.search_text", filter.search));
+  else if (filter.search !== "")
+    query = query.where(inTime()).where(contains("environment.search_text", filter.search));
   if (filter.runnerKinds.length > 0) {
     query = query.where((eb) =>
       eb.exists(

@@ -3,7 +3,7 @@ import { UserStatus } from "#gen/service/v1/user_pb.js";
 import type { MemberFacts, MemberOrder } from "../domain/member.ts";
 import type { ListedRow, PagePosition } from "../domain/page.ts";
 import type { AccountTable, MemberTable, Schema } from "./schema.ts";
-import { contains } from "./sqlite/expressions.ts";
+import { contains, inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -109,7 +109,9 @@ function matching(db: Kysely<Schema>, scope: Scope, filter: MemberFilter) {
   // The text holds one value a line; a search across lines would find what no value contains.
   if (search.includes("\n")) return query.where((eb) => eb.lit(false));
   if (search === "") return query;
-  return query.where((eb) => eb.or([contains("account.search_text", search), contains("member.id", search)]));
+  return query
+    .where(inTime())
+    .where((eb) => eb.or([contains("account.search_text", search), contains("member.id", search)]));
 }
 
 /** As domain/member.ts names them: who left is so whether or not the account is blocked. */

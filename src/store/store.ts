@@ -116,6 +116,8 @@ export interface Store {
     parameters: SearchParameters<N>,
     signal?: AbortSignal,
   ): Promise<SearchResult<N>>;
+  /** A reader of the scope's rows each of whose queries is a search: for lists that test row by row. */
+  searcher(scope: Scope): Kysely<Schema>;
   /**
    * The only way to change a resource. Everything that `fn` does, the audit and
    * event rows of what it recorded included, is durable when the promise

@@ -12,7 +12,7 @@ import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "./
 import { mergePhases } from "./phase-walk.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
-import { contains, octets, shortText } from "./sqlite/expressions.ts";
+import { contains, inTime, octets, shortText } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 import { findWholeExecution } from "./workflow-execution.ts";
@@ -67,7 +67,7 @@ export async function listExecutions(
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") {
-    query = query.where(contains("workflow_execution.search_text", filter.search));
+    query = query.where(inTime()).where(contains("workflow_execution.search_text", filter.search));
   }
   const ordered = query.orderBy("id", direction).limit(limit);
   const rows =

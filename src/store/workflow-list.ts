@@ -5,7 +5,7 @@ import type { WorkflowOrder } from "../domain/workflow-order.ts";
 import { fromBody } from "./json.ts";
 import { type BodyRow, bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema } from "./schema.ts";
-import { contains } from "./sqlite/expressions.ts";
+import { contains, inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -140,7 +140,8 @@ function matching(db: Kysely<Schema>, scope: Scope, filter: WorkflowFilter) {
   if (filter.disabled !== undefined) query = query.where("workflow.disabled", "=", filter.disabled ? 1 : 0);
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "") query = query.where(contains("workflow.search_text", filter.search));
+  else if (filter.search !== "")
+    query = query.where(inTime()).where(contains("workflow.search_text", filter.search));
   if (filter.phases.length > 0) {
     query = query.where((eb) =>
       eb(

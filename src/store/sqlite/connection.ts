@@ -46,6 +46,8 @@ export function openConnection(file: string, mode: "reader" | "writer"): Connect
     raw.pragma("temp_store = MEMORY");
   }
   raw.pragma("foreign_keys = ON");
+  // Queries that may be ended ask it; only the thread of searches ends any.
+  raw.function("in_time", () => 1);
   const database = cached(raw, () => connection.beforeQuery());
   const db = new Kysely<Schema>({ dialect: new StableSqliteDialect({ database }) });
   const connection: Connection = { raw, db, beforeQuery: () => undefined, close: () => raw.close() };

@@ -9,7 +9,7 @@ import { SqliteDialect, SqliteQueryCompiler } from "kysely";
  * value from the planner. What a partial index asks for must therefore stand in
  * a query as a literal.
  */
-class StablePlans extends SqliteQueryCompiler {
+export class StablePlans extends SqliteQueryCompiler {
   protected override getCurrentParameterPlaceholder(): string {
     return "+?";
   }

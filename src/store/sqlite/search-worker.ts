@@ -78,7 +78,7 @@ async function answer({ number, name, scope, parameters }: SearchOrder): Promise
   // One state for all its queries, and one that is as new as the order.
   raw.exec("begin");
   try {
-    return { number, result: await SEARCHES[name](db, scope, parameters, limit) };
+    return { number, result: await SEARCHES[name](db, scope, parameters as never, limit) };
   } catch (error) {
     if (error instanceof Ended && error.why !== "attempt") return { number, ended: error.why };
     return { number, failure: String((error as Error).stack ?? error) };
