@@ -14,6 +14,8 @@ export type WebhookReading =
       readonly parameters: Readonly<Record<string, string>>;
       /** Value of the body, of which the workflow may take more parameters; undefined without a body. */
       readonly body: unknown;
+      /** In place of the body, for a redelivery: the texts by path that the ledger kept of it; null for an absent field. */
+      readonly fields?: Readonly<Record<string, string | null>>;
     }
   | { readonly kind: "problem"; readonly problem: string }
   | { readonly kind: "nothing"; readonly reason: string }

@@ -110,13 +110,16 @@ async function startAgain(
 }
 
 function readingOf(event: WorkflowTriggerEvent, payload: TriggerPayload): WebhookReading {
-  const { events, repositoryUrls = [], parameters, body, problem, reason } = payload;
+  const { events, repositoryUrls = [], parameters, body, fields = {}, problem, reason } = payload;
   const { pullRequest } = event;
   if (pullRequest && events) {
     return { kind: "pull_request", delivery: { events, pullRequest, repositoryUrls } };
   }
   if (parameters) {
-    return { kind: "manual", parameters, body: body === undefined ? undefined : JSON.parse(body) };
+    // An entry of an earlier release may have neither: no field of its body is known.
+    return body === undefined
+      ? { kind: "manual", parameters, body: undefined, fields }
+      : { kind: "manual", parameters, body: JSON.parse(body) };
   }
   return problem === undefined
     ? { kind: "nothing", reason: reason ?? event.reason }

@@ -15,7 +15,7 @@ import {
   projectIdsOf,
   type TriggerMatch,
 } from "../domain/trigger-match.ts";
-import { webhookParameters } from "../domain/webhook-parameters.ts";
+import { keptBody, webhookParameters } from "../domain/webhook-parameters.ts";
 import type { WebhookReading } from "../domain/webhook-reading.ts";
 import { findProjectRemotes } from "../store/project-index.ts";
 import type { WriteTransaction } from "../store/store.ts";
@@ -138,7 +138,7 @@ async function fireManual(
     return recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason);
   }
   const { triggerIndex, context } = manual;
-  const entry = { ...entryOf(delivered), triggerIndex, payload: payloadOf(delivered.reading) };
+  const entry = { ...entryOf(delivered), triggerIndex, payload: payloadOf(delivered) };
   return startAndRecord(tx, delivered, entry, () =>
     startExecution(tx, {
       ...delivered,
@@ -165,7 +165,7 @@ function recordWhole(
     reason,
     pullRequest: delivery?.pullRequest,
     pullRequestEvent: delivery?.events.length === 1 ? delivery.events[0] : undefined,
-    payload: payloadOf(reading),
+    payload: payloadOf(delivered),
   });
 }
 
@@ -178,21 +178,12 @@ function entryOf({ workflow, deliveryId, redelivered }: Delivered) {
   };
 }
 
-/** The longest body, in characters of its JSON, that an entry keeps for a redelivery: twice a host's usual event. */
-const BODY_MAX_CHARACTERS = 65_536;
-
-function keptBody(body: unknown): TriggerPayload {
-  if (body === undefined) return {};
-  const text = JSON.stringify(body);
-  return text.length > BODY_MAX_CHARACTERS ? {} : { body: text };
-}
-
-function payloadOf(reading: WebhookReading): TriggerPayload {
+function payloadOf({ workflow, reading }: Delivered): TriggerPayload {
   switch (reading.kind) {
     case "pull_request":
       return { events: reading.delivery.events, repositoryUrls: reading.delivery.repositoryUrls };
     case "manual":
-      return { parameters: reading.parameters, ...keptBody(reading.body) };
+      return { parameters: reading.parameters, ...keptBody(workflow.spec?.parameters ?? [], reading) };
     case "problem":
     case "malformed":
       return { problem: reading.problem };

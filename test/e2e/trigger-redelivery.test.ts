@@ -115,6 +115,58 @@ describe("delivering an entry again", () => {
     expect((await send(workflow, undefined, { "x-github-delivery": "one" })).status).toBe(200);
   });
 
+  describe("of a long body", () => {
+    const declared = (payloadField: string) => ({ key: "word", payloadField, defaultValue: "none" });
+    const prompt = "say {{ .Parameters.word }}";
+    const promptOf = async (workflowId: string) =>
+      (await executionsOf(server, workflowId)).at(-1).spec.trigger.context.agent.prompt;
+
+    /** A workflow to which a body of so many characters of JSON was delivered. */
+    const delivered = async (payloadField: string, characters: number) => {
+      const workflow = await addWorkflow(server, {
+        triggers: [{ manual: {}, context: { agent: { prompt } } }],
+        parameters: [declared(payloadField)],
+      });
+      const body = { issue: { title: "hello" }, filler: "" };
+      body.filler = "x".repeat(characters - JSON.stringify(body).length);
+      const text = Buffer.from(JSON.stringify(body));
+      await deliver(server, workflow.id, text, hubSignature(workflow.secret, text));
+      return workflow.id;
+    };
+
+    test.each([65_535, 65_536, 65_537])(
+      "of %i characters runs with the value that it gave",
+      async (length) => {
+        const id = await delivered("issue.title", length);
+        expect(await promptOf(id)).toBe("say hello");
+        for (const _ of ["the delivery", "its redelivery"]) {
+          expect(await redeliverNewest(id)).toMatchObject([{ verdict: "TRIGGER_VERDICT_STARTED" }]);
+          expect(await promptOf(id)).toBe("say hello");
+        }
+        expect(await executionsOf(server, id)).toHaveLength(3);
+      },
+    );
+
+    test("runs with the default where it did not have the field", async () => {
+      const id = await delivered("issue.number", 65_537);
+      expect(await redeliverNewest(id)).toMatchObject([{ verdict: "TRIGGER_VERDICT_STARTED" }]);
+      expect(await promptOf(id)).toBe("say none");
+    });
+
+    test("is refused where a field is needed that was not kept", async () => {
+      const [kept, lost] = [await delivered("issue.number", 65_536), await delivered("issue.number", 65_537)];
+      for (const id of [kept, lost]) await update(id, { parameters: [declared("issue.title")] });
+      expect(await redeliverNewest(kept)).toMatchObject([{ verdict: "TRIGGER_VERDICT_STARTED" }]);
+      expect(await promptOf(kept)).toBe("say hello");
+      expect(await redeliverNewest(lost)).toMatchObject([
+        {
+          verdict: "TRIGGER_VERDICT_REFUSED",
+          reason: expect.stringContaining("have its sender deliver it again"),
+        },
+      ]);
+    });
+  });
+
   test("of a pull request passes the check for duplicates, and goes to its trigger alone", async () => {
     const workflow = await addWorkflow(server, { triggers: [onPullRequest(), MANUAL, onPullRequest()] });
     const answer = await send(workflow, openedPullRequest());
