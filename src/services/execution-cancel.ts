@@ -28,7 +28,7 @@ import { changeEnvironment } from "./environment-change.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 import { isOver, newTurn, spend, type Turn } from "./turn.ts";
 
-/** What an execution costs of a turn besides its actions. */
+/** What the change of an execution costs of a turn besides its actions. */
 const EXECUTION_COST = 2;
 
 /**
@@ -115,7 +115,8 @@ export async function stopExecutions(
 
 /**
  * Stops actions of one execution as far as a turn goes, and the execution with
- * the last of them. After the first turn it gives out no more actions.
+ * the last of them. After the first turn it gives out no more actions. What is
+ * only waited for costs nothing: otherwise turns that begin with it change nothing.
  *
  * @returns whether nothing is left to do but for runners to let go
  */
@@ -130,11 +131,12 @@ export async function stopExecution(
   if (!stored || hasEnded(stored.execution)) return true;
   const { execution } = stored;
   const stoppedAll = await stopActions(tx, scope, id, mode, turn);
-  spend(turn, EXECUTION_COST);
   const isRunning = (await countGivenActions(tx.db, id)) > 0;
   if (stoppedAll && !(isCancelled(execution) && isRunning)) {
+    spend(turn, EXECUTION_COST);
     await endOrStop(tx, scope, execution, isRunning);
   } else if (!isCancelled(execution)) {
+    spend(turn, EXECUTION_COST);
     await setExpanded(tx, id);
     await updateExecution(tx, scope, execution, unwantedExecution(execution, tx.newId()));
   }

@@ -124,6 +124,35 @@ describe("a stop of many actions", () => {
   });
 });
 
+test("a stop gets past any number of executions that wait for their runners", async () => {
+  const executions = ROWS_A_TURN + 4;
+  const workflowId = await workflows.make();
+  const ids: string[] = [];
+  for (let started = 0; started < executions; started += 1) {
+    ids.push((await workflows.start(workflowId)).id);
+  }
+  expect(await runner.lease(executions)).toHaveLength(executions);
+  await workflows.deleteWorkflow({ workflowId, force: true });
+  expect(await stopsLeft()).toHaveLength(1);
+  // Ends a job that makes no progress.
+  const draining = new AbortController();
+  let commits = 0;
+  const leave = made.store.onCommit(() => {
+    commits += 1;
+    if (commits > executions) draining.abort();
+  });
+  await continueStops(made.store, draining.signal);
+  leave();
+  expect(await stopsLeft()).toEqual([]);
+  for (const id of ids) {
+    expect(await workflows.execution(id)).toMatchObject({ status: { phase: Phase.STOPPING } });
+  }
+  await runner.fallSilent();
+  for (const id of ids) {
+    expect(await workflows.execution(id)).toMatchObject({ status: { phase: Phase.STOPPED } });
+  }
+});
+
 test("the forced deletion of a workflow with much that runs goes on in turns to the last row", async () => {
   const workflowId = await many();
   for (let started = 0; started < 3; started += 1) await workflows.start(workflowId);
