@@ -2,6 +2,7 @@ import {
   type DescEnum,
   type DescField,
   type DescMessage,
+  type JsonObject,
   type JsonValue,
   ScalarType,
 } from "@bufbuild/protobuf";
@@ -21,6 +22,9 @@ const REMOTE_RULES = new Set(["remote_uri_form", "uri_or_remote"]);
 
 /** Messages whose oneof may not be set beside their other fields, by a rule in CEL. */
 const WITHOUT_ONEOF = new Set(["service.v1.UserInputBlock"]);
+
+/** The field by which the elements of a list must differ, by a rule in CEL, for each type of element. */
+const UNIQUE_FIELDS = new Map([["service.v1.WorkflowParameter", "key"]]);
 
 type Type<C> = Extract<FieldRules["type"], { case: C }>["value"];
 type RuleKind = Exclude<FieldRules["type"]["case"], undefined>;
@@ -83,7 +87,10 @@ function largestValue(field: DescField): JsonValue {
   const rules = rulesOf(field);
   if (field.fieldKind === "list") {
     const length = bounded(field, boundOf(rules, "list"));
-    return Array<JsonValue>(length).fill(elementOf(field, typed(rules, "repeated")?.items, 0));
+    const element = elementOf(field, typed(rules, "repeated")?.items, 0);
+    const unique = UNIQUE_FIELDS.get(field.message?.typeName ?? "");
+    if (unique === undefined) return Array<JsonValue>(length).fill(element);
+    return Array.from({ length }, (_, index) => withLastLetter(element as JsonObject, unique, index));
   }
   if (field.fieldKind === "map") {
     const size = bounded(field, boundOf(rules, "map"));
@@ -92,6 +99,12 @@ function largestValue(field: DescField): JsonValue {
     return Object.fromEntries(Array.from({ length: size }, (_, index) => [text(field, keys, index), value]));
   }
   return elementOf(field, rules, 0);
+}
+
+/** A copy of an element with another last letter in one of its texts. */
+function withLastLetter(element: JsonObject, name: string, index: number): JsonObject {
+  const text = String(element[name]);
+  return { ...element, [name]: text.slice(0, -1) + String.fromCharCode(0x61 + index) };
 }
 
 function elementOf(field: DescField, rules: FieldRules | undefined, index: number): JsonValue {
