@@ -18,7 +18,7 @@ import { JSON_OPTIONS } from "../rpc/json-options.ts";
 import { type ParseBeside, parsedRequestKey } from "../rpc/parsed-request.ts";
 import { queryKey } from "../rpc/query-pagination.ts";
 import type { Route } from "../rpc/routes.ts";
-import { suggestionFor } from "../rpc/suggestion.ts";
+import { type Suggest, suggestions } from "../rpc/suggestion.ts";
 import { callerKey, streamBegunKey } from "../services/call.ts";
 import { taken } from "../unary/taken.ts";
 import { isGone } from "../unary/unary-call.ts";
@@ -66,7 +66,11 @@ export type Entry = (req: HttpRequest, res: HttpResponse, record: CallRecord) =>
  * and only then the unary path or the protocol layer, which read the body.
  */
 export function createEntry(options: EntryOptions): Entry {
-  return answeringErrors((req, res, record) => enter(options, req, res, record), options.report);
+  const suggest = suggestions(options.routes.keys());
+  return answeringErrors(
+    (req, res, record) => enter({ ...options, suggest }, req, res, record),
+    options.report,
+  );
 }
 
 /** The same way in, on which whatever is thrown becomes the answer. */
@@ -84,8 +88,12 @@ export function answeringErrors(entry: Entry, report: ReportFault): Entry {
   };
 }
 
+interface EntryParts extends EntryOptions {
+  readonly suggest: Suggest;
+}
+
 async function enter(
-  options: EntryOptions,
+  options: EntryParts,
   req: HttpRequest,
   res: HttpResponse,
   record: CallRecord,
@@ -123,7 +131,7 @@ async function enter(
 /** Whoever is rejected, and whoever asks what needs no token. */
 const NOBODY = { accountId: "", subject: { id: "" } };
 
-interface Admitted extends EntryOptions {
+interface Admitted extends EntryParts {
   readonly route: Route | undefined;
   readonly rejected: ConnectError | undefined;
   readonly hold: BodyHold;
@@ -146,7 +154,8 @@ async function admitted(
     }
   }
   const contentType = req.headers["content-type"] ?? "";
-  const suggestion = () => suggestionFor(path, options.routes.keys());
+  // Whoever is rejected is not told, and costs nothing.
+  const suggestion = () => (rejected ? undefined : options.suggest(path));
   const misdirected = misdirection(route, req.method ?? "", contentType, suggestion);
   if (misdirected || !route) {
     const { error, status, header } = rejected

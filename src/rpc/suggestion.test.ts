@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { suggestionFor } from "./suggestion.ts";
+import { suggestions } from "./suggestion.ts";
 
 const KNOWN = [
   "/service.v1.ProjectService/GetProject",
@@ -7,6 +7,8 @@ const KNOWN = [
   "/service.v1.WorkflowService/StartWorkflow",
   "/grpc.health.v1.Health/Check",
 ];
+
+const suggestionFor = suggestions(KNOWN);
 
 describe("a path that no operation has", () => {
   test.each([
@@ -16,7 +18,7 @@ describe("a path that no operation has", () => {
     ["/v1.WorkflowService/StartWorkflow", "service.v1.WorkflowService/StartWorkflow"],
     ["/ProjectService/ListProjects", "service.v1.ProjectService/ListProjects"],
   ])("%s means %s", (path, operation) => {
-    expect(suggestionFor(path, KNOWN)).toBe(operation);
+    expect(suggestionFor(path)).toBe(operation);
   });
 
   test.each([
@@ -27,6 +29,6 @@ describe("a path that no operation has", () => {
     "/wp-login.php",
     `/service.v1.ProjectService/${"GetProject".repeat(40)}`,
   ])("%s means none", (path) => {
-    expect(suggestionFor(path, KNOWN)).toBeUndefined();
+    expect(suggestionFor(path)).toBeUndefined();
   });
 });

@@ -1,26 +1,30 @@
 /** How much of two names must agree for one to be meant by the other: half of their pairs of letters. */
 const LEAST_LIKENESS = 0.5;
 
+/** Returns the operation that a path most likely means, as `service.v1.ProjectService/GetProject`; undefined when none comes near. */
+export type Suggest = (path: string) => string | undefined;
+
 /**
- * Returns the operation that a misspelt path most likely means, as
- * `service.v1.ProjectService/GetProject`; undefined when none comes near.
+ * Returns what suggests operations for misspelt paths.
  *
- * @param path as it was asked for, without the prefix /api
  * @param known the paths that are served, such as `/service.v1.ProjectService/GetProject`
  */
-export function suggestionFor(path: string, known: Iterable<string>): string | undefined {
-  // Longer than any name of the contract, and nothing that anybody misspelt.
-  if (path.length > 200) return undefined;
-  const asked = pairsOf(path);
-  let best: string | undefined;
-  let bestLikeness = LEAST_LIKENESS;
-  for (const each of known) {
-    const likeness = likenessOf(asked, pairsOf(each));
-    if (likeness <= bestLikeness) continue;
-    bestLikeness = likeness;
-    best = each.slice(1);
-  }
-  return best;
+export function suggestions(known: Iterable<string>): Suggest {
+  const all = [...known].map((path) => ({ path, pairs: pairsOf(path) }));
+  return (path) => {
+    // Longer than any name of the contract, and nothing that anybody misspelt.
+    if (path.length > 200) return undefined;
+    const asked = pairsOf(path);
+    let best: string | undefined;
+    let bestLikeness = LEAST_LIKENESS;
+    for (const each of all) {
+      const likeness = likenessOf(asked, each.pairs);
+      if (likeness <= bestLikeness) continue;
+      bestLikeness = likeness;
+      best = each.path.slice(1);
+    }
+    return best;
+  };
 }
 
 /** Returns each two letters that follow one another, without regard to case, with how often they do. */

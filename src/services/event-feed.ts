@@ -95,11 +95,17 @@ function createFeed(
       policies ??= findPolicies(db, scope);
       const reader = presentReader(caller, policies);
       readers.set(caller.tokenId, reader);
+      // What failed is asked for again by the next event, as the database may answer then.
+      reader.catch(() => {
+        if (readers.get(caller.tokenId) === reader) readers.delete(caller.tokenId);
+        policies = undefined;
+      });
       return reader;
     },
   };
 
   async function presentReader(caller: Caller, inForce: Promise<Policies>): Promise<EventReader> {
-    return { caller: await presentCaller(db, caller, now()), policies: await inForce };
+    const [present, policiesInForce] = await Promise.all([presentCaller(db, caller, now()), inForce]);
+    return { caller: present, policies: policiesInForce };
   }
 }

@@ -14,17 +14,23 @@ let service: EventService;
 /** Queries of event rows. */
 let reads: number;
 let leaving: AbortController;
+/** Whether the database fails every query of a stream. */
+let isFailing: boolean;
 beforeEach(async () => {
   made = openTestStore();
   home = await made.found("harbour");
   away = await made.found("lighthouse");
   reads = 0;
+  isFailing = false;
   const counting: KyselyPlugin = {
     transformQuery: ({ node }) => {
       if (JSON.stringify(node).includes('"name":"event"')) reads += 1;
       return node;
     },
-    transformResult: async ({ result }) => result,
+    transformResult: async ({ result }) => {
+      if (isFailing) throw new Error("the database fails");
+      return result;
+    },
   };
   const store = { ...made.store, reader: made.store.reader.withPlugin(counting) };
   service = new EventService({ ...made.deps, store, draining: new AbortController().signal });
@@ -79,6 +85,25 @@ test("a stream that does not take its message delays no other, and goes on where
   const late = [(await slow?.first)?.value?.resourceId];
   while (late.length < 3) late.push((await slow?.stream.next())?.value?.resourceId);
   expect(late).toEqual(ids);
+});
+
+test("a look-up of rights that fails ends its stream alone, and is asked again by the next", async () => {
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => void unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  try {
+    const { first } = await waiting(home);
+    isFailing = true;
+    await servicesOf(made, home).project("ship");
+    await expect(first).rejects.toThrow("the database fails");
+    isFailing = false;
+    const next = await waiting(home);
+    await servicesOf(made, home).project("boat");
+    expect((await next.first).done).toBe(false);
+    expect(unhandled).toEqual([]);
+  } finally {
+    process.off("unhandledRejection", note);
+  }
 });
 
 test("nothing is asked while nothing happens, and nobody is waited for once all have left", async () => {
