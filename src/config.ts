@@ -3,6 +3,7 @@ import { PAGE_BYTES } from "./domain/page.ts";
 import { REMOTE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
+import { STORAGE_SETTINGS } from "./storage-settings.ts";
 import { STREAM_SETTINGS } from "./stream-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
@@ -139,6 +140,7 @@ export const SETTINGS = {
     read: integer(1, 86_400),
   }),
   ...TRAFFIC_SETTINGS,
+  ...STORAGE_SETTINGS,
   fastPath: setting({
     flag: "--fast-path",
     argument: "on|off",
@@ -170,14 +172,6 @@ export const SETTINGS = {
     default: "30",
     help: "how long a runner holds work without a sign of life before another gets it",
     read: integer(5, 3_600),
-  }),
-  eventRetention: setting({
-    flag: "--event-retention",
-    argument: "days",
-    env: "CHARTROOM_EVENT_RETENTION",
-    default: "30",
-    help: "how long events are kept for streams that resume; the audit trail is kept for good",
-    read: integer(1, 3_650),
   }),
   localRunner: setting({
     flag: "--local-runner",

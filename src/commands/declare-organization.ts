@@ -30,7 +30,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   withDataSettings(
     organization
       .command("list")
-      .description("list the organizations with their ids")
+      .description("list the organizations with their ids and the bytes that they store")
       .action((flags: Flags) =>
         runOnData(terminal, flags, async (config) => (await work()).listOrganizations(config)),
       ),

@@ -25,11 +25,13 @@ export interface OpenData {
  * Opens the data folder with its keys, making both when they are absent.
  *
  * @param onMigration told of each migration that begins on data of an earlier release
+ * @param quotaBytes what one organization may store; what the operator does beside the server knows no bound
  * @throws StartError when the key file lacks a key that the data was written with
  */
 export async function openData(
   config: Pick<Config, "dataDir" | "keyFile">,
   onMigration: (name: string) => void = () => {},
+  quotaBytes = Number.POSITIVE_INFINITY,
 ): Promise<OpenData> {
   const { dataDir } = config;
   makeFolder(dataDir);
@@ -43,6 +45,7 @@ export async function openData(
       audit: keys.audit,
       operatorName: userName(),
       onMigration,
+      quotaBytes,
     }),
   );
   try {

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
 import { foundOrganization } from "../services/found-organization.ts";
-import { findOrganizations } from "../store/organization.ts";
+import { findOrganizations, findOrganizationsWithBytes } from "../store/organization.ts";
 import type { OrganizationTable } from "../store/schema.ts";
 import type { Store } from "../store/store.ts";
 import { openExistingData, toStartError } from "./open-data.ts";
@@ -45,12 +45,13 @@ export async function createOrganization(config: DataConfig, options: Organizati
   }
 }
 
-/** Lists the organizations: a line each with id and name. */
+/** Lists the organizations: a line each with id, stored bytes and name. */
 export async function listOrganizations(config: DataConfig): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    const all = await findOrganizations(store.reader);
-    return all.map(({ id, name }) => `${id}  ${name}\n`).join("");
+    const all = await findOrganizationsWithBytes(store.reader);
+    const width = Math.max(0, ...all.map(({ bytes }) => String(bytes).length));
+    return all.map(({ id, name, bytes }) => `${id}  ${String(bytes).padStart(width)}  ${name}\n`).join("");
   } finally {
     await store.close();
   }

@@ -3,6 +3,7 @@ import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
 import { build } from "../server.ts";
 import { foundOrganization } from "../services/found-organization.ts";
+import { quotaBytesOf } from "../storage-settings.ts";
 import { findNewestAuditTime } from "../store/audit-log.ts";
 import { findUnrecordedOrganizations, hasOrganization, recordInInstallation } from "../store/organization.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
@@ -24,9 +25,9 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   const lock = usable(config, () => lockFolder(config.dataDir));
   if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);
-  const { store, keys } = await openData(config, (migration) => {
+  const onMigration = (migration: string) =>
     log.info({ migration }, "bringing the data to this release; with a million projects it takes a minute");
-  }).catch((error) => {
+  const { store, keys } = await openData(config, onMigration, quotaBytesOf(config)).catch((error) => {
     lock.release();
     throw error;
   });

@@ -84,6 +84,16 @@ export function changedWorkflow(
   return workflow;
 }
 
+/** Whether a request does nothing but disable a workflow. */
+export function onlyDisables(req: UpdateWorkflowRequest): boolean {
+  const { workflowId } = req;
+  return equals(
+    UpdateWorkflowRequestSchema,
+    req,
+    create(UpdateWorkflowRequestSchema, { workflowId, disabled: true }),
+  );
+}
+
 /** The executor that a request asks for in place of the present one; undefined when it stays or goes back. */
 export function newExecutor(
   { executor }: Pick<UpdateWorkflowRequest, "executor">,

@@ -51,6 +51,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.BODY_TOO_COMPLEX]: Code.InvalidArgument,
   [ErrorReason.BODY_BUDGET_EXCEEDED]: Code.ResourceExhausted,
   [ErrorReason.CREDENTIAL_WITHHELD]: Code.FailedPrecondition,
+  [ErrorReason.STORAGE_QUOTA_EXCEEDED]: Code.ResourceExhausted,
   [ErrorReason.TOO_MANY_STREAMS]: Code.ResourceExhausted,
 };
 

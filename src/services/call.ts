@@ -4,9 +4,11 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { permissionDenied } from "../domain/error.ts";
 import { type Grant, permissionOf } from "../domain/permissions.ts";
+import { NEEDS_NO_ROOM } from "../domain/storage-quota.ts";
 import type { Actor, Store, WriteTransaction } from "../store/store.ts";
 import { answerOnce, tellOnce } from "./answer-once.ts";
 import { refuseCutOff } from "./standing.ts";
+import { withinQuota } from "./storage-quota.ts";
 
 /** Where the gate leaves the caller for the operations behind it. */
 export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller | undefined>(undefined, {
@@ -73,6 +75,9 @@ type Owner = Pick<Subject, "id" | "principal"> | undefined;
  * request with an idempotency key, and a repetition gets it without `fn`. An
  * operation writes once.
  *
+ * @param needsNoRoom whether this request may be granted to an organization that stores all that it may;
+ *   by default what its operation says
+ * @throws DomainError STORAGE_QUOTA_EXCEEDED when the organization would store more than it may
  * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED for a
  *   caller that was cut off or lost the permission since the gate let it in
  */
@@ -80,6 +85,7 @@ export async function writeAsCaller<T>(
   store: Store,
   ctx: HandlerContext,
   fn: (tx: WriteTransaction, caller: Caller) => Promise<T>,
+  needsNoRoom = isWithoutRoom(ctx),
 ): Promise<T> {
   const caller = callerOf(ctx);
   const actor: Actor = { id: caller.subject.id, principal: caller.subject.principal };
@@ -89,9 +95,17 @@ export async function writeAsCaller<T>(
     operation,
     async (tx) => {
       await refuseCutOff(tx, caller, operation);
-      return answerOnce(tx, ctx, caller, operation, () => fn(tx, caller));
+      return answerOnce(tx, ctx, caller, operation, () =>
+        needsNoRoom ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller)),
+      );
     },
     { signal: ctx.signal },
   );
   return tellOnce(ctx, once);
+}
+
+/** Runners report what they did of what was asked for before, and are bounded by their leases. */
+function isWithoutRoom(ctx: HandlerContext): boolean {
+  const operation = operationOf(ctx);
+  return !operation.startsWith("service.v1.") || NEEDS_NO_ROOM.has(operation);
 }

@@ -41,6 +41,7 @@ import type { ServiceDependencies } from "./dependencies.ts";
 import { letPrebuildsGo } from "./prebuild-end.ts";
 import { answerProjectClasses, answerProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, refuseLocalClasses } from "./project-references.ts";
+import { withinQuota } from "./storage-quota.ts";
 import { withStored } from "./stored-answer.ts";
 
 /** Projects: how environments start. */
@@ -92,7 +93,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const { done, failed } = await eachOnItsOwn(projects, async (element) => {
         checked(element);
-        return create(tx, caller, element);
+        return tx.attempt(() => withinQuota(tx, caller, () => create(tx, caller, element)));
       });
       const failedProjects = failed.map(({ element, index, error }) => ({
         index,
@@ -116,7 +117,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const { done, failed } = await eachOnItsOwn(projects, async (element) => {
         checked(element);
-        return update(tx, ctx, caller, element);
+        return tx.attempt(() => withinQuota(tx, caller, () => update(tx, ctx, caller, element)));
       });
       const failedProjects = failed.map(({ element: { projectId }, index, error }) => ({
         index,
@@ -218,8 +219,8 @@ async function isProjectOfEnvironment(
 }
 
 /**
- * Does the elements of a batch in order. One that fails by a rule fails alone:
- * its checks come before its first row. Anything unexpected fails the batch.
+ * Does the elements of a batch in order. One that fails by a rule fails alone,
+ * and must leave nothing. Anything unexpected fails the batch.
  */
 async function eachOnItsOwn<E, R>(elements: readonly E[], act: (element: E) => Promise<R>) {
   const done: R[] = [];

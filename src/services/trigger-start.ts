@@ -6,6 +6,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../domain/error.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
+import { withinQuota } from "./storage-quota.ts";
 import { recordTriggerEvent, type TriggerOccurrence } from "./trigger-ledger.ts";
 
 /** What an entry says that does not follow from how the start went. */
@@ -24,7 +25,7 @@ export async function startAndRecord(
 ): Promise<WorkflowTriggerEvent> {
   let execution: WorkflowExecution;
   try {
-    execution = await tx.attempt(start);
+    execution = await tx.attempt(() => withinQuota(tx, scope, start));
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     return recordTriggerEvent(tx, scope, {

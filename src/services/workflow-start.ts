@@ -23,6 +23,7 @@ import type { ServiceDependencies } from "./dependencies.ts";
 import { retryExecution } from "./execution-retry.ts";
 import { type ExecutionStart, startExecution } from "./execution-start.ts";
 import { ownedWorkflow } from "./owned-workflow.ts";
+import { withinQuota } from "./storage-quota.ts";
 import { recordTriggerEvent, type TriggerOccurrence } from "./trigger-ledger.ts";
 import { whyOff } from "./trigger-start.ts";
 import { checkContextReferences } from "./workflow-references.ts";
@@ -46,7 +47,7 @@ export async function startWorkflow({ store }: Dependencies, req: StartWorkflowR
       try {
         refuseStart(workflow);
         const start = await manualStart(tx, caller, workflow, req);
-        const execution = await startExecution(tx, start);
+        const execution = await withinQuota(tx, caller, () => startExecution(tx, start));
         await recordTriggerEvent(tx, caller, {
           ...entry,
           verdict: TriggerVerdict.STARTED,

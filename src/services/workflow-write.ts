@@ -9,6 +9,7 @@ import {
   hasSameParameterUse,
   newExecutor,
   newWorkflow,
+  onlyDisables,
   refuseBorrowedExecutor,
   withNextInstants,
   withWebhookUrl,
@@ -60,7 +61,7 @@ export function changeWorkflow(
   req: UpdateWorkflowRequest,
   ctx: HandlerContext,
 ) {
-  return writeAsCaller(store, ctx, async (tx, caller) => {
+  const change = async (tx: WriteTransaction, caller: Caller) => {
     const before = await ownedWorkflow(tx, ctx, caller, req.workflowId);
     const after = changedWorkflow(before, req, tx.now);
     if (!after) return { workflow: answered(before, baseUrl(), tx.now) };
@@ -68,7 +69,8 @@ export function changeWorkflow(
     await checkWritten(tx, caller, req, after, before);
     await updateWorkflow(tx, caller, before, after);
     return { workflow: answered(after, baseUrl(), tx.now) };
-  });
+  };
+  return writeAsCaller(store, ctx, change, onlyDisables(req) || undefined);
 }
 
 function answered(workflow: Workflow, baseUrl: string, now: number): Workflow {

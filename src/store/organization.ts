@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import type { OrganizationTable, Schema } from "./schema.ts";
+import type { OrganizationStorageTable, OrganizationTable, Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
 
 /** Whether there is any organization; before the first start there is none. */
@@ -55,6 +55,18 @@ export async function findUnrecordedOrganizations(db: Kysely<Schema>): Promise<O
       ),
     )
     .orderBy("id")
+    .execute();
+}
+
+/** Every organization with its stored bytes, oldest first. Only for the operator. */
+export async function findOrganizationsWithBytes(
+  db: Kysely<Schema>,
+): Promise<Pick<OrganizationTable & OrganizationStorageTable, "id" | "name" | "bytes">[]> {
+  return db
+    .selectFrom("organization")
+    .innerJoin("organization_storage", "organization_storage.organization_id", "organization.id")
+    .select(["organization.id", "organization.name", "organization_storage.bytes"])
+    .orderBy("organization.id")
     .execute();
 }
 

@@ -47,6 +47,7 @@ import type {
  */
 export interface Schema {
   organization: OrganizationTable;
+  organization_storage: OrganizationStorageTable;
   account: AccountTable;
   member: MemberTable;
   token: TokenTable;
@@ -108,6 +109,13 @@ export interface OrganizationTable {
   chain_hash: Uint8Array | null;
   /** Events up to this number were removed for their age; 0 while none was. */
   pruned_sequence: number;
+}
+
+/** Kept right by the engine, in the transaction of each change of what it counts; nothing else writes it. */
+export interface OrganizationStorageTable {
+  organization_id: string;
+  /** Of texts and blobs, in all tables that migration 0016 names. */
+  bytes: number;
 }
 
 /** A person's login. */

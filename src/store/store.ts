@@ -69,6 +69,8 @@ export interface WriteTransaction {
   readonly db: Kysely<Schema>;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
+  /** What an organization may store at most; Infinity without a bound. Who grows what is stored holds it against this. */
+  readonly quotaBytes: number;
   newId(): string;
   /**
    * Called by every function of store/ that changes a resource. The rows of the

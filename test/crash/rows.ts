@@ -2,6 +2,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { gramQuery } from "../../src/domain/search-grams.ts";
 import { canonical } from "../harness/project-pages.ts";
+import { storageProblems } from "../harness/stored-bytes.ts";
 
 /** What is wrong with the rows of a data folder, in words; nothing when all is well. */
 export function rowProblems(dataDir: string): string[] {
@@ -14,6 +15,7 @@ export function rowProblems(dataDir: string): string[] {
     ...all(db, UNPAIRED).map((row) => `event and audit row differ: ${canonical(row)}`),
     ...all(db, UNRECORDED).map((row) => `row without its record: ${canonical(row)}`),
     ...all(db, STALE_INDEX).map((row) => `index and body differ: ${canonical(row)}`),
+    ...storageProblems(db),
     ...unsearchable(db).map((id) => `not in the index of texts: ${id}`),
   ]);
 }

@@ -143,8 +143,8 @@ describe("the command line", () => {
     const found = await account(token);
     expect(found.memberships.map((each: Answer["body"]) => each.organizationName)).toEqual(["A third"]);
     const listed = await command("organization", "list");
-    expect(listed.stdout).toContain(`${found.organizationId}  A third\n`);
-    expect(listed.stdout).toContain(`${organizationId}  My organization\n`);
+    expect(listed.stdout).toMatch(new RegExp(`^${found.organizationId} +[1-9]\\d*  A third$`, "m"));
+    expect(listed.stdout).toMatch(new RegExp(`^${organizationId} +[1-9]\\d*  My organization$`, "m"));
     const refused = await command("organization", "create", "--name", "A", "--email", "a@example.org");
     expect([refused.code, refused.stderr]).toEqual([
       1,

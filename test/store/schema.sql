@@ -72,6 +72,19 @@ CREATE INDEX agent_execution_by_phase on agent_execution (organization_id, phase
 
 CREATE INDEX agent_execution_by_session on agent_execution (organization_id, session_id);
 
+CREATE TRIGGER agent_execution_goes_after_its_parts before delete on agent_execution
+begin delete from agent_input_image where execution_id = old.id; delete from agent_input where execution_id = old.id; delete from agent_output where execution_id = old.id; end;
+
+CREATE TRIGGER agent_execution_is_counted_anew after update of first_turn, progress, body on agent_execution
+when (ifnull(octet_length(new.first_turn), 0) + ifnull(octet_length(new.progress), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.first_turn), 0) + ifnull(octet_length(old.progress), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.first_turn), 0) + ifnull(octet_length(new.progress), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.first_turn), 0) + ifnull(octet_length(old.progress), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER agent_execution_is_counted_in after insert on agent_execution
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.first_turn), 0) + ifnull(octet_length(new.progress), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER agent_execution_is_counted_out after delete on agent_execution
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.first_turn), 0) + ifnull(octet_length(old.progress), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE INDEX agent_execution_open on agent_execution (organization_id, account_id) where stopped_at is null;
 
 CREATE TABLE agent_input (
@@ -98,7 +111,27 @@ CREATE TABLE agent_input_image (
   foreign key (execution_id, input_id) references agent_input (execution_id, input_id) on delete cascade
 ) strict, without rowid;
 
+CREATE TRIGGER agent_input_image_is_counted_anew after update of data on agent_input_image
+when (ifnull(octet_length(new.data), 0)) <> (ifnull(octet_length(old.data), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.data), 0)) - (ifnull(octet_length(old.data), 0)) where organization_id = (select organization_id from agent_execution where id = new.execution_id); end;
+
+CREATE TRIGGER agent_input_image_is_counted_in after insert on agent_input_image
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.data), 0)) where organization_id = (select organization_id from agent_execution where id = new.execution_id); end;
+
+CREATE TRIGGER agent_input_image_is_counted_out after delete on agent_input_image
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.data), 0)) where organization_id = (select organization_id from agent_execution where id = old.execution_id); end;
+
 CREATE INDEX agent_input_in_order on agent_input (execution_id, receipt, place);
+
+CREATE TRIGGER agent_input_is_counted_anew after update of turn, body on agent_input
+when (ifnull(octet_length(new.turn), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.turn), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.turn), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.turn), 0) + ifnull(octet_length(old.body), 0)) where organization_id = (select organization_id from agent_execution where id = new.execution_id); end;
+
+CREATE TRIGGER agent_input_is_counted_in after insert on agent_input
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.turn), 0) + ifnull(octet_length(new.body), 0)) where organization_id = (select organization_id from agent_execution where id = new.execution_id); end;
+
+CREATE TRIGGER agent_input_is_counted_out after delete on agent_input
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.turn), 0) + ifnull(octet_length(old.body), 0)) where organization_id = (select organization_id from agent_execution where id = old.execution_id); end;
 
 CREATE TABLE agent_interest (
   execution_id text not null references agent_execution (id) on delete cascade,
@@ -123,6 +156,16 @@ CREATE TABLE agent_output (
   body text not null,
   primary key (execution_id, sequence)
 ) strict, without rowid;
+
+CREATE TRIGGER agent_output_is_counted_anew after update of body on agent_output
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = (select organization_id from agent_execution where id = new.execution_id); end;
+
+CREATE TRIGGER agent_output_is_counted_in after insert on agent_output
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = (select organization_id from agent_execution where id = new.execution_id); end;
+
+CREATE TRIGGER agent_output_is_counted_out after delete on agent_output
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = (select organization_id from agent_execution where id = old.execution_id); end;
 
 CREATE TABLE audit_log (
   id text primary key,
@@ -218,6 +261,26 @@ CREATE INDEX environment_class_by_organization on environment_class (organizatio
 
 CREATE INDEX environment_class_by_runner on environment_class (runner_id, id);
 
+CREATE TRIGGER environment_class_is_counted_anew after update of body on environment_class
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER environment_class_is_counted_in after insert on environment_class
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER environment_class_is_counted_out after delete on environment_class
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
+CREATE TRIGGER environment_is_counted_anew after update of body on environment
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER environment_is_counted_in after insert on environment
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER environment_is_counted_out after delete on environment
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE INDEX environment_uncounted on environment (project_id, created_at) where counted = 0;
 
 CREATE TABLE event (
@@ -263,6 +326,16 @@ CREATE INDEX host_token_by_key on host_token (key_id);
 
 CREATE INDEX host_token_by_organization on host_token (organization_id, id);
 
+CREATE TRIGGER host_token_is_counted_anew after update of sealed_token, sealed_refresh_token, body on host_token
+when (ifnull(octet_length(new.sealed_token), 0) + ifnull(octet_length(new.sealed_refresh_token), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.sealed_token), 0) + ifnull(octet_length(old.sealed_refresh_token), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.sealed_token), 0) + ifnull(octet_length(new.sealed_refresh_token), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.sealed_token), 0) + ifnull(octet_length(old.sealed_refresh_token), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER host_token_is_counted_in after insert on host_token
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.sealed_token), 0) + ifnull(octet_length(new.sealed_refresh_token), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER host_token_is_counted_out after delete on host_token
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.sealed_token), 0) + ifnull(octet_length(old.sealed_refresh_token), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE TABLE idempotency (
   caller_id text not null,
   operation text not null,
@@ -274,6 +347,16 @@ CREATE TABLE idempotency (
 ) strict, without rowid;
 
 CREATE INDEX idempotency_by_time on idempotency (created_at);
+
+CREATE TRIGGER idempotency_is_counted_anew after update of response on idempotency
+when (ifnull(octet_length(new.response), 0)) <> (ifnull(octet_length(old.response), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.response), 0)) - (ifnull(octet_length(old.response), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER idempotency_is_counted_in after insert on idempotency
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.response), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER idempotency_is_counted_out after delete on idempotency
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.response), 0)) where organization_id = old.organization_id; end;
 
 CREATE TABLE installation (
   id integer primary key check (id = 1),
@@ -305,11 +388,29 @@ CREATE TABLE organization (
   sequence integer not null default 0
 , enterprise integer not null default 0, chain_hash blob, pruned_sequence integer not null default 0) strict;
 
+CREATE TRIGGER organization_is_counted_from after insert on organization
+begin insert into organization_storage (organization_id, bytes) values (new.id, 0); end;
+
 CREATE TABLE organization_policies (
   organization_id text primary key references organization (id),
   body text not null,
   origins text not null
 ) strict;
+
+CREATE TRIGGER organization_policies_is_counted_anew after update of body, origins on organization_policies
+when (ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.origins), 0)) <> (ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.origins), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.origins), 0)) - (ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.origins), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER organization_policies_is_counted_in after insert on organization_policies
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.origins), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER organization_policies_is_counted_out after delete on organization_policies
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.origins), 0)) where organization_id = old.organization_id; end;
+
+CREATE TABLE organization_storage (
+  organization_id text primary key references organization (id) on delete cascade,
+  bytes integer not null
+) strict, without rowid;
 
 CREATE TABLE pending_stop (
   organization_id text not null references organization (id),
@@ -340,6 +441,16 @@ CREATE INDEX prebuild_by_deadline on prebuild (stops_at) where stops_at is not n
 CREATE INDEX prebuild_by_project on prebuild (project_id, environment_class_id, state, instant desc);
 
 CREATE INDEX prebuild_by_runner on prebuild (runner_id);
+
+CREATE TRIGGER prebuild_is_counted_anew after update of body on prebuild
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER prebuild_is_counted_in after insert on prebuild
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER prebuild_is_counted_out after delete on prebuild
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
 CREATE TABLE prebuild_schedule (
   project_id text primary key references project (id) on delete cascade,
@@ -393,6 +504,16 @@ CREATE INDEX project_environment_class_by_class on project_environment_class (en
 
 CREATE INDEX project_environment_class_by_runner on project_environment_class (runner_id, project_id);
 
+CREATE TRIGGER project_is_counted_anew after update of technical_description, used_by, body on project
+when (ifnull(octet_length(new.technical_description), 0) + ifnull(octet_length(new.used_by), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.technical_description), 0) + ifnull(octet_length(old.used_by), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.technical_description), 0) + ifnull(octet_length(new.used_by), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.technical_description), 0) + ifnull(octet_length(old.used_by), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER project_is_counted_in after insert on project
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.technical_description), 0) + ifnull(octet_length(new.used_by), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER project_is_counted_out after delete on project
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.technical_description), 0) + ifnull(octet_length(old.used_by), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE TABLE project_remote (
   project_id text not null references project (id) on delete cascade,
   organization_id text not null,
@@ -444,6 +565,16 @@ CREATE INDEX runner_by_organization on runner (organization_id, id);
 
 CREATE INDEX runner_by_sign_of_life on runner (seen_at) where seen_at is not null;
 
+CREATE TRIGGER runner_is_counted_anew after update of body on runner
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER runner_is_counted_in after insert on runner
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER runner_is_counted_out after delete on runner
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE TABLE security_policy (
   id text primary key,
   organization_id text not null references organization (id),
@@ -452,6 +583,16 @@ CREATE TABLE security_policy (
 ) strict;
 
 CREATE INDEX security_policy_by_organization on security_policy (organization_id, id);
+
+CREATE TRIGGER security_policy_is_counted_anew after update of body on security_policy
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER security_policy_is_counted_in after insert on security_policy
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER security_policy_is_counted_out after delete on security_policy
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
 CREATE TABLE service_account (
   id text primary key,
@@ -465,6 +606,16 @@ CREATE TABLE service_account (
 
 CREATE INDEX service_account_by_organization on service_account (organization_id, id);
 
+CREATE TRIGGER service_account_is_counted_anew after update of body on service_account
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER service_account_is_counted_in after insert on service_account
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER service_account_is_counted_out after delete on service_account
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE TABLE step_log (
   action_id text not null references workflow_action (id) on delete cascade,
   attempt integer not null,
@@ -473,6 +624,16 @@ CREATE TABLE step_log (
   data blob not null,
   primary key (action_id, attempt, step_index, start)
 ) strict, without rowid;
+
+CREATE TRIGGER step_log_is_counted_anew after update of data on step_log
+when (ifnull(octet_length(new.data), 0)) <> (ifnull(octet_length(old.data), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.data), 0)) - (ifnull(octet_length(old.data), 0)) where organization_id = (select organization_id from workflow_action where id = new.action_id); end;
+
+CREATE TRIGGER step_log_is_counted_in after insert on step_log
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.data), 0)) where organization_id = (select organization_id from workflow_action where id = new.action_id); end;
+
+CREATE TRIGGER step_log_is_counted_out after delete on step_log
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.data), 0)) where organization_id = (select organization_id from workflow_action where id = old.action_id); end;
 
 CREATE TABLE subscription (
   id text primary key,
@@ -504,6 +665,16 @@ CREATE INDEX token_by_expiry on token (kind, expires_at);
 CREATE INDEX token_by_key on token (key_id);
 
 CREATE INDEX token_by_subject on token (organization_id, kind, subject_id, id);
+
+CREATE TRIGGER token_is_counted_anew after update of body on token
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER token_is_counted_in after insert on token
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER token_is_counted_out after delete on token
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
 CREATE TABLE webhook_delivery (
   workflow_id text not null references workflow (id) on delete cascade,
@@ -595,6 +766,19 @@ CREATE INDEX workflow_action_by_workflow on workflow_action (workflow_id, id);
 
 CREATE INDEX workflow_action_given on workflow_action (execution_id) where queued = 1;
 
+CREATE TRIGGER workflow_action_goes_after_its_parts before delete on workflow_action
+begin delete from step_log where action_id = old.id; end;
+
+CREATE TRIGGER workflow_action_is_counted_anew after update of outputs, body on workflow_action
+when (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER workflow_action_is_counted_in after insert on workflow_action
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER workflow_action_is_counted_out after delete on workflow_action
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE INDEX workflow_action_waiting on workflow_action (execution_id, id) where phase = 1 and queued = 0;
 
 CREATE INDEX workflow_action_with_outputs on workflow_action (organization_id, id) where outputs is not null;
@@ -646,6 +830,19 @@ CREATE INDEX workflow_execution_by_workflow on workflow_execution (workflow_id, 
 
 CREATE INDEX workflow_execution_failed on workflow_execution (workflow_id, started_at) where failed = 1;
 
+CREATE TRIGGER workflow_execution_goes_after_its_parts before delete on workflow_execution
+begin delete from workflow_plan where execution_id = old.id; end;
+
+CREATE TRIGGER workflow_execution_is_counted_anew after update of variables, action_failures, action_warnings, body on workflow_execution
+when (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER workflow_execution_is_counted_in after insert on workflow_execution
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER workflow_execution_is_counted_out after delete on workflow_execution
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE INDEX workflow_execution_open on workflow_execution (organization_id, executor_id)
 where finished_at is null;
 
@@ -654,10 +851,30 @@ CREATE INDEX workflow_execution_unexpanded on workflow_execution (id) where expa
 CREATE INDEX workflow_execution_with_failed_actions on workflow_execution (organization_id, id)
 where failed_count > 0;
 
+CREATE TRIGGER workflow_is_counted_anew after update of body on workflow
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER workflow_is_counted_in after insert on workflow
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER workflow_is_counted_out after delete on workflow
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE TABLE workflow_plan (
   execution_id text primary key references workflow_execution (id) on delete cascade,
   body text not null
 ) strict;
+
+CREATE TRIGGER workflow_plan_is_counted_anew after update of body on workflow_plan
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = (select organization_id from workflow_execution where id = new.execution_id); end;
+
+CREATE TRIGGER workflow_plan_is_counted_in after insert on workflow_plan
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = (select organization_id from workflow_execution where id = new.execution_id); end;
+
+CREATE TRIGGER workflow_plan_is_counted_out after delete on workflow_plan
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = (select organization_id from workflow_execution where id = old.execution_id); end;
 
 CREATE TABLE workflow_schedule (
   workflow_id text not null references workflow (id) on delete cascade,
@@ -704,3 +921,13 @@ CREATE INDEX workflow_trigger_event_by_id on workflow_trigger_event (organizatio
 CREATE INDEX workflow_trigger_event_by_time on workflow_trigger_event (at);
 
 CREATE INDEX workflow_trigger_event_by_workflow on workflow_trigger_event (workflow_id, id);
+
+CREATE TRIGGER workflow_trigger_event_is_counted_anew after update of payload, body on workflow_trigger_event
+when (ifnull(octet_length(new.payload), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.payload), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.payload), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.payload), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER workflow_trigger_event_is_counted_in after insert on workflow_trigger_event
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.payload), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER workflow_trigger_event_is_counted_out after delete on workflow_trigger_event
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.payload), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;

@@ -29,7 +29,9 @@ export const DAY_MS = 24 * 3600 * 1000;
 export const START_MS = Date.UTC(2026, 0, 1);
 
 /** A store in a folder of its own, with a clock that only the test moves and ids that ascend with it. */
-export function openTestStore(options: { readonly groupMs?: number } = {}) {
+export function openTestStore(
+  options: { readonly groupMs?: number; readonly quotaBytes?: number; readonly dataDir?: string } = {},
+) {
   const dataDir = mkdtempSync(join(tmpdir(), "chartroom-store-"));
   const clock = { now: START_MS };
   let made = 0;

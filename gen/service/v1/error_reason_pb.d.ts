@@ -386,6 +386,16 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_TOO_MANY_STREAMS = 50;
    */
   TOO_MANY_STREAMS = 50,
+
+  /**
+   * The organization would store more than it may. What deletes, cancels or
+   * shrinks is never refused for that, nor what is read. Code
+   * resource_exhausted. Metadata: `used_bytes`, what the organization stores;
+   * `needed_bytes`, what it would store; `limit_bytes`, what it may store.
+   *
+   * @generated from enum value: ERROR_REASON_STORAGE_QUOTA_EXCEEDED = 51;
+   */
+  STORAGE_QUOTA_EXCEEDED = 51,
 }
 
 /**

@@ -16,6 +16,7 @@ import * as tenth from "./migrations/0010-event-facts.ts";
 import * as twelfth from "./migrations/0012-zone-and-conclusion.ts";
 import * as thirteenth from "./migrations/0013-context-url-search.ts";
 import * as fifteenth from "./migrations/0015-workflow-plan.ts";
+import * as sixteenth from "./migrations/0016-organization-storage.ts";
 
 export interface Migration {
   readonly name: string;
@@ -39,6 +40,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twelfth,
   thirteenth,
   fifteenth,
+  sixteenth,
 ];
 
 /** Tables that hold rows in a file that nobody has used yet. */

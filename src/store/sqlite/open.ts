@@ -32,6 +32,8 @@ export interface StoreOptions {
   readonly audit: AuditSeal;
   /** The operating system's user who runs the process; the record names it for what the operator does. Default none. */
   readonly operatorName?: string;
+  /** Bytes that one organization may store. Default: no bound, as for what the operator does. */
+  readonly quotaBytes?: number;
   /** Told of each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: (name: string) => void;
   /** False gives each write a commit of its own, which forces the disk itself. Default true. */
@@ -68,7 +70,14 @@ export function openStore(options: StoreOptions): Store {
   const connections = { file, writing: writing.raw, snapshot, upkeep };
   const durability = grouping ? forcedBeside(connections, options.force) : forcedByCommit(connections);
   const textIndex = new TextIndex(upkeep);
-  const writer = new Writer(writing, { groupMs: GROUP_MS, ...options, grouping, durability, textIndex });
+  const writer = new Writer(writing, {
+    groupMs: GROUP_MS,
+    quotaBytes: Number.POSITIVE_INFINITY,
+    ...options,
+    grouping,
+    durability,
+    textIndex,
+  });
   const endWatch = watchForeignCommits(writing.raw, () => writer.tellAll());
   const searches = new Searches(file, durability.settled);
 

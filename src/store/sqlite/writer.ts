@@ -40,6 +40,8 @@ export interface WriterOptions {
   readonly dataDir: string;
   readonly now: () => number;
   readonly newId: () => string;
+  /** Given to each write; Infinity without a bound. */
+  readonly quotaBytes: number;
   readonly audit: AuditSeal;
   readonly durability: Durability;
   readonly textIndex: TextIndex;
@@ -93,6 +95,7 @@ export class Writer {
       const tx: WriteTransaction = {
         db,
         now: this.#options.now(),
+        quotaBytes: this.#options.quotaBytes,
         newId: this.#options.newId,
         record: (change) => void changes.push(change),
         touch: (id) => void touched.add(id),

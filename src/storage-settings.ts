@@ -1,0 +1,27 @@
+import { integer } from "./setting-values.ts";
+import { setting } from "./settings.ts";
+
+/** Bounds of what is stored, and for how long. */
+export const STORAGE_SETTINGS = {
+  organizationQuota: setting({
+    flag: "--organization-quota",
+    argument: "MiB",
+    env: "CHARTROOM_ORGANIZATION_QUOTA",
+    default: "102400",
+    help: "what one organization may store before writes that add to it are refused; 0 for no bound",
+    read: integer(0, 1_073_741_824),
+  }),
+  eventRetention: setting({
+    flag: "--event-retention",
+    argument: "days",
+    env: "CHARTROOM_EVENT_RETENTION",
+    default: "30",
+    help: "how long events are kept for streams that resume; the audit trail is kept for good",
+    read: integer(1, 3_650),
+  }),
+} as const;
+
+/** Returns the quota in bytes. @param organizationQuota of the settings, in MiB */
+export function quotaBytesOf({ organizationQuota }: { readonly organizationQuota: number }): number {
+  return organizationQuota === 0 ? Number.POSITIVE_INFINITY : organizationQuota * 1024 * 1024;
+}

@@ -1,0 +1,113 @@
+import type Database from "better-sqlite3";
+
+/**
+ * What counts of each table: its texts and blobs, and how its rows name their
+ * organization. Written anew here, so that the migration is held against it.
+ */
+const COUNTED: Readonly<Record<string, string>> = {
+  agent_execution: "select organization_id, first_turn, progress, body from agent_execution",
+  agent_input:
+    "select organization_id, i.turn, i.body from agent_input i join agent_execution e on e.id = i.execution_id",
+  agent_input_image:
+    "select organization_id, i.data from agent_input_image i join agent_execution e on e.id = i.execution_id",
+  agent_output:
+    "select organization_id, o.body from agent_output o join agent_execution e on e.id = o.execution_id",
+  environment: "select organization_id, body from environment",
+  environment_class: "select organization_id, body from environment_class",
+  host_token: "select organization_id, sealed_token, sealed_refresh_token, body from host_token",
+  idempotency: "select organization_id, response from idempotency",
+  organization_policies: "select organization_id, body, origins from organization_policies",
+  prebuild: "select organization_id, body from prebuild",
+  project: "select organization_id, technical_description, used_by, body from project",
+  runner: "select organization_id, body from runner",
+  security_policy: "select organization_id, body from security_policy",
+  service_account: "select organization_id, body from service_account",
+  step_log: "select organization_id, l.data from step_log l join workflow_action a on a.id = l.action_id",
+  token: "select organization_id, body from token",
+  workflow: "select organization_id, body from workflow",
+  workflow_action: "select organization_id, outputs, body from workflow_action",
+  workflow_execution:
+    "select organization_id, variables, action_failures, action_warnings, body from workflow_execution",
+  workflow_plan:
+    "select organization_id, p.body from workflow_plan p join workflow_execution e on e.id = p.execution_id",
+  workflow_trigger_event: "select organization_id, payload, body from workflow_trigger_event",
+};
+
+/** Tables that count nowhere, and why. */
+const NOT_COUNTED: Readonly<Record<string, string>> = {
+  account: "people, not an organization's",
+  agent: "the operator's",
+  agent_execution_annotation: "repeats the body",
+  agent_interest: "ids",
+  audit_log: "nobody can remove it",
+  block_receipt: "of an account",
+  event: "nobody can remove it; it goes with its age",
+  fact: "the installation's",
+  installation: "the installation's",
+  member: "ids",
+  migration: "the installation's",
+  organization: "itself",
+  organization_storage: "the count itself",
+  pending_stop: "ids",
+  prebuild_schedule: "ids",
+  project_annotation: "repeats the body",
+  project_environment_class: "repeats the body",
+  project_remote: "repeats the body",
+  project_search_range: "numbers",
+  project_use: "ids",
+  pruning: "within a transaction",
+  subscription: "of an account",
+  webhook_delivery: "ids, for 24 hours",
+  work: "ids",
+  work_turn: "numbers",
+  workflow_schedule: "repeats the body",
+  workflow_secret: "of a fixed size",
+};
+
+/** Tables of the file that neither list names; the engine's own and those of its search index are left out. */
+export function unlistedTables(db: Database.Database): string[] {
+  return db
+    .prepare<[], { name: string }>(
+      "select name from pragma_table_list where schema = 'main' and type = 'table' order by name",
+    )
+    .all()
+    .map(({ name }) => name)
+    .filter(
+      (name) => !(name in COUNTED || name in NOT_COUNTED || /^sqlite_|^project_search(_|$)/.test(name)),
+    );
+}
+
+/** Bytes of every organization, summed from its rows as they are read. */
+export function summedBytes(db: Database.Database): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const { id } of db.prepare<[], { id: string }>("select id from organization").all()) sums.set(id, 0);
+  for (const query of Object.values(COUNTED)) {
+    for (const [owner, ...values] of db.prepare<[], unknown[]>(query).raw().all()) {
+      const bytes = values.map((value) => (value === null ? 0 : Buffer.byteLength(value as string | Buffer)));
+      const sum = sums.get(owner as string);
+      if (sum !== undefined)
+        sums.set(
+          owner as string,
+          bytes.reduce((one, other) => one + other, sum),
+        );
+    }
+  }
+  return sums;
+}
+
+/** What the count of each organization says. */
+export function countedBytes(db: Database.Database): Map<string, number> {
+  const rows = db
+    .prepare<[], [string, number]>("select organization_id, bytes from organization_storage")
+    .raw()
+    .all();
+  return new Map(rows as unknown as [string, number][]);
+}
+
+/** Organizations whose count is not the sum of their rows, in words. */
+export function storageProblems(db: Database.Database): string[] {
+  const counted = countedBytes(db);
+  return [...summedBytes(db)]
+    .filter(([id, bytes]) => counted.get(id) !== bytes)
+    .map(([id, bytes]) => `stored bytes of ${id}: counted ${counted.get(id)}, summed ${bytes}`);
+}
