@@ -76,17 +76,29 @@ export async function commitAll(tools: GitTools, call: GitCall, req: CommitReque
 
 /** Does what `git add --all` does, which would look into submodules. */
 async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
-  // Fails where files differ: those are what the next command tells.
+  // Fails where files differ: the next commands list those.
   await tryGit(tools, ["update-index", "-q", "--refresh"], call);
-  const changed = await gitBytes(tools, ["diff-files", "-z", "--name-only", WITHOUT_SUBMODULES], call);
+  const changed = (...options: string[]) =>
+    gitBytes(tools, ["diff-files", "-z", "--name-only", ...options, WITHOUT_SUBMODULES], call);
+  // Removed first, without a look at the tree: update-index fails for a path that now leads through a symbolic link.
+  for (const side of CONFLICT_SIDES) {
+    await git(tools, ["update-index", "-z", "--force-remove", "--stdin"], {
+      ...call,
+      input: await changed("--diff-filter=D", side),
+    });
+  }
   const unknown = await gitBytes(tools, ["ls-files", "-z", "--others", "--exclude-standard"], call);
-  // A repository inside the tree is told as a folder with a slash behind it, and is kept as a commit.
+  // git lists a repository inside the tree as a folder with a trailing slash; it is kept as a commit.
   const paths = unknown.toString("latin1").replaceAll("/\0", "\0");
-  await git(tools, ["update-index", "-z", "--add", "--remove", "--stdin"], {
+  // Replaces paths that git takes for unchanged (`--assume-unchanged`) and that something else is now in the place of.
+  await git(tools, ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
     ...call,
-    input: Buffer.concat([changed, Buffer.from(paths, "latin1")]),
+    input: Buffer.concat([await changed(), Buffer.from(paths, "latin1")]),
   });
 }
+
+/** Which version of a path in conflict is compared with the tree: a missing path is found by those that it has. */
+const CONFLICT_SIDES = ["--base", "--ours", "--theirs"];
 
 /** Whether the last commit was made in the workspace and does not say by whom. */
 async function isOwnAndUnmarked(tools: GitTools, call: GitCall, marks: CommitMarks): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
@@ -162,6 +162,70 @@ describe("a commit of everything", () => {
     ]);
     expect(repository.messages("topic")[0]).toContain("Chartroom-Action: a1");
     expect(repository.git("log", "-1", "--format=%an %cn", "topic")).toBe("Ada Grace");
+  });
+
+  const linkInstead = (action: Action) => {
+    rmSync(join(action.folder, "docs"), { recursive: true });
+    symlinkSync("other", join(action.folder, "docs"));
+  };
+  test.each<[string, (action: Action) => void]>([
+    ["a folder became a symbolic link to another one", linkInstead],
+    [
+      "a folder became a symbolic link that leads nowhere",
+      (action) => {
+        rmSync(join(action.folder, "docs"), { recursive: true });
+        symlinkSync("nowhere", join(action.folder, "docs"));
+      },
+    ],
+    [
+      "a folder with a file that git takes for unchanged became a symbolic link",
+      (action) => {
+        action.git("update-index", "--assume-unchanged", "docs/f");
+        linkInstead(action);
+      },
+    ],
+    [
+      "a folder with a conflict became a symbolic link",
+      (action) => {
+        action.git("checkout", "-qb", "side");
+        action.write("docs/f", "theirs").git("commit", "-qam", "Change it");
+        action.git("checkout", "-q", "main");
+        action.git("rm", "-q", "docs/f");
+        action.git("commit", "-qm", "Remove it");
+        expect(() => action.git("merge", "-q", "side")).toThrow();
+        linkInstead(action);
+      },
+    ],
+    [
+      "a folder became a file",
+      (action) => {
+        rmSync(join(action.folder, "docs"), { recursive: true });
+        action.write("docs", "text");
+      },
+    ],
+    [
+      "a file became a folder",
+      (action) => {
+        rmSync(join(action.folder, "README.md"));
+        mkdirSync(join(action.folder, "README.md"));
+        action.write("README.md/part", "text");
+      },
+    ],
+  ])("is what `git add --all` would commit where %s", async (_, change) => {
+    const repository = bareRepository(temporaryFolder(), {
+      "README.md": "one\n",
+      "docs/f": "f",
+      "docs/g": "g",
+      "other/f": "o",
+    });
+    const action = await Action.begin(repository);
+    change(action);
+    const copy = join(temporaryFolder(), "copy");
+    cpSync(action.folder, copy, { recursive: true, verbatimSymlinks: true });
+    runGit(copy, ["add", "--all"]);
+    const commit = await action.commit();
+    expect(action.git("rev-parse", `${commit}^{tree}`)).toBe(runGit(copy, ["write-tree"]));
+    expect(action.git("status", "--porcelain")).toBe("");
   });
 
   test("leaves commits alone that the remote has", async () => {
