@@ -19,9 +19,9 @@ export interface MessageForm {
 }
 
 /**
- * Returns how the messages of a request come, and takes the compression out of
- * the headers where the body is unpacked here: the protocol layer then gets what
- * is not compressed.
+ * Returns how the messages of a request come, and takes out of the headers what
+ * is not true of the body that the protocol layer gets: it is not compressed, and
+ * an empty one stands for a large message.
  */
 export function messageForm(req: HttpRequest): MessageForm {
   const { headers } = req;
@@ -33,8 +33,8 @@ export function messageForm(req: HttpRequest): MessageForm {
       : "grpc-encoding"
     : "content-encoding";
   const isCompressed = headers[header] === "gzip";
-  if (isCompressed && !isEnveloped) {
-    delete headers[header];
+  if (!isEnveloped) {
+    if (isCompressed) delete headers[header];
     delete headers["content-length"];
   }
   return { isBinary: !/json/i.test(contentType), isEnveloped, isCompressed };

@@ -18,8 +18,10 @@ export function randomExchange(
 ): Exchange {
   const fuzz = random.chance(0.75) ? connectRequest(random, target) : plainRequest(random, target);
   const asker = random.chance(0.12) ? random.pick(strangers) : authorization;
+  const isJson = fuzz.headers["content-type"] === "application/json";
   const headers = {
     ...fuzz.headers,
+    ...(isJson && random.chance(0.1) && { "content-type": random.pick(SPELLINGS) }),
     ...(asker !== undefined && { authorization: asker }),
     ...(random.chance(0.25) && { "accept-encoding": random.pick(ENCODINGS) }),
     ...(random.chance(0.06) && { "connect-timeout-ms": random.pick(TIMEOUTS) }),
@@ -32,12 +34,20 @@ export function randomExchange(
     method: random.chance(0.97) ? "POST" : random.pick(["GET", "PUT", "DELETE"]),
     path: random.chance(0.95) ? fuzz.path : random.pick(otherPaths(fuzz.path)),
     headers,
-    body: fuzz.body,
+    body: isJson && random.chance(0.05) ? large(random, fuzz.body) : fuzz.body,
     isLengthTold: random.chance(0.9),
     isSplit: random.chance(0.1),
   };
 }
 
+/** Two that the unary path takes, and others that mean the same. */
+const SPELLINGS = [
+  "application/json; charset=utf-8",
+  "application/json",
+  "application/json;charset=utf-8",
+  "application/json;  charset=utf-8",
+  "Application/JSON",
+];
 const ENCODINGS = ["gzip", "gzip, deflate, br", "br,gzip", "gzip;q=0", "deflate", "*", "", "GZIP", " gzip "];
 const TIMEOUTS = ["0", "5000", "86400000", "9999999999", "99999999999", "-1", "1.5", "abc", "", "0x10"];
 const KEYS = [
@@ -53,6 +63,11 @@ const KEYS = [
 
 function otherPaths(path: string): string[] {
   return [`${path}?x=1`, `${path}/`, `${path}s`, path.toLowerCase(), `/api${path}`, "/", "/api/"];
+}
+
+/** More than is parsed on the main thread, as blanks before what the body says. */
+function large(random: Random, body: Buffer): Buffer {
+  return Buffer.concat([Buffer.alloc(random.pick([131_072, 200_000]), " "), body]);
 }
 
 function plainRequest(random: Random, { method, example }: FuzzTarget) {
