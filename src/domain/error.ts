@@ -1,4 +1,5 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import type { SourceKind } from "./source-trust.ts";
 
 /**
  * A failure with a place in the catalogue (ErrorReason). Message and metadata
@@ -147,16 +148,28 @@ export function credentialMissing(host: string): DomainError {
   );
 }
 
+/** What can be done about a source of each kind that the executor's credential does not serve. */
+const SOURCE_REMEDIES: Readonly<Record<SourceKind, string>> = {
+  project:
+    "An administrator can adopt the project's source by setting its initializer again (UpdateProject); then start the work again",
+  environment:
+    "An environment keeps its source: make another one, with the repository named in the request, or once an administrator has set the project's initializer again",
+  event:
+    "An administrator can deliver the event again (RedeliverWorkflowTriggerEvent). For later events the executor or an administrator can rotate the webhook's secret (RotateWorkflowWebhookSecret), which takes effect after 24 hours",
+  start: "The executor or an administrator can start the workflow (StartWorkflow)",
+};
+
 /**
  * The executor's credential for a host is not used on what somebody else chose.
  *
  * @param setBy id of who last set the source
+ * @param kinds where the source may come from, at least one
  */
-export function credentialWithheld(host: string, setBy: string): DomainError {
+export function credentialWithheld(host: string, setBy: string, kinds: readonly SourceKind[]): DomainError {
+  const refusal = `the executor's credential for ${host} is withheld: ${setBy} set the source, and is neither the executor, nor an administrator, nor a service account of the organization`;
   return new DomainError(
     ErrorReason.CREDENTIAL_WITHHELD,
-    `the executor's credential for ${host} is withheld: ${setBy} set the source, and is neither the executor, nor an administrator, nor a service account of the organization. ` +
-      "The executor or an administrator can adopt the source by setting it again, then start the work anew",
+    [refusal, ...kinds.map((kind) => SOURCE_REMEDIES[kind])].join(". "),
     { host, set_by: setBy },
   );
 }

@@ -1,4 +1,22 @@
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+
+/**
+ * Where a source comes from, which decides what can be done about one that is not trusted:
+ *
+ * - `project`: the initializer of a project, as it is at each start.
+ * - `environment`: what an environment was made with, which never changes.
+ * - `event`: the event of a pull request that came to a webhook.
+ * - `start`: the workflow, or the context that a start gave.
+ */
+export type SourceKind = "project" | "environment" | "event" | "start";
+
+/** Returns where the source of an execution's actions may come from; `isOverProject` for those over a project. */
+export function sourceKindsOf({ spec }: WorkflowExecution, isOverProject: boolean): SourceKind[] {
+  const isEvent = spec?.trigger?.trigger.case === "pullRequest";
+  if (isOverProject) return isEvent ? ["project", "event"] : ["project"];
+  return isEvent ? ["event"] : ["start"];
+}
 
 /** Somebody who set a source, with the rights that it has now. */
 export interface SourceSetter {

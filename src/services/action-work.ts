@@ -10,6 +10,7 @@ import { DomainError, leaseLost } from "../domain/error.ts";
 import { addressesOf } from "../domain/initializer-address.ts";
 import { PolicyDenied } from "../domain/policy-decision.ts";
 import { reportedError } from "../domain/reported-failure.ts";
+import { sourceKindsOf } from "../domain/source-trust.ts";
 import { deadlineOf, phaseOf, stepsOf } from "../domain/workflow-action.ts";
 import { workflowError } from "../domain/workflow-error.ts";
 import { isCancelled } from "../domain/workflow-execution.ts";
@@ -91,6 +92,7 @@ export const actionWork: WorkHandler = {
       subject: stored.execution.metadata?.executor ?? create(SubjectSchema),
       addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
       sourceSetBy: environment ? await findSourceSetters(tx.db, scope, "environment", environment) : [],
+      sourceKinds: sourceKindsOf(stored.execution, environment?.metadata?.projectId !== ""),
       namedBy: await findExecutorNamer(tx, scope, stored.execution),
     };
   },

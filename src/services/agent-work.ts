@@ -15,7 +15,7 @@ import {
 import { failureOfAgent } from "../domain/agent-failure.ts";
 import { leaseLost, valueUnusable } from "../domain/error.ts";
 import { addressesOf } from "../domain/initializer-address.ts";
-import { uniqueSubjects } from "../domain/source-trust.ts";
+import { sourceKindsOf, uniqueSubjects } from "../domain/source-trust.ts";
 import { findAgent, type RegisteredAgent } from "../store/agent.ts";
 import { findLastSeenId, hasUnseenInput } from "../store/agent-delivery.ts";
 import {
@@ -30,7 +30,7 @@ import type { Scope, WriteTransaction } from "../store/store.ts";
 import { removeWork } from "../store/work.ts";
 import { releaseWork, resetAttempts } from "../store/work-lease.ts";
 import { findAction } from "../store/workflow-action.ts";
-import { findExecution } from "../store/workflow-execution.ts";
+import { findWholeExecution } from "../store/workflow-execution.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
 import { endRun } from "./agent-end.ts";
 import { answeredRun } from "./agent-reading.ts";
@@ -97,7 +97,7 @@ export const agentWork: WorkHandler = {
     const environment = await findEnvironment(tx.db, scope, stored.environmentId);
     const cloneUrl = spec?.codeContext?.pullRequest?.repository?.cloneUrl;
     const action = await findAction(tx.db, scope, environment?.spec?.workflowActionId ?? "");
-    const ofAction = await findExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+    const ofAction = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
     const setters = environment ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
     const maker = environment?.metadata?.creator;
     return {
@@ -105,6 +105,9 @@ export const agentWork: WorkHandler = {
       addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
       // What its maker has put into an environment acts in it beside the agent.
       sourceSetBy: uniqueSubjects(setters, maker ? [maker] : []),
+      sourceKinds: ofAction
+        ? sourceKindsOf(ofAction.execution, environment?.metadata?.projectId !== "")
+        : ["environment"],
       namedBy: ofAction && (await findExecutorNamer(tx, scope, ofAction.execution)),
     };
   },

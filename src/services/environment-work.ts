@@ -76,6 +76,7 @@ export const environmentWork: WorkHandler = {
       // To stop an environment, or to remove it, touches no host.
       addresses: isWantedUp ? addressesOf(environment.spec?.content?.initializer) : [],
       sourceSetBy: setters,
+      sourceKinds: ["environment"],
     };
   },
 };

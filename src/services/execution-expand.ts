@@ -3,6 +3,7 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../domain/error.ts";
+import { sourceKindsOf } from "../domain/source-trust.ts";
 import { newAction } from "../domain/workflow-action.ts";
 import { type WorkflowReason, workflowError } from "../domain/workflow-error.ts";
 import { completedExecution, hasEnded, warnedExecution } from "../domain/workflow-execution.ts";
@@ -157,6 +158,7 @@ async function searchRefusal(
       executor,
       namedBy: await findExecutorNamer(tx, scope, execution),
       setters: await findSourceSetters(tx.db, scope, "workflow_execution", execution),
+      kinds: sourceKindsOf(execution, false),
     });
     return undefined;
   } catch (error) {

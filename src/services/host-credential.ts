@@ -31,12 +31,12 @@ export function answerHostCredential(
   return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
     const host = req.host.toLowerCase();
     const use = await handlerOf(lease.kind).credentialUse(tx, scope, lease);
-    const { subject, addresses, sourceSetBy: setters, namedBy } = use;
+    const { subject, addresses, sourceSetBy: setters, sourceKinds: kinds, namedBy } = use;
     if (!isHostOf(host, addresses)) {
       throw valueUnusable("host", "the work begins from no repository at this host");
     }
     await executorOf(tx, scope, subject);
-    await requireTrustedSource(tx, scope, { host, executor: subject, namedBy, setters });
+    await requireTrustedSource(tx, scope, { host, executor: subject, namedBy, setters, kinds });
     const runnerId = callerOf(ctx).subject.id;
     const opened = await openHostToken(tx, scope, deps.keys, { runnerId, host, subject });
     if (!opened) throw notFound("host authentication token");

@@ -78,6 +78,7 @@ export const prebuildWork: WorkHandler = {
       addresses: addressesOf(prebuild?.initializer),
       // One that an earlier release gave out tells nobody: its project counts as set by its creator.
       sourceSetBy: prebuild?.sourceSetBy ?? (creator ? [creator] : []),
+      sourceKinds: ["project"],
       namedBy: creator,
     };
   },
@@ -105,7 +106,7 @@ export const prebuildRemovalWork: WorkHandler = {
   },
 
   async credentialUse() {
-    return { subject: create(SubjectSchema), addresses: [], sourceSetBy: [] };
+    return { subject: create(SubjectSchema), addresses: [], sourceSetBy: [], sourceKinds: ["project"] };
   },
 };
 

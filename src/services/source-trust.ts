@@ -6,7 +6,7 @@ import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../domain/caller.ts";
 import { credentialWithheld } from "../domain/error.ts";
 import { isSuspended } from "../domain/service-account.ts";
-import { type SourceSetter, untrustedSetter } from "../domain/source-trust.ts";
+import { type SourceKind, type SourceSetter, untrustedSetter } from "../domain/source-trust.ts";
 import { findAccount } from "../store/account.ts";
 import { findMember } from "../store/member.ts";
 import { findServiceAccount } from "../store/service-account.ts";
@@ -21,6 +21,8 @@ export interface CredentialRequest {
   /** As in SourceUse. */
   readonly namedBy: Subject | undefined;
   readonly setters: readonly Subject[];
+  /** Where the source may come from, for advice. */
+  readonly kinds: readonly SourceKind[];
 }
 
 /**
@@ -32,14 +34,14 @@ export interface CredentialRequest {
 export async function requireTrustedSource(
   tx: WriteTransaction,
   scope: Scope,
-  { host, executor, namedBy, setters }: CredentialRequest,
+  { host, executor, namedBy, setters, kinds }: CredentialRequest,
 ): Promise<void> {
   const standing: SourceSetter[] = [];
   for (const subject of setters) {
     standing.push({ subject, standing: await standingOf(tx, scope, subject) });
   }
   const untrusted = untrustedSetter({ executor, namedBy, setters: standing });
-  if (untrusted) throw credentialWithheld(host, untrusted.id);
+  if (untrusted) throw credentialWithheld(host, untrusted.id, kinds);
 }
 
 /**

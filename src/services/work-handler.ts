@@ -2,6 +2,7 @@ import type { Work } from "#gen/runner/v1/work_pb.js";
 import type { FinishWorkRequest, ReportProgressRequest } from "#gen/runner/v1/work_service_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
+import type { SourceKind } from "../domain/source-trust.ts";
 import type { Scope, WriteTransaction } from "../store/store.ts";
 import type { Lease } from "../store/work-lease.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
@@ -32,6 +33,8 @@ export interface CredentialUse {
   readonly addresses: readonly string[];
   /** Who set them, as they were when the work was given out: what the runner clones is what this decides. */
   readonly sourceSetBy: readonly Subject[];
+  /** Where what they set may come from. */
+  readonly sourceKinds: readonly SourceKind[];
   /** Who made the workflow or project that names the subject; left out where that acts by itself. */
   readonly namedBy?: Subject | undefined;
 }

@@ -5,6 +5,7 @@ import {
   type CredentialOwner,
   type CredentialWorld,
   credentialWorld,
+  HOST,
   overProject,
   remote,
 } from "../harness/credential-world.ts";
@@ -47,7 +48,24 @@ async function handedToRun(id: string): Promise<string> {
   return answer;
 }
 
+/** What the refusal of a credential for an environment's source says to do. */
+const ENVIRONMENT_ADVICE =
+  /make another one, with the repository named in the request, or once an administrator has set/;
+
 describe("an environment from a project", () => {
+  test("whose source is another member's, and an agent in it, are told to name the repository", async () => {
+    const { admin, member, runner } = world;
+    await fromProject(await world.project(member), admin);
+    const work = await runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
+    expect((await runner.credential(work, HOST)).body.message).toMatch(ENVIRONMENT_ADVICE);
+    await succeeded(runner.finish(work));
+    const id = await startAgent(admin, { projectId: await world.project(member) });
+    expect(await world.handedToEnvironment()).toBe("CREDENTIAL_WITHHELD");
+    const run = await leaseRun(runner, id);
+    expect((await runner.credential(run, HOST)).body.message).toMatch(ENVIRONMENT_ADVICE);
+    await world.fail(run);
+  });
+
   test("is cloned as its creator where that, or an administrator, set the source", async () => {
     const { admin, member, other } = world;
     const sources = [

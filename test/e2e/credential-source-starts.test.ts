@@ -19,6 +19,7 @@ import { deliver, ledgerOf, verdictsOf } from "../harness/webhook.ts";
 import { GITHUB_PULL_REQUEST, openedPullRequest } from "../harness/webhook-payload.ts";
 import { hubSignature } from "../harness/webhook-signing.ts";
 
+const EVENT_ADVICE = /deliver the event again .* rotate the webhook's secret .* after 24 hours$/;
 const DAY_MS = 24 * 3_600_000;
 
 let server: TestServer;
@@ -61,7 +62,11 @@ describe("a workflow that an administrator has taken over", () => {
     const refused = await post(server, "WorkflowService/RetryFailedActions", retry, member.token);
     expect([refused.status, reasonOf(refused)]).toEqual([403, "PERMISSION_DENIED"]);
     await world.call("WorkflowService/RetryFailedActions", retry, admin);
-    expect(await world.handedToAction()).toBe("CREDENTIAL_WITHHELD");
+    const work = await world.takeAction();
+    const withheld = await world.runner.credential(work, HOST);
+    expect(reasonOf(withheld)).toBe("CREDENTIAL_WITHHELD");
+    expect(withheld.body.message).toMatch(/administrator can start the workflow \(StartWorkflow\)$/);
+    await world.fail(work);
     // What ran since may be done again by its maker: it is what the administrator took on.
     const later = (await world.start(workflowId, member)).workflowExecution;
     expect(await world.handedToAction()).toBe("admin");
@@ -106,6 +111,19 @@ describe("an event of a pull request", () => {
     }
   });
 
+  test("whose repository gets no credential says to deliver it again, or to rotate the secret", async () => {
+    const { admin, member, runner } = world;
+    const workflowId = await world.workflow(member, {}, { triggers });
+    const secret = await secretOf(workflowId, member);
+    await takeOver(workflowId, admin);
+    await send(workflowId, secret, "advice");
+    const work = await world.takeAction();
+    const { body } = await runner.credential(work, HOST);
+    expect(body.message).toMatch(EVENT_ADVICE);
+    expect(body.message).not.toContain("initializer");
+    await world.fail(work);
+  });
+
   test("serves the workflow of who was given the secret", async () => {
     const { member } = world;
     const workflowId = await world.workflow(member, {}, { triggers });
@@ -147,7 +165,7 @@ describe("an event of a pull request", () => {
     expect(status.failures).toMatchObject([
       { reason: "credential_withheld", meta: { host: HOST, set_by: member.subject.id } },
     ]);
-    expect(status.failures[0].message).toContain("administrator can adopt");
+    expect(status.failures[0].message).toMatch(EVENT_ADVICE);
   });
 });
 

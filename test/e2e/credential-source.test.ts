@@ -37,7 +37,9 @@ describe("the source of a project that an administrator's workflow names", () =>
     const refused = await runner.credential(work, HOST);
     expect([refused.status, reasonOf(refused)]).toEqual([400, "CREDENTIAL_WITHHELD"]);
     expect(refused.body.message).toContain(member.subject.id);
-    expect(refused.body.message).toContain("administrator can adopt the source by setting it again");
+    expect(refused.body.message).toContain(
+      "administrator can adopt the project's source by setting its initializer again",
+    );
     await world.fail(work);
 
     await world.setSource(projectId, admin, "secrets");

@@ -40,7 +40,13 @@ describe("the work of a prebuild", () => {
       handlerOf(lease.kind).credentialUse(tx, scope, lease),
     );
     const { subject } = made.caller;
-    expect(use).toEqual({ subject, addresses: [REMOTE], sourceSetBy: [subject], namedBy: subject });
+    expect(use).toEqual({
+      subject,
+      addresses: [REMOTE],
+      sourceSetBy: [subject],
+      sourceKinds: ["project"],
+      namedBy: subject,
+    });
   });
 
   test("is given out three times, then what it left is removed", async () => {
