@@ -33,7 +33,7 @@ import { findEnvironment } from "../store/environment.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import { findProjectText, findWholeProject, insertProject, updateProject } from "../store/project.ts";
 import type { Schema } from "../store/schema.ts";
-import { findSourceSetters, insertSourceSetters, updateSourceSetters } from "../store/source-setter.ts";
+import { findSourceSetters, insertSourceSetters, replaceSourceSetters } from "../store/source-setter.ts";
 import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "./call.ts";
 import { checkInTurns } from "./check-in-turns.ts";
@@ -189,10 +189,10 @@ async function update(
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
   refuseBorrowedPrebuilds(before, after, caller);
   if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
-  if (adoptsSource(before, req, caller)) {
-    await updateSourceSetters(tx, caller, "project", after, [caller.subject]);
-  }
-  return JSON.stringify(await updateProject(tx, caller, before, after));
+  const setBy = adoptsSource(before, req, caller)
+    ? await replaceSourceSetters(tx, caller, "project", after, [caller.subject])
+    : undefined;
+  return JSON.stringify(await updateProject(tx, caller, before, after, setBy));
 }
 
 /** A project that the caller may change. */

@@ -9,6 +9,7 @@ import { replaceProjectIndex } from "./project-index.ts";
 import type { ProjectTable } from "./project-schema.ts";
 import { enterSearchText } from "./project-search-index.ts";
 import type { Schema } from "./schema.ts";
+import type { SetterChange } from "./source-setter.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
 /**
@@ -185,6 +186,7 @@ const selectSearchText = prepared<
 /**
  * Replaces a project; `before` and `after` carry the technical description.
  *
+ * @param setBy who set the source before and after, where that was replaced too: for the audit row
  * @returns `after` in the form of {@link toJsonObject}, with the technical description
  */
 export async function updateProject(
@@ -192,6 +194,7 @@ export async function updateProject(
   scope: Scope,
   before: Project,
   after: Project,
+  setBy?: SetterChange,
 ): Promise<JsonObject> {
   const json = toJsonObject(ProjectSchema, after);
   const columns = changingColumns(after, json);
@@ -210,8 +213,8 @@ export async function updateProject(
     type: "project",
     id: after.id,
     kind: "updated",
-    before: toJsonObject(ProjectSchema, before),
-    after: json,
+    before: { ...toJsonObject(ProjectSchema, before), ...(setBy && { sourceSetBy: setBy.before }) },
+    after: setBy ? { ...json, sourceSetBy: setBy.after } : json,
   });
   return json;
 }

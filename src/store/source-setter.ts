@@ -63,8 +63,30 @@ export async function insertSourceSetters(
   if (!isCreatorAlone(owner, setters)) await updateSourceSetters(tx, scope, table, owner, setters);
 }
 
-/** Stores who set what work on a resource begins from. The resource itself stays as it is, so nothing is recorded. */
-export async function updateSourceSetters(
+/** Who set a source before a change and after it, as JSON for the audit trail. */
+export interface SetterChange {
+  readonly before: JsonValue[];
+  readonly after: JsonValue[];
+}
+
+/**
+ * Stores who set the source of a resource from now on.
+ *
+ * @returns what the resource's audit row tells of it, as `sourceSetBy`: its body has no such field
+ */
+export async function replaceSourceSetters(
+  tx: WriteTransaction,
+  scope: Scope,
+  table: SourceTable,
+  owner: SourceOwner,
+  setters: readonly Subject[],
+): Promise<SetterChange> {
+  const before = await findSourceSetters(tx.db, scope, table, owner);
+  await updateSourceSetters(tx, scope, table, owner, setters);
+  return { before: subjectsJson(before), after: subjectsJson(setters) };
+}
+
+async function updateSourceSetters(
   tx: WriteTransaction,
   { organizationId }: Scope,
   table: SourceTable,
@@ -77,7 +99,11 @@ export async function updateSourceSetters(
 
 /** Returns the JSON array that subjects are stored as. */
 export function subjectsText(subjects: readonly Subject[]): string {
-  return JSON.stringify(subjects.map((subject) => toJson(SubjectSchema, subject, JSON_FORM)));
+  return JSON.stringify(subjectsJson(subjects));
+}
+
+function subjectsJson(subjects: readonly Subject[]): JsonValue[] {
+  return subjects.map((subject) => toJson(SubjectSchema, subject, JSON_FORM));
 }
 
 /** Returns the subjects of a stored JSON array. */

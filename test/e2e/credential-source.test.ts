@@ -64,6 +64,32 @@ describe("the source of a project that an administrator's workflow names", () =>
     }
   });
 
+  test("leaves in the audit trail who set it before and who does now, and nothing where that stays", async () => {
+    const { admin, member } = world;
+    const projectId = await world.project(member);
+    await world.setSource(projectId, member);
+    await world.setSource(projectId, admin);
+    await world.setSource(projectId, admin);
+    await world.call("ProjectService/UpdateProject", { projectId, name: "Renamed" }, member);
+    await world.setSource(projectId, member);
+    const diffs = await besideServer(server, (store) =>
+      store.reader
+        .selectFrom("audit_log")
+        .select("diff")
+        .where("subject_id", "=", projectId)
+        .where("operation", "=", "service.v1.ProjectService/UpdateProject")
+        .orderBy("sequence")
+        .execute(),
+    );
+    expect(diffs.map(({ diff }) => JSON.parse(diff).sourceSetBy)).toEqual([
+      undefined,
+      [[member.subject], [admin.subject]],
+      undefined,
+      undefined,
+      [[admin.subject], [member.subject]],
+    ]);
+  });
+
   test("counts by what its setter is now: one that is no administrator any more, or blocked, lends nothing", async () => {
     const { admin, colleague, member } = world;
     const projectId = await world.project(colleague);

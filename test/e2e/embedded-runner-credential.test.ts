@@ -48,7 +48,9 @@ test("an action over a member's private repository fails for an administrator, s
   const refused = await over(run);
   expect(refused.failures).toMatchObject([{ reason: "credential_withheld" }]);
   expect(refused.failures[0].message).toContain(member.userId);
-  expect(refused.failures[0].message).toContain("administrator can adopt the project's source by setting its initializer again");
+  expect(refused.failures[0].message).toContain(
+    "administrator can adopt the project's source by setting its initializer again",
+  );
 
   await succeeded(post(server, "ProjectService/UpdateProject", { projectId, initializer }));
   expect((await over(await run.retry())).failures).toEqual([]);
