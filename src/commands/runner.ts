@@ -53,7 +53,7 @@ function foldersOf(
   if (hasState(workDir) || !hasState(EARLIER_STATE_DIR)) return { stateDir: workDir, workDir };
   log.warn(
     { folder: resolve(EARLIER_STATE_DIR), workspaces: workDir },
-    "the runner's token is still in ./runner, where an earlier release put it: name that folder with --state-dir, or move its runner.json to the folder of the workspaces",
+    "the runner's token is still in ./runner, where an earlier release put it: start the runner with --state-dir ./runner, which also finds the workspaces that it has now",
   );
   return { stateDir: EARLIER_STATE_DIR, workDir };
 }

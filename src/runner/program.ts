@@ -104,7 +104,7 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const workDir = resolve(options.workDir);
-    const places = await prepareWorkDir(folder, workDir);
+    const places = await prepareWorkDir(folder, workDir, log);
     const around = workingTreeAround(realpathSync(workDir));
     if (around !== undefined) log.warn({ folder: workDir, workingTree: around }, IN_WORKING_TREE);
     const left = await endLeftGroups(commands, signalGroup);

@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Log } from "../log.ts";
 import type { RunnerTools } from "./assignment.ts";
 import { RunnerProblem } from "./runner-problem.ts";
+import { claimWorkDir, otherOwner, ownerFile, replaceFile } from "./work-dir-owner.ts";
 import { type Workspace, workspaceAt } from "./workspace.ts";
 
 /** In the state folder: a JSON list of the folders that may hold workspaces, the newest first. */
@@ -17,21 +19,42 @@ type Folders = Pick<RunnerTools, "workspaces" | "prebuilds" | "earlierWorkDirs">
 /**
  * Makes the folders of a runner's workspaces. Those that it used before, and the
  * state folder, in which earlier releases had them, are recorded: a workspace
- * stays where it is until it ends.
+ * stays where it is until it ends. A copy of a state folder records those of the
+ * runner that it was copied from, which may be at work: these are left alone.
  *
- * @throws RunnerProblem when the record cannot be read
+ * @param stateDir is there
+ * @throws RunnerProblem when the record cannot be read, or the folder belongs to another runner
  */
-export async function prepareWorkDir(stateDir: string, workDir: string): Promise<Folders> {
+export async function prepareWorkDir(
+  stateDir: string,
+  workDir: string,
+  log: Pick<Log, "warn">,
+): Promise<Folders> {
+  const owner = await otherOwner(workDir, stateDir);
+  if (owner !== undefined) {
+    throw new RunnerProblem(
+      `the workspaces in ${workDir} belong to the runner whose state is in ${owner}: choose another folder for this one, or remove ${ownerFile(workDir)} if that runner is not used any more`,
+    );
+  }
   const file = join(stateDir, FILE);
   const recorded = await readFile(file, "utf8").catch(() => "[]");
   const earlier = new Set([...listIn(file, recorded), stateDir]);
   earlier.delete(workDir);
+  for (const folder of earlier) {
+    const owner = await otherOwner(folder, stateDir);
+    if (owner === undefined) continue;
+    log.warn({ folder, owner }, OTHER_RUNNER);
+    earlier.delete(folder);
+  }
   const [workspaces, prebuilds] = [join(workDir, WORKSPACES), join(workDir, PREBUILDS)];
   for (const made of [workspaces, prebuilds]) await mkdir(made, { recursive: true, mode: 0o700 });
-  await writeFile(`${file}.draft`, `${JSON.stringify([workDir, ...earlier])}\n`, { mode: 0o600 });
-  await rename(`${file}.draft`, file);
+  for (const folder of [workDir, ...earlier]) await claimWorkDir(folder, stateDir);
+  await replaceFile(file, [workDir, ...earlier]);
   return { workspaces, prebuilds, earlierWorkDirs: [...earlier] };
 }
+
+const OTHER_RUNNER =
+  "this runner's state was copied from another runner's, which is still there: the workspaces in this folder are left to that one";
 
 function listIn(file: string, text: string): readonly string[] {
   try {

@@ -182,9 +182,23 @@ describe("a runner without --state-dir", () => {
     const again = startRunnerProcess(server, { stateDir: "", cwd, env: { XDG_STATE_HOME } });
     await again.said("the runner takes work");
     await again.stop();
-    expect(again.output()).toContain("the runner's token is still in ./runner");
+    const advice = again.log().find(({ msg }) => /^the runner's token is still in/.test(String(msg)));
     const runners = join(stateFolder({ XDG_STATE_HOME }), "runners");
-    expect(readdirSync(join(runners, readdirSync(runners)[0] ?? ""))).toEqual(["prebuilds", "workspaces"]);
+    expect(readdirSync(join(runners, readdirSync(runners)[0] ?? ""))).toEqual([
+      "owner.json",
+      "prebuilds",
+      "workspaces",
+    ]);
+    // Who does as the log says keeps the workspaces of both.
+    const stateDir = /--state-dir (\S+) *,/.exec(String(advice?.msg))?.[1] ?? "";
+    expect(stateDir).toBe("./runner");
+    const advised = startRunnerProcess(server, { stateDir, cwd, env: { XDG_STATE_HOME } });
+    await advised.said("the runner takes work");
+    await advised.stop();
+    expect(JSON.parse(readFileSync(join(cwd, "runner/workspaces.json"), "utf8"))).toEqual([
+      join(cwd, "runner"),
+      advice?.workspaces,
+    ]);
   });
 });
 
