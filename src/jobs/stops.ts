@@ -4,13 +4,14 @@ import { findPendingStops, removePendingStop, type StoredStop } from "../store/p
 import type { Store, WriteTransaction } from "../store/store.ts";
 import { writeTurn } from "./turn.ts";
 
-/** Stops looked at in one round; each gets one turn a round, so that a large one holds up no small one. */
-const STOPS_A_ROUND = 100;
+/** Stops read at a time. */
+const STOPS_PER_PAGE = 100;
 
 /**
  * Goes on with stops of executions that were too much for one transaction, in
- * turns of a bounded number of rows, until nothing is left of them. After a
- * restart it goes on where it was.
+ * turns of a bounded number of rows, until nothing is left of them. Each stop gets
+ * one turn a round, so that a large one holds up no small one, and one that fails
+ * gets no other in this run. After a restart it goes on where it was.
  *
  * @param draining ends it between two turns
  * @returns how many turns there were
@@ -20,19 +21,28 @@ export async function continueStops(store: Store, draining?: AbortSignal): Promi
   let turns = 0;
   const failures = new Map<string, unknown>();
   const keyOf = ({ target, targetId, mode }: StoredStop) => `${target} ${targetId} ${mode}`;
-  for (;;) {
-    const found = await findPendingStops(store.reader, STOPS_A_ROUND);
-    const due = found.filter((stop) => !failures.has(keyOf(stop)));
-    if (due.length === 0 || draining?.aborted) break;
-    for (const stop of due) {
+  let turnsBefore: number;
+  do {
+    turnsBefore = turns;
+    for await (const stop of pendingStops(store)) {
       if (draining?.aborted) break;
+      if (failures.has(keyOf(stop))) continue;
       turns += 1;
       const turn = writeTurn(store, "job/stops", (tx) => takeTurn(tx, stop));
       await turn.catch((error: unknown) => failures.set(keyOf(stop), error));
     }
-  }
+  } while (turns > turnsBefore);
   if (failures.size > 0) throw new AggregateError([...failures.values()], "executions could not be stopped");
   return turns;
+}
+
+/** Reads every stop once, also past those that stay. */
+async function* pendingStops({ reader }: Store): AsyncGenerator<StoredStop> {
+  let page: StoredStop[] = [];
+  do {
+    page = await findPendingStops(reader, STOPS_PER_PAGE, page.at(-1));
+    yield* page;
+  } while (page.length === STOPS_PER_PAGE);
 }
 
 async function takeTurn(tx: WriteTransaction, stop: StoredStop): Promise<void> {

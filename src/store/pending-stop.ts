@@ -37,17 +37,31 @@ export async function insertPendingStop(
     .execute();
 }
 
-/** Finds up to `limit` stops of all organizations. For the system. */
-export async function findPendingStops(db: Kysely<Schema>, limit: number): Promise<StoredStop[]> {
-  return db
+/** Finds up to `limit` stops of all organizations that follow `last` in the order of their keys. For the system. */
+export async function findPendingStops(
+  db: Kysely<Schema>,
+  limit: number,
+  last?: StoredStop,
+): Promise<StoredStop[]> {
+  let query = db
     .selectFrom("pending_stop")
     .select(["organization_id as organizationId", "mode", "target", "target_id as targetId", "up_to as upTo"])
     .orderBy("organization_id")
     .orderBy("target")
     .orderBy("target_id")
     .orderBy("mode")
-    .limit(limit)
-    .execute();
+    .limit(limit);
+  if (last) {
+    const { organizationId, target, targetId, mode } = last;
+    query = query.where(({ eb, refTuple, tuple }) =>
+      eb(
+        refTuple("organization_id", "target", "target_id", "mode"),
+        ">",
+        tuple(organizationId, target, targetId, mode),
+      ),
+    );
+  }
+  return query.execute();
 }
 
 /** Removes a stop that is done, unless it was asked for again meanwhile. */

@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { sql } from "kysely";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
 import { continueStops } from "../../src/jobs/stops.ts";
 import { removeDeletedWorkflows } from "../../src/jobs/workflow-removal.ts";
 import { cutOffExecutions } from "../../src/services/execution-cancel.ts";
 import { ROWS_A_TURN } from "../../src/services/turn.ts";
+import { insertPendingStop } from "../../src/store/pending-stop.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import {
   type AtWork,
@@ -122,6 +124,24 @@ describe("a stop of many actions", () => {
     expect(await workflows.execution(sound.id)).toMatchObject({ status: { phase: Phase.STOPPED } });
     expect(await stopsLeft()).toMatchObject([{ target_id: broken.id }]);
   });
+});
+
+test("stops that fail keep no other from its turn, however many they are", async () => {
+  const { id } = await workflows.start(await many());
+  await workflows.cancelWorkflowExecution({ workflowExecutionId: id });
+  const failing = Array.from({ length: 201 }, (_, index) => `0-${index}`);
+  await made.store.write(SYSTEM, "test", async (tx) => {
+    const { organizationId } = caller;
+    for (const targetId of failing) {
+      await insertPendingStop(tx, { organizationId }, { mode: "cancel", target: "execution", targetId });
+    }
+    await sql`create temp trigger stays before delete on pending_stop when old.target_id like '0-%'
+      begin select raise(abort, 'this one stays'); end`.execute(tx.db);
+  });
+  const failure = await goOn().catch((error: unknown) => error);
+  expect((failure as AggregateError).errors).toHaveLength(failing.length);
+  expect(await workflows.execution(id)).toMatchObject({ status: { phase: Phase.STOPPED } });
+  expect(await stopsLeft()).toHaveLength(failing.length);
 });
 
 test("a stop gets past any number of executions that wait for their runners", async () => {
