@@ -31,7 +31,8 @@ export async function endExpiredLeases(store: Store, now: number): Promise<numbe
     });
     await ending.catch(async (error: unknown) => {
       failures.push(error);
-      await store.write(SYSTEM, "job/leases", (tx) => renewLease(tx, id, tx.now + RETRY_AFTER_MS));
+      const renewing = store.write(SYSTEM, "job/leases", (tx) => renewLease(tx, id, tx.now + RETRY_AFTER_MS));
+      await renewing.catch((cause: unknown) => failures.push(cause));
     });
   }
   if (failures.length > 0) throw new AggregateError(failures, "leases that ran out could not be ended");

@@ -6,7 +6,7 @@ import { policiesOfLease } from "../domain/work-policies.ts";
 import type { Keys } from "../keys.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import { findSecurityPolicy } from "../store/security-policy.ts";
-import type { Scope, WriteTransaction } from "../store/store.ts";
+import { type Scope, StoreUnavailable, type WriteTransaction } from "../store/store.ts";
 import { type Claimant, claimWork, findClaimable } from "../store/work-lease.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
 import { replaceAgentToken, replaceEnvironmentToken } from "./environment-token.ts";
@@ -39,6 +39,8 @@ export interface Claimed {
  * Gives out the work whose turn it is, and makes it ready in the same
  * transaction. Work whose assignment cannot be made is set aside, so that it
  * keeps no other work of its organization from being given out.
+ *
+ * @throws StoreUnavailable when the database fails: all work stays as it is
  */
 export async function claim(tx: WriteTransaction, scope: Scope, asked: Claim): Promise<Claimed> {
   const works: Work[] = [];
@@ -50,6 +52,8 @@ export async function claim(tx: WriteTransaction, scope: Scope, asked: Claim): P
       const work = await tx.attempt(() => assign(tx, scope, asked, next));
       if (work) works.push(work);
     } catch (error) {
+      // Says nothing of the work: it is given out once the database takes it.
+      if (error instanceof StoreUnavailable) throw error;
       await setAsideWork(tx, scope, next, error, asked.onUnusableWork);
     }
   }

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { FinishWorkRequest_Outcome, FinishWorkRequestSchema } from "#gen/runner/v1/work_service_pb.js";
-import type { Scope, WriteTransaction } from "../store/store.ts";
+import { type Scope, StoreUnavailable, type WriteTransaction } from "../store/store.ts";
 import { postponeWork } from "../store/work-lease.ts";
 import type { WorkTable } from "../store/workflow-schema.ts";
 import { MOST_ATTEMPTS } from "./lease.ts";
@@ -45,7 +45,8 @@ export async function setAsideWork(
   let failed = true;
   try {
     await tx.attempt(() => fail(tx, scope, work));
-  } catch {
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
     failed = false;
     await postponeWork(tx, work.id, tx.now + RETRY_AFTER_MS);
   }

@@ -92,6 +92,9 @@ export interface WriteTransaction {
   /**
    * Does a part of the write that may fail: when `part` throws, nothing of it
    * is left, neither rows nor record, and whoever catches it may go on.
+   *
+   * @throws what `part` throws; StoreUnavailable when the engine failed, as with
+   *   a full disk: it says nothing of the part, and ends the write
    */
   attempt<T>(part: () => Promise<T>): Promise<T>;
 }

@@ -47,6 +47,24 @@ describe("a write that the database does not take", () => {
     await expectWholeRecord(store, { [ONE]: ["behind"], [TWO]: [] });
   });
 
+  test("fails as unavailable when a part of it has lost the transaction", async () => {
+    let thrown: unknown;
+    const write = store.write(SYSTEM, "test", async (tx) => {
+      await sql`create temp trigger gives_up before insert on fact when new.name = 'full'
+        begin select raise(rollback, 'the disk is full'); end`.execute(tx.db);
+      await tx
+        .attempt(() => put(tx, "full"))
+        .catch((error: unknown) => {
+          thrown = error;
+          throw error;
+        });
+    });
+    await expect(write).rejects.toThrow(StoreUnavailable);
+    expect(thrown).toBeInstanceOf(StoreUnavailable);
+    await store.write(SYSTEM, "test", (tx) => put(tx, "behind"));
+    expect(await factsIn(store)).toEqual(["behind"]);
+  });
+
   test("fails with all of its commit when its records are refused, and then nobody fails with it a second time", async () => {
     const file = new Database(join(dataDir, DATABASE_FILE));
     // So that the next audit row takes a number that is taken.

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { sql } from "kysely";
 import {
   WorkflowExecutionActionPhase as ActionPhase,
   WorkflowExecutionPhase as ExecutionPhase,
@@ -6,7 +7,7 @@ import {
 import type { Caller } from "../../src/domain/caller.ts";
 import { endExpiredLeases } from "../../src/jobs/leases.ts";
 import type { UnusableWork } from "../../src/services/work-set-aside.ts";
-import { SYSTEM } from "../../src/store/store.ts";
+import { StoreUnavailable, SYSTEM } from "../../src/store/store.ts";
 import { actionOf, workflowsOf } from "./running-workflow.ts";
 import { servicesOf } from "./services.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
@@ -93,7 +94,55 @@ describe("work whose assignment cannot be made", () => {
   });
 });
 
+test("work stays as it is while the disk has no room for its assignment", async () => {
+  const runner = await runnerOf();
+  const { workflows, executionId } = await overProjects("ship");
+  await made.store.write(SYSTEM, "test", async ({ db }) => {
+    await sql`create table filler (content blob)`.execute(db);
+    await sql`create temp trigger fills after insert on environment
+      begin insert into filler values (zeroblob(1000000)); end`.execute(db);
+  });
+  const limitPages = (most: number) =>
+    made.store.write(SYSTEM, "test", ({ db }) => sql.raw(`pragma max_page_count = ${most}`).execute(db));
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(made.store.reader);
+  const before = (await made.history(caller)).audit.length;
+  // Room for every other row of the call.
+  await limitPages((rows[0]?.page_count ?? 0) + 100);
+  await expect(runner.lease()).rejects.toThrow(StoreUnavailable);
+  expect(reported).toEqual([]);
+  expect((await made.history(caller)).audit).toHaveLength(before);
+  await limitPages(2 ** 30);
+  await made.store.write(SYSTEM, "test", ({ db }) => sql`drop trigger fills`.execute(db));
+  expect(await runner.lease()).toHaveLength(1);
+  expect(await workflows.actions(executionId)).toMatchObject([
+    { status: { phase: ActionPhase.RUNNING, failures: [] } },
+  ]);
+});
+
 describe("a lease that cannot be ended", () => {
+  test("keeps no other from its end, even where its next try cannot be written", async () => {
+    const runner = await runnerOf();
+    const [broken, sound] = [await overProjects("ship"), await overProjects("boat")];
+    const [work] = await runner.lease();
+    made.clock.now += 1;
+    await runner.lease();
+    const [action] = await broken.workflows.actions(broken.executionId);
+    await damage("workflow_action", action?.id ?? "");
+    await made.store.write(SYSTEM, "test", ({ db }) =>
+      sql`create temp trigger keeps before update of expires_at on work when old.id = ${sql.lit(work?.leaseId)}
+        begin select raise(abort, 'no room for the next try'); end`.execute(db),
+    );
+    made.clock.now += LEASE_MS;
+    const failure = await endExpiredLeases(made.store, made.clock.now).catch((error: unknown) => error);
+    expect((failure as AggregateError).errors).toMatchObject([
+      { message: expect.stringContaining("JSON") },
+      { message: "no room for the next try" },
+    ]);
+    expect(await sound.workflows.actions(sound.executionId)).toMatchObject([
+      { status: { phase: ActionPhase.PENDING } },
+    ]);
+  });
+
   test("is tried again in a minute, so that a hundred of them hold up no other", async () => {
     const runner = await runnerOf();
     const { workflows, executionId } = await overProjects("ship");

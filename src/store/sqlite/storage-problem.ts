@@ -18,6 +18,22 @@ export function storageProblem(error: unknown): string | undefined {
   return PROBLEMS.find(([begin]) => code.startsWith(begin))?.[1];
 }
 
+/** Errors that the statement or its rows cause, by the beginning of the engine's code: they come again with the same rows. */
+const CAUSED_BY_ROWS = [
+  "SQLITE_ERROR",
+  "SQLITE_CONSTRAINT",
+  "SQLITE_MISMATCH",
+  "SQLITE_TOOBIG",
+  "SQLITE_RANGE",
+];
+
+/** Returns whether the engine itself failed, as with a full disk or a lock: the same statement may pass later. */
+export function isEngineFailure(error: unknown): boolean {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  if (typeof code !== "string" || !code.startsWith("SQLITE_")) return false;
+  return !CAUSED_BY_ROWS.some((begin) => code.startsWith(begin));
+}
+
 /** On less than this a change of a few pages may pass, and the next one of the largest request not. */
 const ROOM_BYTES = 4 * 1024 * 1024;
 

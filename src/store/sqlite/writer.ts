@@ -8,7 +8,7 @@ import type { Connection } from "./connection.ts";
 import type { Durability } from "./durability.ts";
 import { Group } from "./group.ts";
 import { Listeners } from "./listeners.ts";
-import { hasRoom, storageProblem } from "./storage-problem.ts";
+import { hasRoom, isEngineFailure, storageProblem } from "./storage-problem.ts";
 import type { TextIndex } from "./text-index.ts";
 
 /**
@@ -204,6 +204,7 @@ export class Writer {
   }
 
   #failed(cause: unknown): StoreUnavailable {
+    if (cause instanceof StoreUnavailable) return cause;
     const problem = storageProblem(cause);
     this.#problem = problem ?? this.#problem;
     return new StoreUnavailable("the database did not take the write", { problem, cause });
@@ -238,11 +239,13 @@ export class Writer {
       raw.exec("release part");
       return value;
     } catch (error) {
+      // As in #attempt. Whoever caught it and went on would write past any transaction.
+      if (!raw.inTransaction) throw this.#failed(error);
       raw.exec("rollback to part");
       raw.exec("release part");
       changes.length = recorded;
       group.backTo(mark);
-      throw error;
+      throw isEngineFailure(error) ? this.#failed(error) : error;
     }
   }
 
