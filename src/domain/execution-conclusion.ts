@@ -9,8 +9,8 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { addFailures, addWarnings } from "./workflow-error.ts";
 
-/** How many failures, and how many warnings, of its actions an execution tells. */
-const ERRORS_TOLD = 10;
+/** How many failures, and how many warnings, of its actions an execution has. */
+const MAX_ACTION_ERRORS = 10;
 
 /** Failures and warnings of an execution's actions, in the order in which they came; each names its action. */
 export interface ActionErrors {
@@ -20,13 +20,13 @@ export interface ActionErrors {
 
 /** Returns what a change of an action adds to what its execution tells; undefined when that is nothing. */
 export function addedErrors(
-  told: ActionErrors,
+  earlier: ActionErrors,
   before: WorkflowExecutionAction,
   after: WorkflowExecutionAction,
 ): ActionErrors | undefined {
-  const failures = added(told.failures, before.status?.failures, after.status?.failures, after);
-  const warnings = added(told.warnings, before.status?.warnings, after.status?.warnings, after);
-  return failures === told.failures && warnings === told.warnings ? undefined : { failures, warnings };
+  const failures = added(earlier.failures, before.status?.failures, after.status?.failures, after);
+  const warnings = added(earlier.warnings, before.status?.warnings, after.status?.warnings, after);
+  return failures === earlier.failures && warnings === earlier.warnings ? undefined : { failures, warnings };
 }
 
 /** Whether a change of an action brings a failure or a warning. */
@@ -38,13 +38,13 @@ export function bringsErrors(before: WorkflowExecutionAction, after: WorkflowExe
 }
 
 function added(
-  told: readonly WorkflowError[],
+  earlier: readonly WorkflowError[],
   before: readonly WorkflowError[] = [],
   after: readonly WorkflowError[] = [],
   action: WorkflowExecutionAction,
 ): readonly WorkflowError[] {
-  const fresh = after.slice(before.length, before.length + ERRORS_TOLD - told.length);
-  return fresh.length === 0 ? told : [...told, ...fresh.map((error) => withAction(error, action))];
+  const fresh = after.slice(before.length, before.length + MAX_ACTION_ERRORS - earlier.length);
+  return fresh.length === 0 ? earlier : [...earlier, ...fresh.map((error) => withAction(error, action))];
 }
 
 function withAction(error: WorkflowError, { id, metadata }: WorkflowExecutionAction): WorkflowError {

@@ -237,11 +237,11 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
 /** What readers of each kind see, in words for docs/permissions.md. */
 export const READERS: Readonly<Record<Role, string>> = {
   administrator:
-    "everything of its organization, save the personal access tokens of others and values of credentials",
+    "everything of its organization, except the personal access tokens of others and values of credentials",
   member:
-    "everything of its organization, save the audit trail, tokens of others, values of credentials and, unless they are shared, agent runs of others",
+    "everything of its organization, except the audit trail, tokens of others, values of credentials and, unless they are shared, agent runs of others",
   service_account:
-    "what a member sees, save accounts and personal access tokens; of service account tokens, its own",
+    "what a member sees, except accounts and personal access tokens; of service account tokens, its own",
   runner: "itself, its environment classes, and the environments and agent runs on it",
   environment: "itself and the project that it was created from",
   exchange: "nothing: it registers the runner that it was made for",

@@ -36,7 +36,7 @@ export function refuseBorrowedRetry(retried: WorkflowExecution, workflow: Workfl
   if (isSameSubject(retried.metadata?.executor, workflow.metadata?.executor)) return;
   throw permissionDenied(
     "start_workflow",
-    "the workflow runs as another person since: start it anew, or ask an administrator to retry",
+    "the workflow runs as another person since: start it again, or ask an administrator to retry",
   );
 }
 

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { GitInitializerSchema } from "#gen/service/v1/environment_pb.js";
@@ -34,6 +35,7 @@ describe("the remote of a project", () => {
     "git.example.org:team/hello.git",
     "git@[2001:db8::1]:team/hello.git",
     "git@git.example.org:équipe/hello.git",
+    "gh:team/hello.git",
     `https://${"a".repeat(2040)}`,
   ])("can be %s, and be asked for under it", (remote) => {
     expect(canBeStored(remote)).toBe(true);
@@ -50,6 +52,9 @@ describe("the remote of a project", () => {
     "host:",
     ":path",
     "@host:path",
+    "C:\\repo",
+    "C:/repo",
+    "h:path",
     "ext::sh",
     "-oProxyCommand=touch:x",
     "git@-oProxyCommand:x",
@@ -66,6 +71,16 @@ describe("the remote of a project", () => {
       expect(canBeAskedFor(remote)).toBe(false);
     },
   );
+
+  test("has one pattern, wherever the contract asks for it", () => {
+    const pattern = (file: string, rule: string) =>
+      new RegExp(`id: "${rule}"[^}]*?(this\\.matches\\('\\^.*?\\$'\\))`).exec(
+        readFileSync(`proto/service/v1/${file}.proto`, "utf8"),
+      )?.[1];
+    const stored = pattern("environment", "remote_uri_form");
+    expect(stored).toContain("://");
+    expect(pattern("project_service", "uri_or_remote")).toBe(stored);
+  });
 
   test("can be asked for as any URI, whatever its scheme", () => {
     expect(canBeAskedFor("urn:isbn:0451450523")).toBe(true);

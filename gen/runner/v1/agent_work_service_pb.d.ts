@@ -618,9 +618,9 @@ export declare const AgentWorkService: GenService<{
    * agent has been reported to wait; what is steered, and orders, come at once. The
    * stream ends without an error when the agent is to stop and when the lease has a
    * newer stream, and with one when the lease is lost or the server drains. A
-   * runner has one stream for each lease and no other limit of streams. Callable by the lease's holder. Errors:
-   * aborted; permission_denied; unavailable; failed_precondition for a lease on
-   * other work.
+   * runner has one stream for each lease and no other limit of streams. Callable
+   * by the lease's holder. Errors: aborted; permission_denied; unavailable;
+   * failed_precondition for a lease on other work.
    *
    * @generated from rpc runner.v1.AgentWorkService.StreamInputs
    */

@@ -85,7 +85,7 @@ export declare type BlockAccountResponse = Message<"service.v1.BlockAccountRespo
    * How many of the account's environments were stopped: those whose phase or
    * desired phase was CREATING, STARTING, RUNNING or UPDATING, without those
    * pending deletion. They stop after the answer. One that was never started, by
-   * StartEnvironment or by a runner that took it on, is told to stop as well and
+   * StartEnvironment or by a runner that took it on, has to stop as well and
    * is not counted.
    *
    * @generated from field: int32 environments_stopped = 1;

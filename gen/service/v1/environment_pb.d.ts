@@ -619,8 +619,10 @@ export declare type GitInitializer = Message<"service.v1.GitInitializer"> & {
   /**
    * URI of the repository, 1 to 2,048 characters without white space and control
    * characters: with a scheme, such as `https://host/owner/repo.git`, or in the
-   * short form `git@host:owner/repo.git`. It is kept as given. A user name may be part of it, a password may not: everybody who
-   * reads the resource would read it. Credentials are host authentication tokens.
+   * short form `git@host:owner/repo.git`, whose host has at least two characters.
+   * It is kept as given. A user name may be part of it, a password may not:
+   * everybody who reads the resource would read it. Credentials are host
+   * authentication tokens.
    *
    * @generated from field: string remote_uri = 1;
    */

@@ -243,7 +243,7 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
 
   /**
    * Keyed hash over this entry and the hash of the one before it, 32 bytes. Only
-   * the server can compute it; whoever keeps a copy elsewhere can tell later that
+   * the server can compute it; a copy that is kept elsewhere shows later that
    * nothing up to this entry was altered.
    *
    * @generated from field: bytes hash = 1004;
@@ -265,7 +265,7 @@ export declare const ListAuditLogsResponse_AuditLogEntrySchema: GenMessage<ListA
 export declare type ListAuditLogsResponse_AuditLogEntry_Change = Message<"service.v1.ListAuditLogsResponse.AuditLogEntry.Change"> & {
   /**
    * Path of the value in the resource, in JSON names joined by dots. Lists are
-   * told as wholes.
+   * given as wholes.
    *
    * @generated from field: string path = 1;
    */
@@ -328,7 +328,7 @@ export declare type GetAuditLogResponse = Message<"service.v1.GetAuditLogRespons
   entry?: ListAuditLogsResponse_AuditLogEntry | undefined;
 
   /**
-   * What is told beyond the entry. Unset for entries that are told whole.
+   * More of what changed. Unset for entries that have all of it.
    *
    * @generated from field: service.v1.AuditLogEntryDetails details = 2;
    */

@@ -403,7 +403,7 @@ export declare type Workflow = Message<"service.v1.Workflow"> & {
   /**
    * When time triggers come due next, one entry for each of them, in their
    * order. Empty while the workflow is disabled or pending deletion. Only
-   * CreateWorkflow, GetWorkflow and UpdateWorkflow answer it; it is reckoned for
+   * CreateWorkflow, GetWorkflow and UpdateWorkflow answer it; it is computed for
    * the answer and never stored.
    *
    * @generated from field: repeated service.v1.Workflow.NextInstants next_instants = 1000;
@@ -547,7 +547,7 @@ export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
   disabled: boolean;
 
   /**
-   * The agent that runs agent steps; it is looked up anew for each run, and
+   * The agent that runs agent steps; it is looked up again for each run, and
    * need not exist before. Empty means the default in-environment agent.
    *
    * @generated from field: string agent_id = 8;
@@ -721,7 +721,7 @@ export declare type WorkflowTriggerContext_Repositories = Message<"service.v1.Wo
     case: "repositoryUrls";
   } | {
     /**
-     * By a search at a source-control host, made anew for each execution.
+     * By a search at a source-control host, made for each execution.
      *
      * @generated from field: service.v1.WorkflowTriggerContext.Repositories.RepositorySelector repo_selector = 2;
      */
@@ -1762,7 +1762,7 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
 
   /**
    * How many times a runner took the action on, at most 3: an attempt whose
-   * runner falls silent is lost, and the action begins anew.
+   * runner falls silent is lost, and the action begins again.
    *
    * @generated from field: int32 attempt = 1000;
    */

@@ -67,7 +67,7 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
   executor?: Subject | undefined;
 
   /**
-   * The agent that runs agent steps; it is looked up anew for each run, and need
+   * The agent that runs agent steps; it is looked up again for each run, and need
    * not exist before. Empty: the default in-environment agent.
    *
    * @generated from field: string agent_id = 7;
@@ -228,7 +228,7 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
   disabled?: boolean | undefined;
 
   /**
-   * The agent that runs agent steps; it is looked up anew for each run, and need
+   * The agent that runs agent steps; it is looked up again for each run, and need
    * not exist before. Empty means the default in-environment agent.
    *
    * @generated from field: optional string agent_id = 9;
@@ -246,13 +246,13 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
   /**
    * Names fields that are replaced even though the request leaves them empty:
    * the lists of triggers and parameters are emptied, any other field is removed
-   * or goes back to its default. Fields that the request sets are replaced whether they are
-   * named or not. A path is the name of a field of this message, such as
+   * or goes back to its default. Fields that the request sets are replaced whether
+   * they are named or not. A path is the name of a field of this message, such as
    * ext_agent_settings, in JSON extAgentSettings; one that goes further, into a
    * message that is replaced as a whole, adds nothing. In JSON an explicit [],
-   * and {} for the report, have the same effect by themselves. workflow_id, update_mask, name or action
-   * while they are unset, and a path that names no field, such as one into a
-   * list, are invalid_argument.
+   * and {} for the report, have the same effect by themselves. workflow_id,
+   * update_mask, name or action while they are unset, and a path that names no
+   * field, such as one into a list, are invalid_argument.
    *
    * At most 64 paths of at most 256 characters each. Unset: none.
    *
@@ -1170,7 +1170,7 @@ export declare type StreamActionLogsResponse = Message<"service.v1.StreamActionL
 
   /**
    * The attempt of the action that printed it, from 1; pieces of a newer attempt
-   * begin anew at offset 0.
+   * begin again at offset 0.
    *
    * @generated from field: int32 attempt = 4;
    */
@@ -1536,11 +1536,11 @@ export declare const WorkflowService: GenService<{
    * parse or never comes due, a time zone is not known, an expression uses a parameter without a default
    * that a time or pull-request trigger, which gives none, would need (judged when
    * triggers, action, report or parameters change), an acceptance criterion or the
-   * pattern of an output does not compile, a parameter expression is malformed or stands where
-   * it cannot be carried out, git allows no such branch name, a repository URL
-   * is none that runners clone, fromTrigger is used without a pull-request
+   * pattern of an output does not compile, a parameter expression is malformed or
+   * is where it cannot be carried out, git allows no such branch name, a
+   * repository URL is none that runners clone, fromTrigger is used without a pull-request
    * trigger, a pull-request trigger names a webhook or an integration, an agent
-   * context stands beside 50 steps, the report opens a pull request, the
+   * context comes with 50 steps, the report opens a pull request, the
    * workflow would be larger than 4 MiB and larger than before (its name,
    * description and spec in binary form, without disabled), the
    * executor is neither the caller nor a service account of the organization
