@@ -18,6 +18,9 @@ const errorsOfActions = (kind: "failures" | "warnings") => `
     limit 10
   )`;
 
+/** Actions that are done have no failures, unlike failed ones and those that are to stop or were stopped. */
+const ALL_DONE = "done_count > 0 and pending_count + running_count + failed_count + stopped_count = 0";
+
 export const statements = `
 alter table workflow_schedule add column time_zone text not null default '';
 
@@ -25,6 +28,6 @@ alter table workflow_execution add column action_failures text not null default 
 alter table workflow_execution add column action_warnings text not null default '[]';
 
 update workflow_execution set
-  action_failures = (${errorsOfActions("failures")}),
+  action_failures = case when ${ALL_DONE} then '[]' else (${errorsOfActions("failures")}) end,
   action_warnings = (${errorsOfActions("warnings")});
 `;
