@@ -19,8 +19,12 @@ export const MIN_PARTS = 1_024;
 /** Levels of nesting that every request may have. */
 export const MIN_DEPTH = 32;
 
-/** A character of UTF-8 takes at most this many bytes. */
-const CHARACTER_BYTES = 4;
+/**
+ * A character takes at most this many bytes: past U+FFFF it is two escapes of six
+ * where JSON is written in ASCII alone, as Python's does unless told otherwise. In
+ * UTF-8 it is four.
+ */
+const CHARACTER_BYTES = 12;
 const UUID_BYTES = 36;
 /** `"2026-01-02T03:04:05.123456789Z"` and `"-315576000000.000000001s"` with room to spare. */
 const WELL_KNOWN_BYTES = 40;
@@ -50,7 +54,7 @@ export interface RequestBounds {
 
 /**
  * Returns the bounds of a request. Its bytes are those of its largest valid form
- * in plain UTF-8 JSON, at most {@link MAX_BODY_BYTES}; no binary form is larger.
+ * in JSON whose texts are all escapes, at most {@link MAX_BODY_BYTES}; no binary form is larger.
  * A message whose `bytes` fields alone are larger, such as ten images of 4 MiB,
  * keeps its whole size: each of them is one long text, and cheap to read.
  *

@@ -9,6 +9,7 @@ import { SendToAgentExecutionRequestSchema } from "#gen/service/v1/agent_service
 import { PERMISSIONS } from "../../src/domain/permissions.ts";
 import { requestBounds } from "../../src/rpc/request-bounds.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
+import { asciiJson } from "../contract/json-bytes.ts";
 import { post } from "../harness/call.ts";
 import { registerRunner } from "../harness/fake-runner.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -92,6 +93,24 @@ describe("the size of a body", () => {
     };
     expect(await call(server, OPERATION, sized(LIMIT))).toBeUndefined();
     expect((await call(server, OPERATION, sized(LIMIT + 1)))?.code).toBe(Code.ResourceExhausted);
+  });
+});
+
+describe("a text at its bound, each character escaped", () => {
+  test.each([
+    ["語", 6],
+    ["😀", 12],
+  ])("of %s, %d bytes each, passes as it would in UTF-8", async (character) => {
+    const request = (characters: number) =>
+      asciiJson({
+        leaseId: "0190c0de-0000-7000-8000-000000000000",
+        fence: "1",
+        prompt: character.repeat(characters),
+      });
+    const ask = (body: string) => post(server, "AgentWorkService/StartSubagent", body, runnerToken);
+    // It was read: nothing is known of the lease.
+    expectError(await ask(request(100_000)), 409, "aborted", "LEASE_LOST");
+    expectError(await ask(request(100_001)), 400, "invalid_argument", "CONSTRAINT_VIOLATED");
   });
 });
 
