@@ -92,7 +92,7 @@ export async function endRun(
   await removeAgentTokens(tx, scope, environmentId, id);
   await wakeForSubagent(tx, scope, after);
   await stopSubagents(tx, scope, id, { atOnce });
-  await letEnvironmentGo(tx, scope, environmentId);
+  await releaseEnvironment(tx, scope, environmentId);
 }
 
 async function stopSubagents(
@@ -104,7 +104,7 @@ async function stopSubagents(
   await stopRuns(tx, scope, { parentId }, { atOnce });
 }
 
-async function letEnvironmentGo(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
+async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
   if (await hasOpenAgentExecution(tx.db, environmentId)) return;
   if (!(await isMadeForAgent(tx.db, environmentId))) return;
   const before = await findEnvironment(tx.db, scope, environmentId);

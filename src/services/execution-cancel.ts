@@ -160,7 +160,7 @@ async function stopActions(
     spend(turn, costOf(before));
     await stopAction(tx, scope, before, after);
     if (isCut && tallyOf(before) === "running") {
-      await letEnvironmentGo(tx, scope, before.status?.environmentId ?? "");
+      await releaseEnvironment(tx, scope, before.status?.environmentId ?? "");
     }
   }
   return true;
@@ -197,7 +197,7 @@ async function stopAction(
   await stopStepAgents(tx, scope, after);
 }
 
-async function letEnvironmentGo(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
+async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
   const environment = await findEnvironment(tx.db, scope, environmentId);
   const deleted = environment && deletedEnvironment(environment);
   if (deleted) await changeEnvironment(tx, scope, environment, deleted);

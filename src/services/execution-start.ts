@@ -43,7 +43,7 @@ export interface ExecutionStart {
    * context of its own, or those who could have sent the event. Left out where
    * the workflow says it all. Parameters choose no repository: they stand in texts only.
    */
-  readonly chosenBy?: readonly Subject[] | undefined;
+  readonly sourceSetters?: readonly Subject[] | undefined;
 }
 
 /**
@@ -93,7 +93,7 @@ export async function startExecution(
   });
   const searchText = executionSearchText(execution.id, workflow.metadata?.name ?? "");
   await insertExecution(tx, scope, execution, { triggerIndex, variables: rendered.environment, searchText });
-  const setters = uniqueSubjects(authorsOf(workflow), start.chosenBy ?? []);
+  const setters = uniqueSubjects(authorsOf(workflow), start.sourceSetters ?? []);
   await insertSourceSetters(tx, scope, "workflow_execution", execution, setters);
   if (!searchOf(rendered.context)) await expandExecution(tx, scope, execution);
   return startedExecution(tx, scope, execution.id);

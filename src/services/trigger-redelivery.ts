@@ -78,7 +78,7 @@ async function redeliver(tx: WriteTransaction, redelivery: Redelivery): Promise<
         workflow,
         reading: readingOf(event, payload),
         creator,
-        chosenBy: [creator],
+        sourceSetters: [creator],
         deliveryId: event.deliveryId,
         redelivered: { eventId: event.id, triggerIndex: event.triggerIndex },
       });

@@ -32,7 +32,7 @@ export interface Delivered {
   /** Creator of what it starts. */
   readonly creator: Subject;
   /** Who could have sent it, or answers for it: on whose word an event names its repository. */
-  readonly chosenBy: readonly Subject[];
+  readonly sourceSetters: readonly Subject[];
   /** What its sender calls it. */
   readonly deliveryId?: string | undefined;
   /** Set when an entry is delivered again: nothing is a duplicate then. */
@@ -145,7 +145,7 @@ async function fireManual(
       triggerIndex,
       trigger: create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context }),
       parameters: webhookParameters(spec?.parameters ?? [], reading),
-      chosenBy: undefined,
+      sourceSetters: undefined,
     }),
   );
 }

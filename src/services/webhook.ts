@@ -20,7 +20,7 @@ import { refuseBorrowedEvent } from "../domain/workflow-start.ts";
 import { type Actor, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../store/webhook-delivery.ts";
 import { findAnyWorkflow } from "../store/workflow.ts";
-import { findWebhookSecretKnowers } from "../store/workflow-secret.ts";
+import { findWebhookSecretHolders } from "../store/workflow-secret.ts";
 import { findTriggerEventByKey } from "../store/workflow-trigger-event.ts";
 import { refuseStrangerTo } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
@@ -97,9 +97,9 @@ export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
 }
 
 /** How a delivery is believed: by its signature, or by the caller whose token it carries. */
-type Belief = SignedBelief | { readonly caller: Caller };
+type DeliveryProof = SignedProof | { readonly caller: Caller };
 
-type SignedBelief = Extract<SignatureVerdict, { verified: true }>;
+type SignedProof = Extract<SignatureVerdict, { verified: true }>;
 
 /** What a delivery came to. */
 interface Delivery {
@@ -118,9 +118,9 @@ async function deliver(
   tx: WriteTransaction,
   workflowId: string,
   { headers, body }: SignedDelivery,
-  belief: Belief,
+  proof: DeliveryProof,
 ): Promise<Delivery> {
-  const caller = "caller" in belief ? belief.caller : undefined;
+  const caller = "caller" in proof ? proof.caller : undefined;
   if (caller) await refuseCutOff(tx, caller, START_WORKFLOW);
   const found = await findAnyWorkflow(tx.db, workflowId);
   if (!found || (caller && caller.organizationId !== found.organizationId)) throw unbelieved();
@@ -129,13 +129,13 @@ async function deliver(
   const creator = caller?.subject ?? workflow.metadata?.executor;
   if (!creator) throw new Error(`the workflow ${workflowId} has no executor`);
 
-  const deliveryId = "caller" in belief ? unsignedDeliveryId(headers) : belief.deliveryId;
+  const deliveryId = "caller" in proof ? unsignedDeliveryId(headers) : proof.deliveryId;
   const reading = readWebhook(headers, body);
-  const bodySignature = "caller" in belief ? undefined : belief.bodySignature;
+  const bodySignature = "caller" in proof ? undefined : proof.bodySignature;
   const names = namesOf(deliveryId, bodySignature);
   // The signature of Standard Webhooks covers the id; an event of a pull request counts once by what it tells.
   const countsById =
-    reading.kind === "pull_request" || ("scheme" in belief && belief.scheme === "standard-webhooks");
+    reading.kind === "pull_request" || ("scheme" in proof && proof.scheme === "standard-webhooks");
   for (const { name, reason } of countsById ? namesOf(deliveryId, undefined) : names) {
     const earlier = await findDeliveryEvents(tx.db, { workflowId, deliveryId: name }, tx.now - DELIVERY_MS);
     if (!earlier) continue;
@@ -144,13 +144,13 @@ async function deliver(
     return { entries: copies };
   }
   if (caller && reading.kind === "pull_request") refuseBorrowedEvent(workflow, caller);
-  const chosenBy = caller ? [caller.subject] : await findWebhookSecretKnowers(tx.db, workflowId, tx.now);
+  const sourceSetters = caller ? [caller.subject] : await findWebhookSecretHolders(tx.db, workflowId, tx.now);
   const entered = await fireWebhook(tx, {
     organizationId,
     workflow,
     reading,
     creator,
-    chosenBy,
+    sourceSetters,
     deliveryId,
   });
   if (reading.kind === "malformed") return { entries: entered, malformed: reading.problem };

@@ -115,8 +115,8 @@ export async function manualStart(
     : manualContext(workflow);
   const trigger = create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context });
   const { organizationId, subject: creator } = caller;
-  const chosenBy = contextOverride && [creator];
-  return { organizationId, workflow, trigger, triggerIndex, creator, parameters, chosenBy };
+  const sourceSetters = contextOverride && [creator];
+  return { organizationId, workflow, trigger, triggerIndex, creator, parameters, sourceSetters };
 }
 
 /**

@@ -39,7 +39,7 @@ export async function findWebhookSecrets(
  * Returns who was given a secret that verifies at `now` (milliseconds since 1970
  * UTC): besides the hosts that they gave it to, they can sign a delivery.
  */
-export async function findWebhookSecretKnowers(
+export async function findWebhookSecretHolders(
   db: Kysely<Schema>,
   workflowId: string,
   now: number,

@@ -11,7 +11,7 @@ import { WorkflowService } from "../../src/services/workflow-service.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { findWorkflow } from "../../src/store/workflow.ts";
 import {
-  findWebhookSecretKnowers,
+  findWebhookSecretHolders,
   findWebhookSecrets,
   updateWebhookSecrets,
 } from "../../src/store/workflow-secret.ts";
@@ -69,7 +69,7 @@ describe("the webhook secret of a workflow", () => {
   test("is known to who was given it, and after a rotation to them for as long as it verifies", async () => {
     const id = await make();
     const known = async () =>
-      (await findWebhookSecretKnowers(testStore.store.reader, id, testStore.clock.now)).map(
+      (await findWebhookSecretHolders(testStore.store.reader, id, testStore.clock.now)).map(
         (subject) => subject.id,
       );
     expect(await known()).toEqual([]);
