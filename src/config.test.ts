@@ -65,11 +65,11 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   outputTotal: SMALL,
   slowReaderTimeout: SMALL,
   callerBodyBytes: [
-    ["64", 64],
+    ["128", 128],
     ["4096", 4096],
   ],
   bodyBytes: [
-    ["64", 64],
+    ["128", 128],
     ["65536", 65_536],
   ],
   fastPath: [
@@ -145,7 +145,7 @@ describe("without flags and variables", () => {
       outputPerCaller: 128,
       outputTotal: 512,
       slowReaderTimeout: 30,
-      callerBodyBytes: 64,
+      callerBodyBytes: 128,
       bodyBytes: 256,
       fastPath: "on",
       popularityInterval: 300,

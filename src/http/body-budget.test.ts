@@ -24,6 +24,20 @@ describe("the budget of bodies", () => {
     other.set(50 * KIB);
   });
 
+  test.each([-1, 0, 1])("is full at its last byte: %d past it", (past) => {
+    const ask = (bodies: BodyBudget, caller: string, bytes: number) => () =>
+      bodies.hold(caller).set(bytes + past);
+    const ofCaller = budget();
+    ofCaller.hold("a").set(60 * KIB);
+    const ofAll = budget();
+    ofAll.hold("a").set(100 * KIB);
+    const answers = [ask(ofCaller, "a", 40 * KIB), ask(ofAll, "b", 50 * KIB), ask(budget(), "a", 100 * KIB)];
+    for (const each of answers) {
+      if (past > 0) expect(each).toThrow("[resource_exhausted]");
+      else expect(each).not.toThrow();
+    }
+  });
+
   test("has room again for what is released, and for what became smaller", () => {
     const bodies = budget();
     const first = bodies.hold("a");

@@ -2,7 +2,7 @@ import { bodyTooLarge } from "../rpc/error.ts";
 import type { RequestReading } from "../rpc/request-reading.ts";
 import type { BodyHold } from "./body-budget.ts";
 import type { HttpRequest } from "./listener.ts";
-import { unpack, unpackedLimit } from "./unpack.ts";
+import { unpack } from "./unpack.ts";
 
 /** Flags and length of a message of gRPC, gRPC-Web and Connect's streams. */
 const ENVELOPE_BYTES = 5;
@@ -62,8 +62,7 @@ export async function* requestMessages(
   const read = async (bytes: Uint8Array<ArrayBuffer>, isCompressed: boolean): Promise<Uint8Array> => {
     let message: Uint8Array = bytes;
     if (isCompressed) {
-      hold.set(bytes.length + unpackedLimit(bytes.length, limitBytes));
-      message = await unpack(bytes, limitBytes);
+      message = await unpack(bytes, limitBytes, hold);
       hold.set(message.length);
     }
     if (requests.isLarge(message)) {

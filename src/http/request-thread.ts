@@ -75,9 +75,9 @@ export class RequestThread {
     thread.once("message", resolve);
     thread.once("exit", ended);
     try {
-      // What is a part of other memory cannot be given away.
+      // What is a part of other memory cannot be given away; the slice of a Buffer would be one, too.
       const isWhole = order.bytes.byteLength === order.bytes.buffer.byteLength;
-      const bytes = isWhole ? order.bytes : order.bytes.slice();
+      const bytes = isWhole ? order.bytes : new Uint8Array(order.bytes);
       thread.postMessage({ ...order, bytes }, [bytes.buffer as ArrayBuffer]);
       return await promise;
     } finally {

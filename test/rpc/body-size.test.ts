@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
@@ -9,8 +10,9 @@ import { SendToAgentExecutionRequestSchema } from "#gen/service/v1/agent_service
 import { PERMISSIONS } from "../../src/domain/permissions.ts";
 import { requestBounds } from "../../src/rpc/request-bounds.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
+import { TRAFFIC_SETTINGS } from "../../src/traffic-settings.ts";
 import { asciiJson } from "../contract/json-bytes.ts";
-import { post } from "../harness/call.ts";
+import { post, repository } from "../harness/call.ts";
 import { registerRunner } from "../harness/fake-runner.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
@@ -74,6 +76,17 @@ describe("the size of a body", () => {
       const answer = await post(server, OPERATION, zipped(size), server.token, gzip);
       expectError(answer, 429, "resource_exhausted", "BODY_TOO_LARGE");
     }
+  });
+
+  test("does not count against a caller before it is unpacked", async () => {
+    const gzip = { "content-encoding": "gzip" };
+    const create = (index: number) => {
+      const project = { name: `Packed ${index}`, initializer: repository("https://git.example.org/packed") };
+      const body = new Uint8Array(gzipSync(JSON.stringify(project)));
+      return post(server, "ProjectService/CreateProject", body, server.token, gzip);
+    };
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => create(index)));
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
   });
 
   test.each([
@@ -163,6 +176,23 @@ describe("ten images of 4 MiB to an agent", () => {
     const limit = limitOf("AgentService/SendToAgentExecution");
     expectError(await ask(body.padEnd(limit)), 404, "not_found", "NOT_FOUND");
     expectError(await ask(body.padEnd(limit + 1)), 429, "resource_exhausted", "BODY_TOO_LARGE");
+  });
+
+  test("pass gzipped, two of them that hardly pack, and several such requests one after the other", async () => {
+    const noise = randomBytes(IMAGE_BYTES).toString("base64");
+    const body = new Uint8Array(gzipSync(sending(2, noise)));
+    expect(body.length).toBeGreaterThan(2 * IMAGE_BYTES - MIB);
+    const gzip = { "content-encoding": "gzip" };
+    for (let count = 0; count < 3; count++) {
+      const answer = await post(server, "AgentService/SendToAgentExecution", body, server.token, gzip);
+      expectError(answer, 404, "not_found", "NOT_FOUND");
+    }
+  });
+
+  test("have room in the least budget of a caller, packed and unpacked", () => {
+    const least = Number(TRAFFIC_SETTINGS.callerBodyBytes.default);
+    expect(least * MIB).toBeGreaterThanOrEqual(2 * limitOf("AgentService/SendToAgentExecution"));
+    expect(() => TRAFFIC_SETTINGS.callerBodyBytes.read(String(least - 1))).toThrow("must be a whole number");
   });
 
   test("pass in binary", async () => {
