@@ -11,6 +11,8 @@ export interface KnownProject {
   readonly creatorId: string;
   /** Remotes of the git specs, as they were given. */
   readonly remotes: readonly string[];
+  /** Context URLs of its other specs, each the address of a repository itself. */
+  readonly contextUrls: readonly string[];
   readonly annotations: Readonly<Record<string, string>>;
   /** Runners of its environment classes, with their kinds by name. */
   readonly runners: readonly { readonly id: string; readonly kind: string }[];
@@ -114,8 +116,8 @@ function anyOf<T>(values: readonly T[] | undefined, holds: (value: T) => boolean
 /** Case is disregarded as the flags `i` and `u` do it, which is Unicode's simple folding. */
 function finder(search: string): (project: KnownProject) => boolean {
   const expression = new RegExp(search.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "iu");
-  return ({ name, id, remotes }) =>
-    [name, id, ...remotes.map(repositoryNameOf)].some((text) => expression.test(text));
+  return ({ name, id, remotes, contextUrls }) =>
+    [name, id, ...[...remotes, ...contextUrls].map(repositoryNameOf)].some((text) => expression.test(text));
 }
 
 function inOrder(projects: readonly KnownProject[], sort: NonNullable<ListQuery["sort"]>): KnownProject[] {

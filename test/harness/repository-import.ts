@@ -127,6 +127,9 @@ function known(body: Answer["body"], request: CreateRequest): KnownProject {
     name: request.name ?? derivedName(request),
     creatorId: body.metadata.creator.id,
     remotes: request.initializer.specs.flatMap((spec) => ("git" in spec ? [spec.git?.remoteUri ?? ""] : [])),
+    contextUrls: request.initializer.specs.flatMap((spec) =>
+      "contextUrl" in spec ? [spec.contextUrl?.url ?? ""] : [],
+    ),
     annotations: request.annotations,
     runners: [],
     uses: [],
