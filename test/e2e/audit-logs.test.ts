@@ -1,3 +1,4 @@
+import { userInfo } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post, reasonOf } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
@@ -54,10 +55,10 @@ describe("the audit trail", () => {
     expect(JSON.stringify(all)).not.toMatch(/cr_[a-z]{3}_\w/);
   });
 
-  test("leaves the actor unset for the operator", async () => {
+  test("names the operating system's user for the operator, and no principal", async () => {
     const first = (await entries({ actorPrincipals: ["PRINCIPAL_UNSPECIFIED"] })).at(-1);
     expect(first).toMatchObject({
-      actorId: "",
+      actorId: `operator:${userInfo().username}`,
       actorPrincipal: "PRINCIPAL_UNSPECIFIED",
       action: "chartroom serve",
       sequence: "1",

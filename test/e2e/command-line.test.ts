@@ -26,7 +26,9 @@ describe("the help", () => {
       expect(run.code).toBe(0);
       const text = run.stdout.replaceAll(/\s+/g, " ");
       for (const { flag, env, default: preset } of Object.values(SETTINGS)) {
-        const entry = text.slice(text.indexOf(flag), text.indexOf(flag) + 250);
+        // Behind a blank, since one flag may begin another.
+        const begin = text.indexOf(`${flag} `);
+        const entry = text.slice(begin, begin + 250);
         expect([flag, entry.includes(env), entry.includes(preset)]).toEqual([flag, true, true]);
       }
     }
