@@ -2,6 +2,8 @@
 const MAX_PARAMETERS = 10;
 const MAX_KEY_CHARACTERS = 128;
 const MAX_VALUE_CHARACTERS = 8_192;
+/** Well above what hosts and other senders post; what reads a value goes down its levels. */
+const MAX_LEVELS = 100;
 const KEY_FORM = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 /**
@@ -65,11 +67,27 @@ export function readJson(body: Uint8Array): { readonly value: unknown } | { read
   } catch {
     return { malformed: "the body is not UTF-8" };
   }
+  let value: unknown;
   try {
-    return { value: JSON.parse(text) };
+    value = JSON.parse(text);
   } catch {
     return { malformed: "the body is not JSON: send JSON, or no body at all" };
   }
+  if (isDeeper(value, MAX_LEVELS)) return { malformed: `the body nests deeper than ${MAX_LEVELS} levels` };
+  return { value };
+}
+
+/** Whether a value has more levels of objects and lists; goes down level by level, however many there are. */
+function isDeeper(value: unknown, levels: number): boolean {
+  let level = [value].filter(isNesting);
+  for (let depth = 0; depth < levels && level.length > 0; depth++) {
+    level = level.flatMap((each) => Object.values(each).filter(isNesting));
+  }
+  return level.length > 0;
+}
+
+function isNesting(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 /** Whether a value of JSON is an object, and no array. */

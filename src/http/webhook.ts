@@ -10,7 +10,6 @@ import type { CallRecord } from "../rpc/call-record.ts";
 import { answer, type ReportFault } from "../rpc/error.ts";
 import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
-import { countJson } from "../rpc/json-count.ts";
 import {
   createWebhook,
   type PostedDelivery,
@@ -25,9 +24,6 @@ import { writeWhole } from "./node-answer.ts";
 
 /** A workflow's webhookUrl, without the /api of operations. */
 const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
-
-/** Beside its size only the depth of a body is bounded, well above what hosts and other senders post. */
-const BODY_BOUNDS = { parts: MOST_BYTES, keys: MOST_BYTES, depth: 100 };
 
 /** How the access log calls a delivery: its path names the workflow. */
 const OPERATION = "webhook";
@@ -83,15 +79,14 @@ async function take(
     return writeError(res, record, error, 405, { allow: "POST" });
   }
   if (readiness.draining.aborted) throw shuttingDown();
-  const events = await bodies.hold(req, (body) => {
-    countJson(body, BODY_BOUNDS);
-    return receive({
+  const events = await bodies.hold(req, (body) =>
+    receive({
       workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
       headers: req.headers as PostedDelivery["headers"],
       body,
       identify: () => callerOf(gate, req, record),
-    });
-  });
+    }),
+  );
   if (!events) {
     const error = answer(
       ErrorReason.BODY_TOO_LARGE,

@@ -156,6 +156,9 @@ describe("a delivery whose body is no JSON", () => {
       { "content-type": "application/x-www-form-urlencoded" },
     ],
     ["a form of a host's event", "payload=%7B%7D", /^the body is not JSON/, GITHUB_PULL_REQUEST],
+    ["coloured lines of a terminal", "\u001b[32mINFO\u001b[0m up\n".repeat(60), /^the body is not JSON/],
+    ["too deep", `${"[".repeat(101)}${"]".repeat(101)}`, /^the body nests deeper than 100 levels/],
+    ["far too deep", "[".repeat(500_000) + "]".repeat(500_000), /^the body nests deeper than 100 levels/],
     ["not UTF-8", Buffer.of(0x7b, 0x22, 0xff, 0x22, 0x7d), /^the body is not UTF-8/],
   ])("is malformed, told in the ledger, and uses up no id: %s", async (_, body, told, headers = {}) => {
     const { id, secret } = await addWorkflow(server);
