@@ -6,7 +6,7 @@ import { createEntry } from "./http/entry.ts";
 import { createFront } from "./http/front.ts";
 import { createIntake } from "./http/intake.ts";
 import { createListener } from "./http/listener.ts";
-import { createOutputBudget } from "./http/output-budget.ts";
+import { OutputBudget, type SlowReader } from "./http/output-budget.ts";
 import { outputLimits } from "./http/output-limits.ts";
 import { createWebhookEntry } from "./http/webhook.ts";
 import { implementations } from "./implementations.ts";
@@ -41,6 +41,7 @@ import { createGate, createStanding } from "./rpc/gate.ts";
 import { idempotencyKeys } from "./rpc/idempotency-key.ts";
 import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { lowerCaseIds } from "./rpc/lower-case-ids.ts";
+import { outputRoom } from "./rpc/output-room.ts";
 import { queryPagination } from "./rpc/query-pagination.ts";
 import { createRoutes } from "./rpc/routes.ts";
 import { requireKnownFields } from "./rpc/unknown-fields.ts";
@@ -89,7 +90,7 @@ const STORAGE_MS = 1_000;
 const TRIGGER_PRUNING_MS = 600_000;
 
 /** How often slow readers are looked for. */
-const SLOW_READERS_MS = 500;
+const PASS_MS = 500;
 
 /** How often kept answers that are too old are removed; until then they are ignored. */
 const ANSWER_EXPIRY_MS = 600_000;
@@ -147,6 +148,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     // innermost what a repetition is told by, which must see every request in its last form.
     interceptors: [
       faults(report),
+      outputRoom(draining.signal),
       cutOffStreams(accountSignals, streamPlaces),
       queryPagination,
       requireKnownFields,
@@ -182,9 +184,8 @@ export function build(config: Config, deps: ServerDependencies): Server {
     report,
     onRecordFailure: (err) => log.warn({ err }, "a bad signature was not entered in the ledger"),
   });
-  const budget = createOutputBudget(outputLimits(config), (reader) =>
-    log.warn(reader, "a slow reader was cut off"),
-  );
+  const onCut = (reader: SlowReader) => log.warn(reader, "a slow reader was cut off");
+  const budget = new OutputBudget(outputLimits(config), onCut);
   const listener = createListener({
     host: config.host,
     port: config.port,
@@ -228,11 +229,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
             run: () => removeDeletedWorkflows(store),
           },
           { name: "stops", everyMs: WORK_MS, run: () => continueStops(store, draining.signal) },
-          {
-            name: "slow-readers",
-            everyMs: SLOW_READERS_MS,
-            run: async () => budget.pass(SLOW_READERS_MS),
-          },
+          { name: "slow-readers", everyMs: PASS_MS, run: async () => budget.pass(PASS_MS) },
           { name: "cut-off-streams", everyMs: CHECK_EVERY_MS, run: () => accountSignals.check() },
           {
             name: "event-pruning",

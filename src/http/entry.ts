@@ -1,4 +1,4 @@
-import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import { readAllBytes } from "@connectrpc/connect/protocol";
 import {
   codeToHttpStatus,
@@ -15,8 +15,10 @@ import { answer, type ReportFault, toConnectError } from "../rpc/error.ts";
 import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
+import { waitForRoom } from "../rpc/output-room.ts";
 import { type ParseBeside, parsedRequestKey } from "../rpc/parsed-request.ts";
 import { queryKey } from "../rpc/query-pagination.ts";
+import { deadlinePassed } from "../rpc/request-failure.ts";
 import type { Route } from "../rpc/routes.ts";
 import { type Suggest, suggestions } from "../rpc/suggestion.ts";
 import { callerKey, streamBegunKey } from "../services/call.ts";
@@ -105,26 +107,55 @@ async function enter(
   if (route) record.operation = route.operation;
   const admission = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
   if (admission?.kind === "known") record.caller = admission.caller;
-  const rejected = admission && rejection(admission);
-  const { caller } = record;
-  if (route && caller) {
-    // What is produced before it waits for slow readers; a call without room waits before its body is read.
-    const room = record.output?.enter(
-      caller.accountId || caller.subject.id,
-      route.isRead ? route.operation : undefined,
-    );
-    if (room) {
-      await room;
-      if (isGone(res)) return;
-    }
-  }
+  let rejected = admission && rejection(admission);
   capDeadline(req.headers, options.maxTimeoutMs);
   const { accountId, subject } = admission?.kind === "known" ? admission.caller : NOBODY;
-  const hold = options.budget.hold(accountId || subject.id);
+  const callerId = accountId || subject.id;
+  if (route && record.caller) {
+    record.output?.charge(callerId);
+    // Reads wait later, when their bodies have arrived; see outputRoom.
+    const room = rejected || route.isRead ? undefined : record.output?.enter(undefined);
+    if (room) rejected = await waitBeforeBody(room, options, req, res, record);
+    if (isGone(res)) return;
+  }
+  const hold = options.budget.hold(callerId);
   try {
     await admitted({ ...options, route, rejected, hold }, req, res, record);
   } finally {
     hold.release();
+  }
+}
+
+/**
+ * Waits with a call until earlier answers have left; its body stays unread. The
+ * wait counts against the call's deadline.
+ *
+ * @returns why the call must not go on, which its protocol answers
+ */
+async function waitBeforeBody(
+  room: Promise<void>,
+  { maxTimeoutMs, readiness }: EntryOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<ConnectError | undefined> {
+  const began = performance.now();
+  const timeoutMs = deadlineMs(req.headers);
+  const over = new AbortController();
+  const expire = () => over.abort(deadlinePassed());
+  const timer = timeoutMs === undefined ? undefined : setTimeout(expire, Math.min(timeoutMs, maxTimeoutMs));
+  const leave = () => over.abort();
+  res.once("close", leave);
+  try {
+    if (record.output) await waitForRoom(record.output, room, over.signal, readiness.draining);
+    if (timeoutMs === undefined) return undefined;
+    capDeadline(req.headers, Math.max(0, Math.ceil(timeoutMs - (performance.now() - began))));
+    return undefined;
+  } catch (error) {
+    return ConnectError.from(error);
+  } finally {
+    clearTimeout(timer);
+    res.off("close", leave);
   }
 }
 

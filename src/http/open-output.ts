@@ -1,24 +1,28 @@
 import { constants } from "node:http2";
+import type { Socket } from "node:net";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
-import type { Cut, Output } from "./output-account.ts";
+import type { AnswerOutput, AnswerTransport, Turn } from "./output-account.ts";
 import type { OutputBudget } from "./output-budget.ts";
 
-/** Connections whose end is told to their budget. */
-const watched = new WeakSet<object>();
-
 /** Opens the account of the answer to a request; the caller of this ends it when the response closes. */
-export function openOutput(budget: OutputBudget, req: HttpRequest, res: HttpResponse): Output {
+export function openOutput(budget: OutputBudget, req: HttpRequest, res: HttpResponse): AnswerOutput {
   const connection = ("stream" in req && req.stream.session) || req.socket;
-  if (!watched.has(connection)) {
-    watched.add(connection);
-    // Node tells only the first of several pipelined answers that the connection is gone.
-    connection.once("close", () => budget.close(connection));
-  }
-  return budget.open(connection, new ResponseCut(req, res));
+  return budget.open(connection, new ResponseTransport(req, res));
+}
+
+/**
+ * The system's handle of a socket. Node has no public name for what a large
+ * write has left unsent; its own timeouts look here too.
+ */
+interface SocketHandle {
+  /** Everything that was handed over. */
+  readonly bytesWritten: number;
+  /** What the system has not taken of it. */
+  readonly writeQueueSize: number;
 }
 
 /** One for each request, so it has fields and no closures. */
-class ResponseCut implements Cut {
+class ResponseTransport implements AnswerTransport {
   readonly #req: HttpRequest;
   readonly #res: HttpResponse;
 
@@ -27,11 +31,19 @@ class ResponseCut implements Cut {
     this.#res = res;
   }
 
-  get isMultiplexed(): boolean {
-    return "stream" in this.#res;
+  writtenBytes(): number {
+    const handle = this.#handle();
+    return handle ? handle.bytesWritten - handle.writeQueueSize : 0;
   }
 
-  answer(): void {
+  turn(): Turn {
+    const session = this.#session;
+    if (!session) return this.#res.socket === null ? "later" : "shared";
+    const isBusy = (this.#handle()?.writeQueueSize ?? 0) > 0 || session.state.remoteWindowSize === 0;
+    return isBusy ? "shared" : "own";
+  }
+
+  cutAnswer(): void {
     if (!("stream" in this.#res)) {
       this.#req.socket.destroy();
       return;
@@ -43,9 +55,19 @@ class ResponseCut implements Cut {
     stream.destroy();
   }
 
-  connection(): void {
-    const session = "stream" in this.#req ? this.#req.stream.session : undefined;
+  cutConnection(): void {
+    const session = this.#session;
     if (session && !session.destroyed) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
     else this.#req.socket.destroy();
+  }
+
+  get #session() {
+    return "stream" in this.#req ? this.#req.stream.session : undefined;
+  }
+
+  #handle(): SocketHandle | null {
+    const session = this.#session;
+    if (session?.destroyed) return null;
+    return ((session ?? this.#req).socket as Socket & { _handle: SocketHandle | null })._handle;
   }
 }

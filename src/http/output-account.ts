@@ -1,22 +1,21 @@
 import type { OutputAccount } from "../rpc/call-record.ts";
-import type { Budget } from "./output-budget.ts";
+import type { OutputBudget } from "./output-budget.ts";
 
-/** How the budget ends what it has to. */
-export interface Cut {
+/**
+ * Whether an answer can progress: not yet (HTTP/1 sends the answers before it
+ * first), only with its connection, which is busy with several, or by its own
+ * reader alone, as the connection has nothing else to send.
+ */
+export type Turn = "later" | "shared" | "own";
+
+/** The connection under an answer. */
+export interface AnswerTransport {
+  /** Returns how many bytes the system has taken of the whole connection so far. */
+  writtenBytes(): number;
+  turn(): Turn;
   /** Ends this answer; on HTTP/1 its connection with it. */
-  answer(): void;
-  /** Ends the connection. */
-  connection(): void;
-  /** Whether answers of this connection progress independently of one another, as those of HTTP/2 do. */
-  readonly isMultiplexed: boolean;
-}
-
-/** The account of one answer. */
-export interface Output extends OutputAccount {
-  /** Whether the account goes on. */
-  readonly isOpen: boolean;
-  /** Releases everything that it holds. */
-  end(): void;
+  cutAnswer(): void;
+  cutConnection(): void;
 }
 
 /** One connection and the answers on it. */
@@ -24,120 +23,91 @@ export interface ConnectionOutput {
   readonly key: object;
   readonly outputs: Set<AnswerOutput>;
   heldBytes: number;
+  /** Taken since it holds anything, as far as the budget has looked. */
   takenBytes: number;
   /** Since when it holds anything. */
   heldSince: number;
-  progressAt: number;
+  /** What the system had taken at the last look; undefined before the first. */
+  writtenBytes: number | undefined;
 }
 
 /** One caller, while it has calls. */
 export interface CallerOutput {
   readonly key: string;
   calls: number;
-  /** By operation: those of its calls without side effects that produce their answers. */
-  readonly reads: Map<string, number>;
   heldBytes: number;
-  readonly waiting: Set<AnswerOutput>;
+  /** Calls in the list of those that wait. */
+  waiting: number;
+  /** By operation: its calls without side effects that produce their answers. */
+  readonly reads: Map<string, number>;
 }
 
-/** One for each request, so it has fields and no closures. */
-export class AnswerOutput implements Output {
+/** Counts the bytes of one answer. One for each request, so it has fields and no closures. */
+export class AnswerOutput implements OutputAccount {
   readonly connection: ConnectionOutput;
-  readonly cut: Cut;
-  readonly #budget: Budget;
+  readonly transport: AnswerTransport;
+  readonly #budget: OutputBudget;
   caller: CallerOutput | undefined;
   heldBytes = 0;
-  waitingSince = 0;
   isOpen = true;
-  #progressAt = 0;
-  #read: string | undefined;
-  #isReading = false;
-  #proceed: (() => void) | undefined;
+  /** When its reader was last seen to take something, or could not. */
+  progressAt = 0;
+  /** The operation, while the call occupies a place for reads. */
+  read: string | undefined;
 
-  constructor(budget: Budget, connection: ConnectionOutput, cut: Cut) {
+  constructor(budget: OutputBudget, connection: ConnectionOutput, transport: AnswerTransport) {
     this.#budget = budget;
     this.connection = connection;
-    this.cut = cut;
+    this.transport = transport;
   }
 
-  enter(callerKey: string, read: string | undefined): Promise<void> | undefined {
-    if (!this.isOpen) return undefined;
+  charge(callerKey: string): void {
+    if (!this.isOpen || this.caller) return;
     this.caller = this.#budget.callerOf(callerKey);
     this.caller.calls++;
-    this.#read = read;
-    if (this.tryEnter()) return undefined;
-    this.caller.waiting.add(this);
-    this.waitingSince = this.#budget.timeMs;
-    return new Promise((resolve) => {
-      this.#proceed = resolve;
-    });
   }
 
-  tryEnter(): boolean {
-    const { caller, connection } = this;
-    if (!caller || !this.#budget.hasRoom(connection, caller, this.#read)) return false;
-    caller.waiting.delete(this);
-    if (this.#read !== undefined) {
-      this.#isReading = true;
-      caller.reads.set(this.#read, (caller.reads.get(this.#read) ?? 0) + 1);
-    }
-    this.#proceed?.();
-    return true;
+  enter(read: string | undefined): Promise<void> | undefined {
+    if (!this.isOpen || !this.caller) return undefined;
+    return this.#budget.admission.enter(this, this.caller, read, this.#budget.timeMs);
+  }
+
+  leave(): void {
+    this.#budget.admission.leave(this);
   }
 
   hold(bytes: number): void {
     if (!this.isOpen) return;
     const { connection } = this;
     const { timeMs } = this.#budget;
-    if (this.heldBytes === 0) this.#progressAt = timeMs;
+    if (this.heldBytes === 0) this.progressAt = timeMs;
     if (connection.heldBytes === 0) {
       connection.heldSince = timeMs;
-      connection.progressAt = timeMs;
       connection.takenBytes = 0;
+      connection.writtenBytes = undefined;
     }
     this.#count(bytes);
-    this.#budget.produced(bytes);
-    const wasReading = this.#isReading;
-    this.#endReading();
+    this.#budget.admission.endRead(this);
     this.#budget.relieve();
-    if (wasReading && this.caller && this.caller.waiting.size > 0) this.#budget.admit(this.caller, false);
   }
 
   take(bytes: number): void {
     if (!this.isOpen) return;
-    const { timeMs } = this.#budget;
-    this.#progressAt = timeMs;
-    this.connection.progressAt = timeMs;
-    this.connection.takenBytes += bytes;
-    this.#release(bytes);
+    this.progressAt = this.#budget.timeMs;
+    this.#count(-Math.min(bytes, this.heldBytes));
+    this.#budget.admission.released();
   }
 
+  /** Releases everything that it holds. */
   end(): void {
     if (!this.isOpen) return;
     this.isOpen = false;
-    this.connection.outputs.delete(this);
-    this.caller?.waiting.delete(this);
-    this.#endReading();
-    this.#release(this.heldBytes);
-    this.#budget.left(this.connection, this.caller);
-    this.#proceed?.();
-  }
-
-  isStalled(): boolean {
-    const since = this.cut.isMultiplexed ? this.#progressAt : this.connection.progressAt;
-    return this.heldBytes > 0 && this.#budget.timeMs - since >= this.#budget.limits.stallMs;
-  }
-
-  #release(bytes: number): void {
-    const wasFull = this.#budget.heldBytes >= this.#budget.limits.totalBytes;
-    this.#count(-Math.min(bytes, this.heldBytes));
-    if (wasFull || (this.caller && this.caller.waiting.size > 0)) this.#budget.admit(this.caller, wasFull);
-  }
-
-  #endReading(): void {
-    if (!this.#isReading || !this.caller || this.#read === undefined) return;
-    this.#isReading = false;
-    this.caller.reads.set(this.#read, (this.caller.reads.get(this.#read) ?? 0) - 1);
+    this.#count(-this.heldBytes);
+    const { admission } = this.#budget;
+    admission.leave(this);
+    admission.endRead(this);
+    this.#budget.ended(this);
+    admission.released();
   }
 
   #count(bytes: number): void {

@@ -1,29 +1,50 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
-import type { Output } from "./output-account.ts";
-import { createOutputBudget, READS_PER_CALLER, type SlowReader } from "./output-budget.ts";
+import type { AnswerOutput, Turn } from "./output-account.ts";
+import { READS_PER_CALLER } from "./output-admission.ts";
+import { OutputBudget, type SlowReader } from "./output-budget.ts";
 
 const LIMITS = { connectionBytes: 100, callerBytes: 200, totalBytes: 400, stallMs: 5_000 };
 const LIST = "service.v1.ProjectService/ListProjects";
 
-function setUp(isMultiplexed = true) {
+/** A connection as far as its answers see it. */
+interface TestConnection {
+  writtenBytes: number;
+  turn: Turn;
+}
+
+const connected = (turn: Turn = "shared"): TestConnection => ({ writtenBytes: 0, turn });
+
+function setUp() {
   const told: SlowReader[] = [];
   const cuts: string[] = [];
-  const budget = createOutputBudget(LIMITS, (reader) => told.push(reader));
-  /** An answer of a connection that is named, which must have room at once. */
-  const open = (connection: object, name: string): Output =>
-    budget.open(connection, {
-      isMultiplexed,
-      answer: () => void cuts.push(`answer ${name}`),
-      connection: () => void cuts.push(`connection ${name}`),
+  const budget = new OutputBudget(LIMITS, (reader) => told.push(reader));
+  /** An answer on a connection, for a caller if it is named. */
+  const open = (connection: TestConnection, name: string, caller?: string): AnswerOutput => {
+    const output = budget.open(connection, {
+      writtenBytes: () => connection.writtenBytes,
+      turn: () => connection.turn,
+      cutAnswer: () => void cuts.push(`answer ${name}`),
+      cutConnection: () => void cuts.push(`connection ${name}`),
     });
+    if (caller !== undefined) output.charge(caller);
+    return output;
+  };
   return { budget, told, cuts, open };
 }
+
+/** More than the calls of any test that wait. */
+const TURNS = 20;
 
 /** Whether a call has gone on. */
 async function hasRoom(room: Promise<void> | undefined): Promise<boolean> {
   if (!room) return true;
-  const never = new Promise<boolean>((resolve) => setImmediate(() => setImmediate(() => resolve(false))));
-  return Promise.race([room.then(() => true), never]);
+  let isFree = false;
+  void room.then(() => {
+    isFree = true;
+  });
+  for (let turn = 0; turn < TURNS; turn++) await nextTurn();
+  return isFree;
 }
 
 describe("a call waits", () => {
@@ -33,33 +54,57 @@ describe("a call waits", () => {
     [101, false],
   ])("when its connection holds %d of 100 bytes: %s", async (held, isFree) => {
     const { open } = setUp();
-    const connection = {};
+    const connection = connected();
     open(connection, "first").hold(held);
-    expect(await hasRoom(open(connection, "second").enter("a", undefined))).toBe(isFree);
+    expect(await hasRoom(open(connection, "second", "a").enter(undefined))).toBe(isFree);
   });
 
   test("when its caller holds too much on all connections, and goes on when that is taken", async () => {
     const { open } = setUp();
-    const [one, other] = [open({}, "one"), open({}, "other")];
-    for (const output of [one, other]) expect(await hasRoom(output.enter("a", undefined))).toBe(true);
-    one.hold(100);
-    other.hold(100);
-    const room = open({}, "third").enter("a", undefined);
+    const [one, other] = [open(connected(), "one", "a"), open(connected(), "other", "a")];
+    for (const output of [one, other]) {
+      expect(output.enter(undefined)).toBeUndefined();
+      output.hold(100);
+    }
+    const room = open(connected(), "third", "a").enter(undefined);
     expect(await hasRoom(room)).toBe(false);
-    expect(await hasRoom(open({}, "of another").enter("b", undefined))).toBe(true);
+    expect(open(connected(), "of another", "b").enter(undefined)).toBeUndefined();
     one.take(1);
     expect(await hasRoom(room)).toBe(true);
+  });
+
+  test("when its connection is full of another caller's answers, until some are taken", async () => {
+    const { open } = setUp();
+    const connection = connected();
+    const first = open(connection, "first", "a");
+    first.hold(100);
+    const room = open(connection, "second", "b").enter(undefined);
+    expect(await hasRoom(room)).toBe(false);
+    first.take(1);
+    expect(await hasRoom(room)).toBe(true);
+  });
+
+  test("until all that wait have room, in turns of their own, whatever their kind", async () => {
+    const { open } = setUp();
+    const connection = connected();
+    const first = open(connection, "first", "a");
+    first.hold(300_000);
+    const rooms = [undefined, LIST, undefined, LIST, LIST].map((read) =>
+      open(connection, "", "a").enter(read),
+    );
+    expect(await Promise.all(rooms.map(hasRoom))).toEqual(rooms.map(() => false));
+    first.end();
+    expect(await Promise.all(rooms.map(hasRoom))).toEqual(rooms.map(() => true));
   });
 
   test("when everything is full, whoever calls, until an answer ends", async () => {
     const { open } = setUp();
     const outputs = ["a", "b", "c", "d"].map((caller) => {
-      const output = open({}, caller);
-      output.enter(caller, undefined);
+      const output = open(connected(), caller, caller);
       output.hold(100);
       return output;
     });
-    const room = open({}, "e").enter("e", undefined);
+    const room = open(connected(), "e", "e").enter(undefined);
     expect(await hasRoom(room)).toBe(false);
     outputs[0]?.end();
     expect(await hasRoom(room)).toBe(true);
@@ -67,24 +112,37 @@ describe("a call waits", () => {
 
   test("when so many of its kind produce their answers, but not when they are produced", async () => {
     const { open } = setUp();
-    const producing = Array.from({ length: READS_PER_CALLER }, () => open({}, "producing"));
-    for (const output of producing) expect(await hasRoom(output.enter("a", LIST))).toBe(true);
-    const next = open({}, "next").enter("a", LIST);
+    const producing = Array.from({ length: READS_PER_CALLER }, () => open(connected(), "producing", "a"));
+    for (const output of producing) expect(output.enter(LIST)).toBeUndefined();
+    expect(open(connected(), "another operation", "a").enter("Get")).toBeUndefined();
+    expect(open(connected(), "another caller", "b").enter(LIST)).toBeUndefined();
+    const next = open(connected(), "next", "a").enter(LIST);
     expect(await hasRoom(next)).toBe(false);
-    expect(await hasRoom(open({}, "another operation").enter("a", "Get"))).toBe(true);
-    expect(await hasRoom(open({}, "another caller").enter("b", LIST))).toBe(true);
     producing[0]?.hold(1);
     expect(await hasRoom(next)).toBe(true);
   });
 
-  test("no longer than its client does", async () => {
+  test("behind those of its caller that came before it", async () => {
     const { open } = setUp();
-    const connection = {};
-    open(connection, "first").hold(100);
-    const waiting = open(connection, "second");
-    const room = waiting.enter("a", undefined);
+    const producing = Array.from({ length: READS_PER_CALLER }, () => open(connected(), "producing", "a"));
+    for (const output of producing) output.enter(LIST);
+    const earlier = open(connected(), "earlier", "a").enter(LIST);
+    producing[0]?.end();
+    const later = open(connected(), "later", "a").enter(LIST);
+    expect([await hasRoom(earlier), await hasRoom(later)]).toEqual([true, false]);
+  });
+
+  test("no longer than its client does, and leaves its place to others", async () => {
+    const { open } = setUp();
+    const connection = connected();
+    const first = open(connection, "first");
+    first.hold(100);
+    const waiting = open(connection, "second", "a");
+    const room = waiting.enter(undefined);
     waiting.end();
     expect([await hasRoom(room), waiting.isOpen]).toEqual([true, false]);
+    first.end();
+    expect(open(connection, "third", "a").enter(undefined)).toBeUndefined();
   });
 });
 
@@ -94,39 +152,68 @@ describe("a reader is cut", () => {
     [5_000, ["answer slow"]],
   ])("when it has taken nothing for %d of 5,000 ms: %j", (ms, expected) => {
     const { budget, cuts, told, open } = setUp();
-    open({}, "slow").hold(10);
+    open(connected("own"), "slow").hold(10);
     budget.pass(ms);
     expect(cuts).toEqual(expected);
     expect(told).toEqual(expected.map(() => ({ reason: "stalled", callerKey: undefined, heldBytes: 10 })));
     expect(budget.heldBytes).toBe(expected.length === 0 ? 10 : 0);
   });
 
-  test("on HTTP/2 by what it takes of that answer, on HTTP/1 by what it takes of any", () => {
-    for (const isMultiplexed of [true, false]) {
-      const { budget, cuts, open } = setUp(isMultiplexed);
-      const connection = {};
-      const [first, second] = [open(connection, "first"), open(connection, "second")];
-      first.hold(50);
-      second.hold(50);
-      budget.pass(4_000);
-      first.take(1);
-      budget.pass(1_000);
-      expect(cuts).toEqual(isMultiplexed ? ["answer second"] : []);
+  test("on a busy connection only when the system takes nothing of it either", () => {
+    const { budget, cuts, open } = setUp();
+    const connection = connected();
+    open(connection, "first").hold(50);
+    open(connection, "second").hold(50);
+    budget.pass(0);
+    for (let pass = 0; pass < 3; pass++) {
+      connection.writtenBytes += 1;
+      budget.pass(4_999);
     }
+    expect(cuts).toEqual([]);
+    budget.pass(4_999);
+    expect(cuts).toEqual([]);
+    budget.pass(1);
+    expect(cuts).toEqual(["answer first", "answer second"]);
+  });
+
+  test("on an idle connection by what it takes of that answer, however much others take", () => {
+    const { budget, cuts, open } = setUp();
+    const connection = connected("own");
+    const [read, unread] = [open(connection, "read"), open(connection, "unread")];
+    read.hold(50);
+    unread.hold(50);
+    budget.pass(4_000);
+    read.take(1);
+    connection.writtenBytes += 1;
+    budget.pass(1_000);
+    expect(cuts).toEqual(["answer unread"]);
+  });
+
+  test("never while its answer is behind another one, which sends nothing", () => {
+    const { budget, cuts, open } = setUp();
+    const connection = connected("later");
+    open(connection, "queued").hold(50);
+    for (let pass = 0; pass < 3; pass++) budget.pass(5_000);
+    expect(cuts).toEqual([]);
+    connection.turn = "shared";
+    // The first look notes what was written before.
+    budget.pass(0);
+    budget.pass(5_000);
+    expect(cuts).toEqual(["answer queued"]);
   });
 
   test("when everything is full: the slowest of those that are known", () => {
     const { budget, cuts, told, open } = setUp();
-    const slow = open({}, "slow");
-    slow.enter("a", undefined);
+    const slow = open(connected(), "slow", "a");
     slow.hold(150);
-    const fast = open({}, "fast");
-    fast.hold(150);
+    const fast = connected();
+    open(fast, "fast").hold(150);
+    budget.pass(0);
+    fast.writtenBytes += 50;
     budget.pass(1_000);
-    fast.take(50);
-    open({}, "new").hold(149);
+    open(connected(), "new").hold(99);
     expect(cuts).toEqual([]);
-    open({}, "newest").hold(1);
+    open(connected(), "newest").hold(1);
     expect(cuts).toEqual(["connection slow"]);
     expect(told).toEqual([{ reason: "total", callerKey: "a", heldBytes: 150 }]);
     expect([budget.heldBytes, slow.isOpen]).toEqual([250, false]);
@@ -134,27 +221,16 @@ describe("a reader is cut", () => {
 
   test("when calls of the same account have waited for it for ten seconds, however it trickles", () => {
     const { budget, cuts, open } = setUp();
-    const [slow, slower] = [open({}, "slow"), open({}, "slower")];
-    for (const output of [slow, slower]) {
-      output.enter("a", undefined);
-      output.hold(150);
-    }
-    open({}, "waiting").enter("a", undefined);
+    const [slow, slower] = [connected(), connected()];
+    open(slow, "slow", "a").hold(150);
+    open(slower, "slower", "a").hold(150);
+    open(connected(), "waiting", "a").enter(undefined);
     for (let second = 0; second < 10; second++) {
       expect(cuts).toEqual([]);
-      slow.take(2);
-      slower.take(1);
+      slow.writtenBytes += 2;
+      slower.writtenBytes += 1;
       budget.pass(1_000);
     }
     expect(cuts).toEqual(["connection slower"]);
   });
-});
-
-test("a connection that closes leaves nothing behind", () => {
-  const { budget, open } = setUp();
-  const connection = {};
-  for (const name of ["one", "two"]) open(connection, name).hold(40);
-  open({}, "other").hold(5);
-  budget.close(connection);
-  expect(budget.heldBytes).toBe(5);
 });

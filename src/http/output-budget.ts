@@ -1,10 +1,10 @@
 import {
   AnswerOutput,
+  type AnswerTransport,
   type CallerOutput,
   type ConnectionOutput,
-  type Cut,
-  type Output,
 } from "./output-account.ts";
+import { OutputAdmission } from "./output-admission.ts";
 import type { OutputLimits } from "./output-limits.ts";
 
 /** Why a reader was cut. */
@@ -16,17 +16,6 @@ export interface SlowReader {
   readonly heldBytes: number;
 }
 
-/**
- * Calls of one caller to one operation without side effects that produce their
- * answers at the same time. Production waits for nothing but searches, which
- * have one thread; so many full pages are what a caller can have of each
- * operation on top of its limit.
- */
-export const READS_PER_CALLER = 4;
-
-/** What may be produced in one turn of the event loop before the next call goes on. */
-const TURN_BYTES = 262_144;
-
 /** A connection gets this long before it can be the slowest of all: nobody's rate is known earlier. */
 const MEASURED_MS = 1_000;
 
@@ -35,145 +24,102 @@ const CALLER_WAIT_MS = 10_000;
 
 /**
  * Bounds what waits for slow readers: per connection, per caller and in all.
- * Beyond a limit further calls wait before they read anything; who takes
+ * Beyond a limit further calls wait before they produce anything; who takes
  * nothing is cut, and so is the slowest when everything is full.
  */
-export interface OutputBudget {
-  /**
-   * Starts the account of one answer. To be ended when the response closes.
-   *
-   * @param connection one object for each connection, the same for all answers on it
-   */
-  open(connection: object, cut: Cut): Output;
-  /** Ends all accounts of a connection that has closed. */
-  close(connection: object): void;
-  /**
-   * Lets time pass and cuts who is too slow; to be called at short intervals.
-   * Time in which the server stood still is not counted.
-   */
-  pass(elapsedMs: number): void;
-  /** Bytes held in all. */
-  readonly heldBytes: number;
-}
-
-export function createOutputBudget(limits: OutputLimits, onCut: (reader: SlowReader) => void): OutputBudget {
-  return new Budget(limits, onCut);
-}
-
-export class Budget implements OutputBudget {
-  readonly limits: OutputLimits;
+export class OutputBudget {
+  readonly admission = new OutputAdmission((output, caller) => this.#hasRoom(output, caller));
+  readonly #limits: OutputLimits;
   readonly #onCut: (reader: SlowReader) => void;
   readonly #connections = new Map<object, ConnectionOutput>();
   readonly #callers = new Map<string, CallerOutput>();
+  /** Bytes held in all. */
   heldBytes = 0;
   /** Moves on only with {@link pass}. */
   timeMs = 0;
-  /** Produced since calls were last let go on in a turn of their own. */
-  #turnBytes = 0;
-  #isTurnAwaited = false;
 
   constructor(limits: OutputLimits, onCut: (reader: SlowReader) => void) {
-    this.limits = limits;
+    this.#limits = limits;
     this.#onCut = onCut;
   }
 
-  open(key: object, cut: Cut): AnswerOutput {
+  /**
+   * Starts the account of one answer. To be ended when the response closes.
+   *
+   * @param key one object for each connection, the same for all answers on it
+   */
+  open(key: object, transport: AnswerTransport): AnswerOutput {
     let connection = this.#connections.get(key);
     if (!connection) {
-      const { timeMs } = this;
       connection = {
         key,
         outputs: new Set(),
         heldBytes: 0,
         takenBytes: 0,
-        heldSince: timeMs,
-        progressAt: timeMs,
+        heldSince: this.timeMs,
+        writtenBytes: undefined,
       };
       this.#connections.set(key, connection);
     }
-    const answer = new AnswerOutput(this, connection, cut);
-    connection.outputs.add(answer);
-    return answer;
+    const output = new AnswerOutput(this, connection, transport);
+    connection.outputs.add(output);
+    return output;
   }
 
-  close(key: object): void {
-    for (const answer of this.#connections.get(key)?.outputs ?? []) answer.end();
-  }
-
+  /**
+   * Lets time pass and cuts who is too slow; to be called at short intervals.
+   * Time in which the server stood still is not counted.
+   */
   pass(elapsedMs: number): void {
     this.timeMs += elapsedMs;
     for (const connection of this.#connections.values()) {
-      for (const answer of connection.outputs) {
-        if (answer.isStalled()) this.#cut(answer, "stalled", () => answer.cut.answer());
-      }
+      if (connection.heldBytes > 0) this.#cutStalled(connection);
     }
-    for (const caller of this.#callers.values()) {
-      const [first] = caller.waiting;
-      const hasWaited = first && this.timeMs - first.waitingSince >= CALLER_WAIT_MS;
-      if (hasWaited && caller.heldBytes >= this.limits.callerBytes) this.#cutSlowest("caller", caller);
+    for (const caller of this.admission.waitingSince(this.timeMs - CALLER_WAIT_MS)) {
+      if (caller.heldBytes >= this.#limits.callerBytes) this.#cutSlowest("caller", caller);
     }
     this.relieve();
+    this.admission.released();
   }
 
   /** Closes the slowest connections until the total is kept, as far as any is known to be slow. */
   relieve(): void {
-    while (this.heldBytes >= this.limits.totalBytes) if (!this.#cutSlowest("total")) return;
-  }
-
-  hasRoom(connection: ConnectionOutput, caller: CallerOutput, read: string | undefined): boolean {
-    const { connectionBytes, callerBytes, totalBytes } = this.limits;
-    return (
-      (read === undefined || (caller.reads.get(read) ?? 0) < READS_PER_CALLER) &&
-      connection.heldBytes < connectionBytes &&
-      caller.heldBytes < callerBytes &&
-      this.heldBytes < totalBytes
-    );
+    while (this.heldBytes >= this.#limits.totalBytes) if (!this.#cutSlowest("total")) return;
   }
 
   callerOf(key: string): CallerOutput {
     let caller = this.#callers.get(key);
     if (!caller) {
-      caller = { key, calls: 0, reads: new Map(), heldBytes: 0, waiting: new Set() };
+      caller = { key, calls: 0, heldBytes: 0, waiting: 0, reads: new Map() };
       this.#callers.set(key, caller);
     }
     return caller;
   }
 
-  /** Counts what this turn of the event loop produced. */
-  produced(bytes: number): void {
-    this.#turnBytes += bytes;
-  }
-
-  /** Lets calls go on for which there is room again: at once while the answers of this turn are small. */
-  admit(caller: CallerOutput | undefined, wasFull: boolean): void {
-    if (this.#turnBytes >= TURN_BYTES) this.#admitLater();
-    else if (wasFull) for (const each of this.#callers.values()) this.#admit(each);
-    else if (caller) this.#admit(caller);
-  }
-
-  left(connection: ConnectionOutput, caller: CallerOutput | undefined): void {
+  /** Forgets an answer, and its connection and caller with their last one. */
+  ended(output: AnswerOutput): void {
+    const { connection, caller } = output;
+    connection.outputs.delete(output);
     if (connection.outputs.size === 0) this.#connections.delete(connection.key);
     if (caller && --caller.calls === 0) this.#callers.delete(caller.key);
   }
 
-  /** In a turn of its own, so that what came in meanwhile is looked at between large answers. */
-  #admitLater(): void {
-    if (this.#isTurnAwaited) return;
-    this.#isTurnAwaited = true;
-    setImmediate(() => {
-      this.#isTurnAwaited = false;
-      this.#turnBytes = 0;
-      // One of each caller; the end of its production lets the next one go on.
-      for (const { waiting } of this.#callers.values()) {
-        for (const answer of waiting) if (answer.tryEnter()) break;
-      }
-    });
+  #hasRoom({ connection }: AnswerOutput, caller: CallerOutput): boolean {
+    const { connectionBytes, callerBytes, totalBytes } = this.#limits;
+    return (
+      connection.heldBytes < connectionBytes && caller.heldBytes < callerBytes && this.heldBytes < totalBytes
+    );
   }
 
-  #admit(caller: CallerOutput): void {
-    for (const answer of caller.waiting) {
-      if (this.heldBytes >= this.limits.totalBytes || caller.heldBytes >= this.limits.callerBytes) return;
-      answer.tryEnter();
+  /** Cuts the answers of a connection of which nothing was taken for too long, though it could have been. */
+  #cutStalled(connection: ConnectionOutput): void {
+    let progressed: boolean | undefined;
+    for (const output of [...connection.outputs]) {
+      if (output.heldBytes === 0) continue;
+      progressed ??= measure(connection, output.transport.writtenBytes());
+      const turn = output.transport.turn();
+      if (turn === "later" || (turn === "shared" && progressed)) output.progressAt = this.timeMs;
+      else if (this.timeMs - output.progressAt >= this.#limits.stallMs) this.#cut(output, "stalled");
     }
   }
 
@@ -185,19 +131,30 @@ export class Budget implements OutputBudget {
       const measuredMs = this.timeMs - heldSince;
       if (heldBytes === 0 || measuredMs < MEASURED_MS) continue;
       const rate = takenBytes / measuredMs;
-      const holding = [...outputs].find((answer) => answer.heldBytes > 0 && (!of || answer.caller === of));
+      const holding = [...outputs].find((output) => output.heldBytes > 0 && (!of || output.caller === of));
       if (!holding || rate >= slowestRate) continue;
       slowest = holding;
       slowestRate = rate;
     }
-    if (slowest) this.#cut(slowest, reason, slowest.cut.connection, slowest.connection);
+    if (slowest) this.#cut(slowest, reason);
     return slowest !== undefined;
   }
 
-  #cut(answer: AnswerOutput, reason: SlowReader["reason"], cut: () => void, whole?: ConnectionOutput): void {
-    const { caller, connection } = answer;
+  #cut(output: AnswerOutput, reason: SlowReader["reason"]): void {
+    const { caller, connection, transport } = output;
     this.#onCut({ reason, callerKey: caller?.key, heldBytes: connection.heldBytes });
-    for (const each of whole ? [...whole.outputs] : [answer]) each.end();
-    cut();
+    const isWhole = reason !== "stalled";
+    for (const each of isWhole ? [...connection.outputs] : [output]) each.end();
+    if (isWhole) transport.cutConnection();
+    else transport.cutAnswer();
   }
+}
+
+/** Notes what the system has taken of a connection; returns whether that is more than at the last look, or the first. */
+function measure(connection: ConnectionOutput, writtenBytes: number): boolean {
+  const before = connection.writtenBytes;
+  if (before !== undefined && writtenBytes <= before) return false;
+  connection.writtenBytes = writtenBytes;
+  if (before !== undefined) connection.takenBytes += writtenBytes - before;
+  return true;
 }

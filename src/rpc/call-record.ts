@@ -4,15 +4,17 @@ import type { CallNames } from "./error.ts";
 
 /** Counts what was produced of one answer and waits for its client, in bytes. */
 export interface OutputAccount {
+  /** Charges the answer to a caller; calls of others may go on when this caller's may not. */
+  charge(callerKey: string): void;
   /**
-   * Takes a place for a call, or waits until the answers before it have left:
-   * undefined when there is one at once. The promise never rejects; it resolves
-   * also when the client goes away.
+   * Lets a call begin, or returns a promise that resolves when answers before it
+   * have left. It never rejects; {@link leave} ends the wait.
    *
-   * @param callerKey who pays for the answer
    * @param read the operation, if it has no side effects: only so many of its calls produce answers of one caller at once
    */
-  enter(callerKey: string, read: string | undefined): Promise<void> | undefined;
+  enter(read: string | undefined): Promise<void> | undefined;
+  /** Stops waiting; does nothing for a call that has begun. */
+  leave(): void;
   /** Counts bytes that were produced. */
   hold(bytes: number): void;
   /** Counts held bytes that the socket has taken. */

@@ -143,3 +143,44 @@ test("a stream of events that is not read is reset, and the connection stays", a
   expect(other.rstCode).toBe(0);
   session.close();
 });
+
+test("a stream without news outlives the answers that wait behind it on its connection", async () => {
+  const known = cuts().length;
+  const socket = net.connect(server.port, "127.0.0.1");
+  const request = (path: string, type: string, body: Uint8Array) =>
+    Buffer.concat([
+      Buffer.from(
+        `POST /api/service.v1.${path} HTTP/1.1\r\nHost: a\r\nContent-Type: ${type}\r\n` +
+          `Authorization: Bearer ${server.token}\r\nContent-Length: ${body.length}\r\n\r\n`,
+      ),
+      body,
+    ]);
+  socket.write(
+    Buffer.concat([
+      request("EventService/WatchEvents", "application/connect+json", envelope(Buffer.from("{}"))),
+      request("IdentityService/GetAuthenticatedIdentity", "application/json", Buffer.from("{}")),
+    ]),
+  );
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk;
+  });
+  await until(
+    () => text,
+    (received) => received.includes("200 OK"),
+  );
+  // Begun later, and cut at its time.
+  const session = await connectHttp2(server.port);
+  const [later] = unreadLists(session);
+  await closed(later as ClientHttp2Stream);
+  expect(cuts().length).toBeGreaterThan(known);
+  const initializer = repository("https://git.example.org/team/hello.git");
+  await post(server, "ProjectService/CreateProject", { name: "news", initializer });
+  await until(
+    () => text,
+    (received) => received.includes("RESOURCE_TYPE_PROJECT"),
+  );
+  expect(socket.destroyed).toBe(false);
+  socket.destroy();
+  session.destroy();
+});

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { AccessLine } from "../../src/http/front.ts";
 import { createFront } from "../../src/http/front.ts";
 import { createListener, type Listener } from "../../src/http/listener.ts";
-import { createOutputBudget } from "../../src/http/output-budget.ts";
+import { OutputBudget } from "../../src/http/output-budget.ts";
 import { createWebhookEntry } from "../../src/http/webhook.ts";
 import { createGate } from "../../src/rpc/gate.ts";
 import { openTestStore, type TestStore } from "../store/test-store.ts";
@@ -56,7 +56,7 @@ beforeAll(async () => {
       unreadiness: () => undefined,
       corsOrigins: new Set(),
       newId,
-      budget: createOutputBudget(WIDE, () => {}),
+      budget: new OutputBudget(WIDE, () => {}),
       log: (line) => void lines.push(line),
     }),
   });

@@ -1,0 +1,47 @@
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { shuttingDown } from "./admission.ts";
+import { callRecordKey, type OutputAccount } from "./call-record.ts";
+
+/**
+ * Has reads wait until their answers may be produced. By then their bodies have
+ * arrived, so a request that arrives slowly occupies no place.
+ */
+export function outputRoom(draining: AbortSignal): Interceptor {
+  return (next) => (req) => {
+    if (req.stream || req.method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return next(req);
+    const { output, operation } = req.contextValues.get(callRecordKey);
+    const room = output?.enter(operation);
+    if (!output || !room) return next(req);
+    return waitForRoom(output, room, req.signal, draining).then(() => next(req));
+  };
+}
+
+/**
+ * Waits for the promise of {@link OutputAccount.enter}, no longer than the call
+ * lasts and the server takes calls.
+ *
+ * @param signal aborted when the deadline passes or the client leaves
+ * @throws ConnectError deadline_exceeded, canceled, or UNAVAILABLE when the server shuts down
+ */
+export async function waitForRoom(
+  output: OutputAccount,
+  room: Promise<void>,
+  signal: AbortSignal,
+  draining: AbortSignal,
+): Promise<void> {
+  const ended = Promise.withResolvers<never>();
+  const onEnd = () => ended.reject(ConnectError.from(signal.reason, Code.Canceled));
+  const onDrain = () => ended.reject(shuttingDown());
+  signal.addEventListener("abort", onEnd);
+  draining.addEventListener("abort", onDrain);
+  if (signal.aborted) onEnd();
+  if (draining.aborted) onDrain();
+  try {
+    await Promise.race([room, ended.promise]);
+  } finally {
+    signal.removeEventListener("abort", onEnd);
+    draining.removeEventListener("abort", onDrain);
+    output.leave();
+  }
+}
