@@ -16,7 +16,7 @@ import { type Gate, rejection } from "../rpc/gate.ts";
 import type { Readiness } from "../rpc/health.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
 import { waitForRoom } from "../rpc/output-room.ts";
-import { type ParseBeside, parsedRequestKey } from "../rpc/parsed-request.ts";
+import { type ParseBeside, parsedRequestKey, turnOf } from "../rpc/parsed-request.ts";
 import { queryKey } from "../rpc/query-pagination.ts";
 import { deadlinePassed } from "../rpc/request-failure.ts";
 import type { Route } from "../rpc/routes.ts";
@@ -207,12 +207,15 @@ async function admitted(
   const promised = req.headers["content-length"];
   const length = promised === undefined ? undefined : Number(promised);
   const form = messageForm(req);
+  const universal = universalRequestFromNodeRequest(req, res, undefined, values);
   const parseLarge = async (bytes: Uint8Array): Promise<void> => {
-    if (requests) values.set(parsedRequestKey, await options.parseBeside(requests, form.isBinary, bytes));
+    if (!requests) return;
+    const turn = turnOf(record, universal.signal);
+    values.set(parsedRequestKey, await options.parseBeside(requests, form.isBinary, bytes, turn));
   };
   const body = envelopes(contentType, incomingBody(req, deadlineMs(req.headers)));
   const reply = await route.handle({
-    ...universalRequestFromNodeRequest(req, res, undefined, values),
+    ...universal,
     body: requests ? requestMessages(body, length, form, requests, parseLarge, hold) : body,
   });
   if (UNARY_CONTENT_TYPE.test(contentType)) {

@@ -19,15 +19,20 @@ export interface Intake {
   close(): Promise<void>;
 }
 
-/** Makes what the ways in share; the thread starts with the first large request. */
+/** Past this, in bytes, a request waits for others of its kind only: 16 MiB take a second. */
+const LARGEST_BESIDE = MIB;
+
+/** Makes what the ways in share; each thread starts with its first request. */
 export function createIntake(settings: IntakeSettings): Intake {
-  const thread = new RequestThread(settings.allowUnknownFields);
+  const large = new RequestThread(settings.allowUnknownFields);
+  const largest = new RequestThread(settings.allowUnknownFields);
   return {
     budget: new BodyBudget({
       callerBytes: settings.callerBodyBytes * MIB,
       totalBytes: settings.bodyBytes * MIB,
     }),
-    parseBeside: thread.parse,
-    close: () => thread.close(),
+    parseBeside: (reading, isBinary, bytes, turn) =>
+      (bytes.length > LARGEST_BESIDE ? largest : large).parse(reading, isBinary, bytes, turn),
+    close: async () => void (await Promise.all([large.close(), largest.close()])),
   };
 }

@@ -1,8 +1,11 @@
 import { Worker } from "node:worker_threads";
+import { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { answer } from "../rpc/error.ts";
 import type { ParseBeside } from "../rpc/parsed-request.ts";
+import { bodyCutOff } from "../rpc/request-failure.ts";
 import { receiveRequest, type TransferredRequest } from "../rpc/request-transfer.ts";
+import { ReadQueue } from "./read-queue.ts";
 
 /** What the thread starts with. */
 export interface RequestThreadData {
@@ -29,7 +32,8 @@ const LIMIT_MS = 30_000;
 const IDLE_MS = 10_000;
 
 /**
- * Parses and checks large requests beside the main thread, one after the other.
+ * Parses and checks large requests beside the main thread, one after the other,
+ * in the turns of their callers. What nobody waits for any more is left out.
  * The thread starts with the first one, ends when nothing came for a while, and
  * keeps no process alive.
  */
@@ -37,21 +41,39 @@ export class RequestThread {
   readonly #allowUnknownFields: boolean;
   #thread: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
-  /** Settles when everything that was asked before is done. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #waiting = new ReadQueue<() => Promise<void>>();
+  #isReading = false;
 
   constructor(allowUnknownFields: boolean) {
     this.#allowUnknownFields = allowUnknownFields;
   }
 
-  readonly parse: ParseBeside = async (reading, isBinary, bytes) => {
+  readonly parse: ParseBeside = async (reading, isBinary, bytes, { caller, signal }) => {
     const order: ReadOrder = { operation: reading.operation, isBinary, bytes };
-    const outcome = this.#last.then(() => this.#read(order));
-    this.#last = outcome.catch(() => undefined);
-    const read = await outcome;
-    if ("failure" in read) throw new Error(`a request was not read: ${read.failure}`);
-    return receiveRequest(reading.input, read);
+    const { promise, resolve, reject } = Promise.withResolvers<ReadOutcome>();
+    const leave = this.#waiting.add(caller, bytes.length, () => this.#read(order).then(resolve, reject));
+    const drop = () => {
+      leave();
+      reject(signal.reason instanceof ConnectError ? signal.reason : bodyCutOff());
+    };
+    if (signal.aborted) drop();
+    signal.addEventListener("abort", drop, { once: true });
+    void this.#readAll();
+    try {
+      const read = await promise;
+      if ("failure" in read) throw new Error(`a request was not read: ${read.failure}`);
+      return receiveRequest(reading.input, read);
+    } finally {
+      signal.removeEventListener("abort", drop);
+    }
   };
+
+  async #readAll(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    for (let next = this.#waiting.next(); next; next = this.#waiting.next()) await next();
+    this.#isReading = false;
+  }
 
   async close(): Promise<void> {
     clearTimeout(this.#idle);

@@ -1,5 +1,6 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { createContextKey, type Interceptor } from "@connectrpc/connect";
+import type { CallRecord } from "./call-record.ts";
 import type { RequestReading } from "./request-reading.ts";
 
 /** Carries a request that was parsed and checked on a thread of its own; undefined for all others. */
@@ -7,17 +8,31 @@ export const parsedRequestKey = createContextKey<MessageShape<DescMessage> | und
   description: "parsed request",
 });
 
+/** By what a large request has its turn. */
+export interface Turn {
+  /** Callers have theirs one after the other. */
+  readonly caller: string;
+  /** Aborted when nobody waits for the request any more. */
+  readonly signal: AbortSignal;
+}
+
+/** Returns by what a call has its turn. */
+export function turnOf({ caller }: CallRecord, signal: AbortSignal): Turn {
+  return { caller: caller?.accountId || (caller?.subject.id ?? ""), signal };
+}
+
 /**
  * Parses and checks a large body without holding up other requests.
  *
  * @param bytes the whole message; given away, and not to be used afterwards
- * @throws ConnectError that says what is wrong with the body; unavailable when
- *   the thread ended
+ * @throws ConnectError that says what is wrong with the body; why nobody waits
+ *   any more; unavailable when the thread ended
  */
 export type ParseBeside = (
   reading: RequestReading,
   isBinary: boolean,
   bytes: Uint8Array,
+  turn: Turn,
 ) => Promise<MessageShape<DescMessage>>;
 
 /** Puts a request that was parsed beforehand in the place of the empty one that the protocol layer was given. */

@@ -11,7 +11,7 @@ import { enterGate } from "../rpc/admission.ts";
 import type { CallRecord } from "../rpc/call-record.ts";
 import { hasReason, type ReportFault, toConnectError } from "../rpc/error.ts";
 import { JSON_OPTIONS } from "../rpc/json-options.ts";
-import { type ParseBeside, parsedRequestKey } from "../rpc/parsed-request.ts";
+import { type ParseBeside, parsedRequestKey, turnOf } from "../rpc/parsed-request.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import { answerJson } from "./answer-json.ts";
 import { type Run, runOf } from "./operation.ts";
@@ -52,7 +52,8 @@ export function createUnaryPath(report: ReportFault, parseBeside: ParseBeside): 
       const body = requestBody(req, taken.lengthBytes, call);
       const bytes = body instanceof Promise ? await body : body;
       if (operation.requests.isLarge(bytes)) {
-        call.message = await parseBeside(operation.requests, taken.isBinary, bytes);
+        const turn = turnOf(record, call.signal);
+        call.message = await parseBeside(operation.requests, taken.isBinary, bytes, turn);
         values.set(parsedRequestKey, call.message);
       } else {
         call.message = operation.requests.parse(taken.isBinary, bytes);
