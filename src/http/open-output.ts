@@ -38,8 +38,10 @@ class ResponseTransport implements AnswerTransport {
 
   turn(): Turn {
     const session = this.#session;
-    if (!session) return this.#res.socket === null ? "later" : "shared";
-    const isBusy = (this.#handle()?.writeQueueSize ?? 0) > 0 || session.state.remoteWindowSize === 0;
+    const hasUnsent = (this.#handle()?.writeQueueSize ?? 0) > 0;
+    // Behind an answer that has nothing to send, such as a stream without news, it cannot be read yet.
+    if (!session) return this.#res.socket === null && !hasUnsent ? "later" : "shared";
+    const isBusy = hasUnsent || session.state.remoteWindowSize === 0;
     return isBusy ? "shared" : "own";
   }
 
