@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { ActionWorkSchema } from "#gen/runner/v1/work_pb.js";
@@ -30,6 +30,8 @@ test("a command sees what it works for, and parameters change none of it", async
   expect(environment).toEqual({
     PATH: "/bin",
     HOME: workspace.home,
+    // Git looks for no repository above the workspace.
+    GIT_CEILING_DIRECTORIES: dirname(workspace.home),
     LANG: "C.UTF-8",
     CHARTROOM_PARAMETER_word: "colour",
     GIT_AUTHOR_NAME: "Chartroom",
