@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { reasonOf } from "../harness/call.ts";
 import { registerRunner } from "../harness/fake-runner.ts";
@@ -7,7 +8,7 @@ import { sendWorst, worstRequests } from "../harness/worst-requests.ts";
 
 /** The goal of bench/requests.ts is 100 ms; other work of the machine may take the rest. */
 const LONGEST_MS = 500;
-const ATTEMPTS = 3;
+const ATTEMPTS = 6;
 const GROWTH_BYTES = 256 * 1024 * 1024;
 /** Ten images of 4 MiB are held as JSON, as text and as bytes on their way; the goal of 256 MiB is not met by them. */
 const IMAGES_GROWTH_BYTES = 512 * 1024 * 1024;
@@ -16,6 +17,14 @@ const IMAGES_GROWTH_BYTES = 512 * 1024 * 1024;
 const COUNTED = ["BODY_TOO_COMPLEX", "BODY_TOO_LARGE"];
 
 const WORST = worstRequests(20);
+
+/** Milliseconds of processor time that the thread of a server's event loop has taken. */
+function mainThreadMs({ process: { pid } }: TestServer): number {
+  const stat = readFileSync(`/proc/${pid}/task/${pid}/stat`, "utf8");
+  // Behind the name, which may hold blanks: user and system time in ticks of 10 ms.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
 
 describe.each([
   ["the unary path", "on"],
@@ -40,17 +49,21 @@ describe.each([
     await prober.take();
     const idleBytes = (await prober.take()).peakBytes;
     let waited = { longestMs: 0, peakBytes: 0 };
+    let stalledMs = 0;
     // A wait that is the server's own comes each time; one that the machine had does not.
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       await prober.take();
+      const workedBefore = mainThreadMs(server);
       const answer = await sendWorst(server, worst, body, runnerToken);
       waited = await prober.take();
+      // Whoever waits longer than the server's own thread worked waits for other processes of the machine.
+      stalledMs = Math.min(waited.longestMs, mainThreadMs(server) - workedBefore);
       if (worst.isLegal) expect([...COUNTED, "INTERNAL"]).not.toContain(reasonOf(answer));
       else expect(COUNTED).toContain(reasonOf(answer));
       expect([401, 403]).not.toContain(answer.status);
-      if (waited.longestMs < LONGEST_MS) break;
+      if (stalledMs < LONGEST_MS) break;
     }
-    expect(waited.longestMs).toBeLessThan(LONGEST_MS);
+    expect(stalledMs).toBeLessThan(LONGEST_MS);
     expect(waited.peakBytes - idleBytes).toBeLessThan(
       worst.isLegal && worst.operation === "AgentService/SendToAgentExecution"
         ? IMAGES_GROWTH_BYTES
