@@ -2,6 +2,7 @@ import { Argument, type Command, Option } from "commander";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 import type { MemberOptions, NamedMember, RoleOptions } from "./member.ts";
 import type { OrganizationOptions } from "./organization.ts";
+import type { RemovalOptions } from "./remove-organization.ts";
 
 // Loaded when it is asked for: no command waits for the parts of another.
 const work = () => import("./organization.ts");
@@ -33,6 +34,25 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
       .description("list the organizations with their ids and the bytes that they store")
       .action((flags: Flags) =>
         runOnData(terminal, flags, async (config) => (await work()).listOrganizations(config)),
+      ),
+  );
+  withDataSettings(
+    organization
+      .command("remove")
+      .description(
+        "remove an organization with all its rows; where its audit chain ended stays in the installation's. No server may be running",
+      )
+      .argument("<organization>", "its id, or its name while no other has the same")
+      .option("--yes", "confirm it: only a backup brings the organization back", false)
+      .option("--force", "also while environments or executions run", false)
+      .action((named: string, { yes, force, ...flags }: Flags & Omit<RemovalOptions, "named">) =>
+        runOnData(terminal, flags, async (config) =>
+          (await import("./remove-organization.ts")).removeOrganization(
+            config,
+            { named, yes, force },
+            terminal.print,
+          ),
+        ),
       ),
   );
   withDataSettings(

@@ -5,10 +5,9 @@ import { addSecret } from "../key-file.ts";
 import { type Keys, keysFrom } from "../keys.ts";
 import { DamagedHostToken, sealHostTokensAnew } from "../services/host-token-rotation.ts";
 import { DamagedWebhookSecret, sealWebhookSecretsAnew } from "../services/workflow-secret-rotation.ts";
-import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-import { openExistingData } from "./open-data.ts";
+import { openExistingData, withoutServer } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
 /**
@@ -27,17 +26,7 @@ export async function rotateKeys(config: Pick<Config, "dataDir" | "keyFile">): P
   for (const needed of [join(config.dataDir, DATABASE_FILE), file]) {
     if (!existsSync(needed)) throw new StartError(`there is no ${needed}: nothing was rotated`);
   }
-  const lock = lockFolder(config.dataDir);
-  if (!lock) {
-    throw new StartError(
-      `a server or another rotation uses the data folder ${config.dataDir}: keys are rotated while no server runs, so stop it first`,
-    );
-  }
-  try {
-    return await rotate(config, file);
-  } finally {
-    lock.release();
-  }
+  return withoutServer(config, "keys are rotated", () => rotate(config, file));
 }
 
 async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string): Promise<string> {

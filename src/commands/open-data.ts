@@ -6,7 +6,8 @@ import { DomainError } from "../domain/error.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { idMaker } from "../new-id.ts";
 import { findNamedKeyIds } from "../store/key-id.ts";
-import { DATABASE_FILE, openStore } from "../store/sqlite/open.ts";
+import { lockFolder } from "../store/sqlite/lock.ts";
+import { DATABASE_FILE, openStore, type StoreOptions } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
 import { makeFolder } from "./check-surroundings.ts";
 import { StartError } from "./start-error.ts";
@@ -25,13 +26,14 @@ export interface OpenData {
  * Opens the data folder with its keys, making both when they are absent.
  *
  * @param onMigration told of each migration that begins on data of an earlier release
- * @param quotaBytes what one organization may store; what the operator does beside the server knows no bound
+ * @param bounds of the store: what one organization may store, and whether a write may exceed the memory; what the
+ *   operator does beside the server knows no quota
  * @throws StartError when the key file lacks a key that the data was written with
  */
 export async function openData(
   config: Pick<Config, "dataDir" | "keyFile">,
   onMigration: (name: string) => void = () => {},
-  quotaBytes = Number.POSITIVE_INFINITY,
+  bounds: Pick<StoreOptions, "quotaBytes" | "hasLargeWrites"> = {},
 ): Promise<OpenData> {
   const { dataDir } = config;
   makeFolder(dataDir);
@@ -45,7 +47,7 @@ export async function openData(
       audit: keys.audit,
       operatorName: userName(),
       onMigration,
-      quotaBytes,
+      ...bounds,
     }),
   );
   try {
@@ -63,11 +65,39 @@ export async function openData(
  *
  * @throws StartError also when the folder holds no database
  */
-export async function openExistingData(config: Pick<Config, "dataDir" | "keyFile">): Promise<OpenData> {
+export async function openExistingData(
+  config: Pick<Config, "dataDir" | "keyFile">,
+  bounds: Pick<StoreOptions, "hasLargeWrites"> = {},
+): Promise<OpenData> {
   if (!existsSync(join(config.dataDir, DATABASE_FILE))) {
     throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
   }
-  return openData(config);
+  return openData(config, undefined, bounds);
+}
+
+/**
+ * Runs what no server may run beside.
+ *
+ * @param what is done, as the first half of a sentence for the operator
+ * @throws StartError when a server or another such command uses the folder; nothing is done then
+ */
+export async function withoutServer<T>(
+  config: Pick<Config, "dataDir">,
+  what: string,
+  run: () => Promise<T>,
+): Promise<T> {
+  const { dataDir } = config;
+  const lock = usable(config, () => lockFolder(dataDir));
+  if (!lock) {
+    throw new StartError(
+      `a server or another command uses the data folder ${dataDir}: ${what} while no server runs, so stop it first`,
+    );
+  }
+  try {
+    return await run();
+  } finally {
+    lock.release();
+  }
 }
 
 /** Returns the operating system's user; some users of containers have no name. */

@@ -27,7 +27,9 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   const log = createLog(config.logLevel);
   const onMigration = (migration: string) =>
     log.info({ migration }, "bringing the data to this release; with a million projects it takes a minute");
-  const { store, keys } = await openData(config, onMigration, quotaBytesOf(config)).catch((error) => {
+  const { store, keys } = await openData(config, onMigration, {
+    quotaBytes: quotaBytesOf(config),
+  }).catch((error) => {
     lock.release();
     throw error;
   });

@@ -1,4 +1,5 @@
 import { type AuditFacts, auditBytes } from "./audit-chain.ts";
+import type { JsonObject } from "./diff.ts";
 
 /** An audit row as it is stored; rows of the first release carry no hash. */
 export interface StoredAuditRow extends Omit<AuditFacts, "key_id"> {
@@ -27,6 +28,17 @@ export interface ChainReport {
   readonly hash: Uint8Array | null;
   /** The first place where the chain does not hold. */
   readonly broken?: ChainBreak;
+  /** How the chain ended, of an organization that the operator removed. */
+  readonly removal?: ChainRemoval;
+}
+
+/** What the installation's chain says of the chain of an organization that was removed. */
+export interface ChainRemoval {
+  readonly organizationId: string;
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number;
+  readonly actorId: string;
+  readonly head: ChainHead;
 }
 
 export interface ChainBreak {
@@ -51,15 +63,17 @@ export function chainVerifier(organizationId: string | null, mac: AuditMac) {
   let previous: Uint8Array | null = null;
   let broken: ChainBreak | undefined;
   return {
-    add(row: StoredAuditRow): void {
+    /** @returns whether the chain holds up to the row */
+    add(row: StoredAuditRow): boolean {
       rows += 1;
-      if (broken) return;
+      if (broken) return false;
       broken = outOfPlace(row, sequence + 1) ?? unvouched(row, previous, mac);
-      if (broken) return;
+      if (broken) return false;
       holding += 1;
       sequence = row.sequence;
       previous = row.hash;
       if (row.hash === null) unhashed += 1;
+      return true;
     },
     /** @param head undefined when the organization itself is gone */
     end(head: ChainHead | undefined): ChainReport {
@@ -69,10 +83,37 @@ export function chainVerifier(organizationId: string | null, mac: AuditMac) {
   };
 }
 
+/** The head of a removed chain as the entry about its removal has it, with the name of the organization. */
+export function removedBody(name: string, { sequence, chain_hash }: ChainHead): JsonObject {
+  const hash = chain_hash === null ? null : Buffer.from(chain_hash).toString("hex");
+  return { name, chain: { sequence, hash } };
+}
+
+/** Returns the removal that a row of the installation's chain records; undefined when it records none. */
+export function removalIn(row: StoredAuditRow): ChainRemoval | undefined {
+  if (row.organization_id !== null || row.subject_type !== "organization") return undefined;
+  const diff = JSON.parse(row.diff) as Partial<
+    Record<string, [{ sequence: number; hash: string | null }, unknown]>
+  >;
+  const [chain] = diff.chain ?? [];
+  if (!chain) return undefined;
+  const chain_hash = chain.hash === null ? null : Buffer.from(chain.hash, "hex");
+  const head = { sequence: chain.sequence, chain_hash };
+  return { organizationId: row.subject_id, at: row.at, actorId: row.actor_id, head };
+}
+
 /** Returns the report on an organization that the installation's chain names and of which nothing is left. */
-export function removedChain(organizationId: string): ChainReport {
+export function goneChain(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
+  const gone = { organizationId, rows: 0, holding: 0, unhashed: 0 };
+  if (removal) return { ...gone, hash: removal.head.chain_hash, removal };
   const problem = "the chain is gone with its organization, which the installation's chain names";
-  return { organizationId, rows: 0, holding: 0, unhashed: 0, hash: null, broken: { sequence: 1, problem } };
+  return { ...gone, hash: null, broken: { sequence: 1, problem } };
+}
+
+/** Returns the report on a chain that is there although the installation's says that it was removed. */
+export function resurrectedChain(report: ChainReport): ChainReport {
+  const problem = "the installation's chain says that the organization was removed";
+  return { ...report, holding: 0, broken: { sequence: 1, problem } };
 }
 
 function outOfPlace({ sequence }: StoredAuditRow, expected: number): ChainBreak | undefined {

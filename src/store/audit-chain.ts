@@ -2,9 +2,12 @@ import type { Kysely } from "kysely";
 import {
   type AuditMac,
   type ChainHead,
+  type ChainRemoval,
   type ChainReport,
   chainVerifier,
-  removedChain,
+  goneChain,
+  removalIn,
+  resurrectedChain,
   type StoredAuditRow,
 } from "../domain/audit-verification.ts";
 import type { Schema } from "./schema.ts";
@@ -12,13 +15,15 @@ import type { Schema } from "./schema.ts";
 /**
  * Follows every chain from its first row to the head that its owner names: the
  * installation's first, then those of the organizations, and last those that are
- * gone although the installation's names their organization. `db` must show one
- * state throughout. It answers for the installation, so it takes no scope.
+ * gone although the installation's names their organization, and whether it says
+ * that the operator removed them. `db` must show one state throughout. It answers
+ * for the installation, so it takes no scope.
  */
 export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<ChainReport[]> {
   const heads = await findHeads(db);
   const verifiers = new Map([...heads.keys()].map((id) => [id, chainVerifier(id, mac)]));
   const named = new Set<string>();
+  const removals = new Map<string, ChainRemoval>();
   for await (const row of auditRows(db)) {
     if (row.organization_id === null && row.subject_type === "organization") named.add(row.subject_id);
     let verifier = verifiers.get(row.organization_id);
@@ -26,10 +31,16 @@ export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<C
       verifier = chainVerifier(row.organization_id, mac);
       verifiers.set(row.organization_id, verifier);
     }
-    verifier.add(row);
+    // What the installation's chain says past a break, anybody may have written.
+    const removal = verifier.add(row) ? removalIn(row) : undefined;
+    if (removal) removals.set(removal.organizationId, removal);
   }
-  const gone = [...named].filter((id) => !verifiers.has(id)).map(removedChain);
-  return [...verifiers].map(([id, verifier]) => verifier.end(heads.get(id))).concat(gone);
+  const present = [...verifiers].map(([id, verifier]) => {
+    const report = verifier.end(heads.get(id));
+    return id !== null && removals.has(id) ? resurrectedChain(report) : report;
+  });
+  const gone = [...named].filter((id) => !verifiers.has(id));
+  return present.concat(gone.map((id) => goneChain(id, removals.get(id))));
 }
 
 async function findHeads(db: Kysely<Schema>): Promise<Map<string | null, ChainHead>> {

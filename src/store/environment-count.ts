@@ -7,6 +7,17 @@ import type { Scope } from "./store.ts";
 /** In these a machine is in use, whatever is wanted of it. */
 const IN_USE = [EnvironmentPhase.STARTING, EnvironmentPhase.RUNNING, EnvironmentPhase.UPDATING];
 
+/** How many environments of an organization use a machine, or are about to. */
+export async function countRunningEnvironments(db: Kysely<Schema>, scope: Scope): Promise<number> {
+  const { count } = await db
+    .selectFrom("environment")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("organization_id", "=", scope.organizationId)
+    .where((eb) => eb.or([eb("phase", "in", IN_USE), eb("desired_phase", "=", EnvironmentPhase.RUNNING)]))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
 /**
  * How many environments a creator has, leaving one out. Those whose deletion is
  * wanted count only while they run.

@@ -1,4 +1,5 @@
 import type { Kysely } from "kysely";
+import { removedBody } from "../domain/audit-verification.ts";
 import type { OrganizationStorageTable, OrganizationTable, Schema } from "./schema.ts";
 import type { WriteTransaction } from "./store.ts";
 
@@ -95,4 +96,26 @@ export async function insertOrganization(
     after: JSON.stringify({ name }),
   });
   return organization;
+}
+
+/**
+ * Removes an organization with all that is its own, its audit chain too, of which
+ * the installation's keeps the head. Only for the operator, while no server runs.
+ *
+ * @param onTable told of each table and how many of its rows go, before they do
+ */
+export async function removeOrganization(
+  tx: WriteTransaction,
+  organization: OrganizationTable,
+  onTable: (table: string, rows: number) => void,
+): Promise<void> {
+  const { id, name } = organization;
+  await tx.deleteOwnedRows(id, onTable);
+  tx.record({
+    organizationId: null,
+    type: "organization",
+    id,
+    kind: "deleted",
+    before: removedBody(name, organization),
+  });
 }

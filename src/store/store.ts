@@ -85,6 +85,12 @@ export interface WriteTransaction {
   touch(id: string): void;
   /** Enters a text in the index of search texts, under a row of its own, when the write is committed. */
   enterText(row: number, text: string): void;
+  /**
+   * Removes an organization and every row that is its own, in whichever table, without a record.
+   *
+   * @param onTable told of each table that holds such rows, before they are removed
+   */
+  deleteOwnedRows(organizationId: string, onTable: (table: string, rows: number) => void): Promise<void>;
   /** The value of a held row as the last change left it. A write never moves one on twice at the same time. */
   readHeld<K, V>(row: HeldRow<K, V>, key: K): Promise<V>;
   /** Moves a held row on; it is written when the write is committed. */

@@ -196,7 +196,7 @@ describe("chartroom keys rotate", () => {
     const { code, stdout, stderr } = await rotate(server.dataDir);
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toBe(
-      `chartroom: a server or another rotation uses the data folder ${server.dataDir}: keys are rotated while no server runs, so stop it first\n`,
+      `chartroom: a server or another command uses the data folder ${server.dataDir}: keys are rotated while no server runs, so stop it first\n`,
     );
     expect(readFileSync(keyFile(server.dataDir), "utf8")).toBe(before);
   });

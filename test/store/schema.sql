@@ -189,6 +189,7 @@ CREATE INDEX audit_log_by_key on audit_log (key_id);
 CREATE INDEX audit_log_by_subject on audit_log (organization_id, subject_id, sequence);
 
 CREATE TRIGGER audit_log_is_not_deleted before delete on audit_log
+when old.organization_id is null or exists (select 1 from organization where id = old.organization_id)
 begin select raise(abort, 'audit rows are never removed'); end;
 
 CREATE TRIGGER audit_log_is_not_replaced before insert on audit_log
@@ -299,7 +300,8 @@ CREATE TRIGGER event_is_not_updated before update on event
 begin select raise(abort, 'event rows are never changed'); end;
 
 CREATE TRIGGER event_is_only_pruned before delete on event
-when not exists (select 1 from pruning where pruning.organization_id = old.organization_id)
+when exists (select 1 from organization where id = old.organization_id)
+  and not exists (select 1 from pruning where pruning.organization_id = old.organization_id)
 begin select raise(abort, 'event rows are removed by the pruning job only'); end;
 
 CREATE TABLE fact (

@@ -29,9 +29,14 @@ export interface Connection {
  * Opens one connection to the database file. A reader refuses to write; a
  * writer makes every commit durable before it returns.
  *
+ * @param temporary where the pages wait that a savepoint can be rolled back to
  * @throws when the file cannot be opened or is no database
  */
-export function openConnection(file: string, mode: "reader" | "writer"): Connection {
+export function openConnection(
+  file: string,
+  mode: "reader" | "writer",
+  temporary: "MEMORY" | "FILE" = "MEMORY",
+): Connection {
   const raw = new Database(file, { readonly: mode === "reader", timeout: BUSY_TIMEOUT_MS });
   if (mode === "writer") {
     // The folder may be older than the file and open to others; the log beside it takes the same mode.
@@ -43,7 +48,7 @@ export function openConnection(file: string, mode: "reader" | "writer"): Connect
     // Without this, "insert or replace" removes audit rows past the trigger that forbids it.
     raw.pragma("recursive_triggers = ON");
     // What a savepoint can be rolled back to; the default writes it to a temporary file past 64 KiB.
-    raw.pragma("temp_store = MEMORY");
+    raw.pragma(`temp_store = ${temporary}`);
   }
   raw.pragma("foreign_keys = ON");
   // Queries that may be ended ask it; only the thread of searches ends any.

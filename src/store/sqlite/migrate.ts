@@ -17,6 +17,7 @@ import * as twelfth from "./migrations/0012-zone-and-conclusion.ts";
 import * as thirteenth from "./migrations/0013-context-url-search.ts";
 import * as fifteenth from "./migrations/0015-workflow-plan.ts";
 import * as sixteenth from "./migrations/0016-organization-storage.ts";
+import * as seventeenth from "./migrations/0017-organization-removal.ts";
 
 export interface Migration {
   readonly name: string;
@@ -41,6 +42,7 @@ export const MIGRATIONS: readonly Migration[] = [
   thirteenth,
   fifteenth,
   sixteenth,
+  seventeenth,
 ];
 
 /** Tables that hold rows in a file that nobody has used yet. */

@@ -36,6 +36,8 @@ export interface StoreOptions {
   readonly quotaBytes?: number;
   /** Told of each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: (name: string) => void;
+  /** Whether a write may change more than fits in memory. Default false. */
+  readonly hasLargeWrites?: boolean;
   /** False gives each write a commit of its own, which forces the disk itself. Default true. */
   readonly grouping?: boolean;
   /** How long a group may work; tests give it time enough for all that waits. Default {@link GROUP_MS}. */
@@ -55,7 +57,7 @@ export const DATABASE_FILE = "chartroom.db";
 export function openStore(options: StoreOptions): Store {
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   const file = join(options.dataDir, DATABASE_FILE);
-  const writing = openConnection(file, "writer");
+  const writing = openConnection(file, "writer", options.hasLargeWrites ? "FILE" : "MEMORY");
   try {
     migrate(writing.raw, undefined, options.onMigration);
   } catch (error) {

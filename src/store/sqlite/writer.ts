@@ -8,6 +8,7 @@ import type { Connection } from "./connection.ts";
 import type { Durability } from "./durability.ts";
 import { Group } from "./group.ts";
 import { Listeners } from "./listeners.ts";
+import { deleteOwnedRows } from "./owned-rows.ts";
 import { hasRoom, isEngineFailure, storageProblem } from "./storage-problem.ts";
 import type { TextIndex } from "./text-index.ts";
 
@@ -99,6 +100,7 @@ export class Writer {
         newId: this.#options.newId,
         record: (change) => void changes.push(change),
         touch: (id) => void touched.add(id),
+        deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
         enterText: (row, text) => group.enterText(row, text),
         readHeld: (row, key) => group.readHeld(row, key),
         setHeld: (row, key, value) => group.setHeld(row, key, value),

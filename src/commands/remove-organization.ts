@@ -1,0 +1,83 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Kysely } from "kysely";
+import type { Config } from "../config.ts";
+import { findOpenAgentExecutions } from "../store/agent-execution-search.ts";
+import { countRunningEnvironments } from "../store/environment-count.ts";
+import { findOrganization, removeOrganization as removeRows } from "../store/organization.ts";
+import type { OrganizationTable, Schema } from "../store/schema.ts";
+import { DATABASE_FILE } from "../store/sqlite/open.ts";
+import { OPERATOR } from "../store/store.ts";
+import { findOpenExecutionIds } from "../store/workflow-execution.ts";
+import { openExistingData, withoutServer } from "./open-data.ts";
+import { organizationNamed } from "./organization.ts";
+import { StartError } from "./start-error.ts";
+
+export interface RemovalOptions {
+  /** The organization's id, or its name while no other has the same. */
+  readonly named: string;
+  /** Whether the operator has confirmed what cannot be undone. */
+  readonly yes: boolean;
+  /** Whether what still runs goes too. */
+  readonly force: boolean;
+}
+
+/**
+ * Removes an organization with all its rows in one commit, which leaves in the
+ * installation's audit chain where the organization's own ended.
+ *
+ * @param print told of each table before its rows are removed, in lines for the person at the terminal
+ * @returns what was removed, in a line
+ * @throws StartError without a confirmation, while a server runs on the folder, when no organization fits, or
+ *   while environments or executions run and they are not to go too
+ */
+export async function removeOrganization(
+  config: Pick<Config, "dataDir" | "keyFile">,
+  { named, yes, force }: RemovalOptions,
+  print: (text: string) => void,
+): Promise<string> {
+  const database = join(config.dataDir, DATABASE_FILE);
+  if (!existsSync(database)) throw new StartError(`there is no ${database}: nothing was removed`);
+  return withoutServer(config, "organizations are removed", async () => {
+    const { store } = await openExistingData(config, { hasLargeWrites: true });
+    try {
+      const { id, name } = await organizationNamed(store, named);
+      if (!yes) {
+        throw new StartError(
+          `this would remove ${name} (${id}) for good, with its audit trail: make a backup, then add --yes`,
+        );
+      }
+      return await store.write(OPERATOR, "chartroom organization remove", async (tx) => {
+        const organization = await findOrganization(tx.db, id);
+        if (!organization) throw new StartError(`no organization has the id ${id}`);
+        if (!force) await requireNothingRuns(tx.db, organization);
+        let removed = 0;
+        await removeRows(tx, organization, (table, rows) => {
+          removed += rows;
+          print(`removing ${rows} of ${table}\n`);
+        });
+        return summaryOf(organization, removed);
+      });
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+async function requireNothingRuns(db: Kysely<Schema>, { id, name }: OrganizationTable): Promise<void> {
+  const scope = { organizationId: id };
+  const running = [
+    [await countRunningEnvironments(db, scope), "environments"],
+    [(await findOpenExecutionIds(db, scope, {})).length, "workflow executions"],
+    [(await findOpenAgentExecutions(db, scope, {})).length, "agent executions"],
+  ] as const;
+  const open = running.filter(([count]) => count > 0);
+  if (open.length === 0) return;
+  const told = open.map(([count, what]) => `${count} ${what}`).join(", ");
+  throw new StartError(`${name} has running work (${told}): stop it first, or add --force`);
+}
+
+function summaryOf({ id, name, sequence, chain_hash }: OrganizationTable, rows: number): string {
+  const hash = chain_hash ? ` with the hash ${Buffer.from(chain_hash).toString("hex")}` : "";
+  return `${name} (${id}) is removed, ${rows} rows; its audit chain ended at row ${sequence}${hash}\n`;
+}
