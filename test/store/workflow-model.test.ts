@@ -16,6 +16,7 @@ import {
   type Move,
 } from "../../src/domain/workflow-moves.ts";
 import { stopOvertimeActions } from "../../src/jobs/action-time.ts";
+import { continueStops } from "../../src/jobs/stops.ts";
 import { cutOffExecutions } from "../../src/services/execution-cancel.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { replay } from "../harness/seed.ts";
@@ -154,6 +155,7 @@ const commands: fc.Arbitrary<Command> = fc.oneof(
   command(1, "block", nothing, () =>
     testStore.store.write(OPERATOR, "test", (tx) => cutOffExecutions(tx, caller, caller.subject.id)),
   ),
+  command(1, "go on with stops", nothing, () => continueStops(testStore.store)),
 );
 
 test("executions never leave their table and their counts always add up, whatever is asked in whatever order", async () => {
@@ -174,7 +176,7 @@ test("executions never leave their table and their counts always add up, whateve
     }),
     { numRuns: 30, ...replay },
   );
-}, 120_000);
+}, 600_000);
 
 /** Which phases can follow on which, however many moves lie between two looks. */
 function reachable(table: readonly Move<number, string>[]): ReadonlySet<string> {
@@ -245,6 +247,7 @@ function legal(pairs: ReadonlySet<string>, before: Map<string, number>, id: stri
 
 /** However it began, somebody who keeps working gets every execution to its end. */
 async function comesToAnEnd(world: World, before: Map<string, number>): Promise<void> {
+  await continueStops(testStore.store);
   await runner.fallSilent();
   for (let works = await runner.lease(9); works.length > 0; works = await runner.lease(9)) {
     for (const work of works) await runner.complete(work);
