@@ -181,7 +181,7 @@ async function admitted(
     if (short) {
       const values = valuesOf(options, route, req, record, rejected);
       if (!rejected) hold.set(short.lengthBytes);
-      return options.unaryPath(route.unary, short, req, res, record, values);
+      return options.unaryPath(route.unary, short, req, res, record, values, () => hold.release());
     }
   }
   const contentType = req.headers["content-type"] ?? "";

@@ -1,4 +1,5 @@
 import { bodyTooLarge } from "../rpc/error.ts";
+import { freeChunk } from "../rpc/free-chunk.ts";
 import type { RequestReading } from "../rpc/request-reading.ts";
 import type { BodyHold } from "./body-budget.ts";
 import type { HttpRequest } from "./listener.ts";
@@ -16,6 +17,8 @@ export interface MessageForm {
   readonly isBinary: boolean;
   readonly isEnveloped: boolean;
   readonly isCompressed: boolean;
+  /** Gives the memory of a chunk of the body back. */
+  readonly free: (chunk: Uint8Array) => void;
 }
 
 /**
@@ -37,7 +40,8 @@ export function messageForm(req: HttpRequest): MessageForm {
     if (isCompressed) delete headers[header];
     delete headers["content-length"];
   }
-  return { isBinary: !/json/i.test(contentType), isEnveloped, isCompressed };
+  const free = (chunk: Uint8Array) => freeChunk(req, chunk);
+  return { isBinary: !/json/i.test(contentType), isEnveloped, isCompressed, free };
 }
 
 /**
@@ -46,7 +50,7 @@ export function messageForm(req: HttpRequest): MessageForm {
  *
  * @param parseLarge parses what is large elsewhere; the protocol layer gets an empty message instead
  * @param lengthBytes what the headers promise; undefined when they say nothing
- * @param hold counts the bytes of the body; released by whoever made it
+ * @param hold counts the bytes of the body; released once the requests are read, unless they are a part of it
  * @throws ConnectError BODY_TOO_LARGE, BODY_TOO_COMPLEX, BODY_BUDGET_EXCEEDED
  */
 export async function* requestMessages(
@@ -58,7 +62,7 @@ export async function* requestMessages(
   hold: BodyHold,
 ): AsyncGenerator<Uint8Array, void> {
   const { limitBytes } = requests;
-  const source = new ByteSource(chunks);
+  const source = new ByteSource(chunks, form.free);
   const read = async (bytes: Uint8Array<ArrayBuffer>, isCompressed: boolean): Promise<Uint8Array> => {
     let message: Uint8Array = bytes;
     if (isCompressed) {
@@ -105,8 +109,8 @@ export async function* requestMessages(
       yield message;
     }
   } finally {
-    // A stream goes on long after its request was read.
-    if (form.isEnveloped) hold.release();
+    // A call goes on long after its request was read; large bytes of the message are a part of the body.
+    if (!requests.hasLargeBytes) hold.release();
     await source.close();
   }
 }
@@ -114,10 +118,13 @@ export async function* requestMessages(
 /** Bytes that come in chunks, taken in other pieces; each byte is copied once, however small the chunks are. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
+  readonly #free: (chunk: Uint8Array) => void;
   #rest: Uint8Array = new Uint8Array();
 
-  constructor(chunks: AsyncIterable<Uint8Array>) {
+  /** @param free called with each chunk that was copied */
+  constructor(chunks: AsyncIterable<Uint8Array>, free: (chunk: Uint8Array) => void) {
     this.#chunks = chunks[Symbol.asyncIterator]();
+    this.#free = free;
   }
 
   /** Returns so many bytes, fewer when no more come. */
@@ -129,7 +136,9 @@ class ByteSource {
       const piece = this.#rest.subarray(0, length - filled);
       taken.set(piece, filled);
       filled += piece.length;
-      this.#rest = this.#rest.subarray(piece.length);
+      const used = this.#rest;
+      this.#rest = used.subarray(piece.length);
+      if (this.#rest.length === 0) this.#free(used);
     }
     return filled === length ? taken : taken.slice(0, filled);
   }
@@ -150,7 +159,9 @@ class ByteSource {
       pieces.push(this.#rest);
       this.#rest = new Uint8Array();
     }
-    return new Uint8Array(Buffer.concat(pieces, length));
+    const all = Buffer.concat(pieces, length);
+    for (const piece of pieces) this.#free(piece);
+    return all;
   }
 
   /** Whether there is another byte. */

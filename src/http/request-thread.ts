@@ -22,7 +22,7 @@ export type ReadOutcome =
   | TransferredRequest
   | { /** What went wrong, for the log. */ readonly failure: string };
 
-/** Ten images of 4 MiB as JSON text, and what is parsed of it, with room to spare; a thread that takes more ends. */
+/** What is parsed of 16 MiB of JSON, with room to spare; images stay outside. A thread that takes more ends. */
 const MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 256 } as const;
 
 /** One that takes longer than this ends the thread; ten images of 4 MiB took a second before the text was read as ASCII. */

@@ -14,5 +14,9 @@ parentPort?.on("message", ({ operation, isBinary, bytes }: ReadOrder) => {
   } catch (error) {
     outcome = { failure: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   }
-  parentPort?.postMessage(outcome, "binary" in outcome ? [outcome.binary.buffer as ArrayBuffer] : []);
+  const given = "binary" in outcome ? [outcome.binary, ...(outcome.bytes ?? [])] : [];
+  parentPort?.postMessage(outcome, [...new Set(given.map(({ buffer }) => buffer as ArrayBuffer))]);
+  // A collection that gives the memory of bodies back may be a long time coming.
+  const { buffer } = bytes as Uint8Array<ArrayBuffer>;
+  if (!buffer.detached) buffer.transfer(0);
 });

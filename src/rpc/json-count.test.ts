@@ -12,6 +12,7 @@ const BOUNDS: RequestBounds = {
   depth: 100,
   records: 100,
   maskCharacters: 0,
+  textCharacters: 0,
 };
 const count = (text: string, bounds: Partial<RequestBounds>) =>
   countJson(Buffer.from(text), { ...BOUNDS, ...bounds });

@@ -49,8 +49,8 @@ export function countJson(
   }
 }
 
-/** Where the text that begins at a quote has its closing one; the end of the bytes when it has none. */
-function endOfText(bytes: Uint8Array, begin: number): number {
+/** Returns where the text that begins at a quote has its closing one; not before the end of the bytes when it has none. */
+export function endOfText(bytes: Uint8Array, begin: number): number {
   let at = begin + 1;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
   return at;

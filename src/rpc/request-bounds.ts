@@ -24,7 +24,7 @@ export const MIN_DEPTH = 32;
  * where JSON is written in ASCII alone, as Python's does unless told otherwise. In
  * UTF-8 it is four.
  */
-const CHARACTER_BYTES = 12;
+export const CHARACTER_BYTES = 12;
 const UUID_BYTES = 36;
 /** `"2026-01-02T03:04:05.123456789Z"` and `"-315576000000.000000001s"` with room to spare. */
 const WELL_KNOWN_BYTES = 40;
@@ -50,6 +50,8 @@ export interface RequestBounds {
   readonly records: number;
   /** UTF-16 code units of the longest text that stands for a field mask. */
   readonly maskCharacters: number;
+  /** Characters of the longest text of a field that holds no bytes. */
+  readonly textCharacters: number;
 }
 
 /**
@@ -70,6 +72,7 @@ export function requestBounds(request: DescMessage): RequestBounds {
     depth: Math.max(size.depth, MIN_DEPTH),
     records: Math.max(size.records, MIN_PARTS),
     maskCharacters: size.mask,
+    textCharacters: Math.max(size.text, size.mask),
   };
 }
 
@@ -82,9 +85,10 @@ interface Size {
   readonly depth: number;
   readonly records: number;
   readonly mask: number;
+  readonly text: number;
 }
 
-const NOTHING: Size = { bytes: 0, base64: 0, parts: 0, keys: 0, depth: 0, records: 0, mask: 0 };
+const NOTHING: Size = { bytes: 0, base64: 0, parts: 0, keys: 0, depth: 0, records: 0, mask: 0, text: 0 };
 
 function text(bytes: number): Size {
   return { ...NOTHING, bytes };
@@ -100,6 +104,7 @@ function plus(one: Size, other: Size): Size {
     depth: Math.max(one.depth, other.depth),
     records: one.records + other.records,
     mask: Math.max(one.mask, other.mask),
+    text: Math.max(one.text, other.text),
   };
 }
 
@@ -213,7 +218,7 @@ function textSize(field: DescField, rules: FieldRules | undefined): Size {
   if (allowed?.pattern.endsWith("{12}$")) return text(UUID_BYTES + QUOTES);
   const characters = Number(allowed?.maxLen ?? 0n) || longestAllowed(rules);
   if (!characters) throw new Error(`${field} has no upper bound`);
-  return text(characters * CHARACTER_BYTES + QUOTES);
+  return { ...text(characters * CHARACTER_BYTES + QUOTES), text: characters };
 }
 
 /** The bound in a rule such as `size(this) <= 80`; 0 when no rule has one. */

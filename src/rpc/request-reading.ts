@@ -9,7 +9,8 @@ import { hasUpdateMask, nameCleared } from "./cleared-fields.ts";
 import { countJson } from "./json-count.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
 import { readJsonText } from "./json-text.ts";
-import { requestBounds } from "./request-bounds.ts";
+import { takeLongTexts } from "./long-texts.ts";
+import { MAX_BODY_BYTES, requestBounds } from "./request-bounds.ts";
 import { skipUnknownFields } from "./skip-unknown-fields.ts";
 import { checkTimeForms } from "./time-forms.ts";
 import { tooComplex } from "./too-complex.ts";
@@ -29,6 +30,8 @@ export interface RequestReading {
   readonly input: DescMessage;
   /** Of the largest request, unpacked. */
   readonly limitBytes: number;
+  /** Whether most of the largest request is in `bytes` fields. */
+  readonly hasLargeBytes: boolean;
   /** For the protocol layer, which reads small requests itself. */
   readonly jsonOptions: ReturnType<typeof jsonForm>;
   /** Reads requests and writes answers in both forms. */
@@ -42,7 +45,8 @@ export interface RequestReading {
    */
   count(isBinary: boolean, bytes: Uint8Array): void;
   /**
-   * Returns the request that a body holds, once it is counted.
+   * Returns the request that a body holds, once it is counted. Large bytes in it
+   * are a part of the body, which is changed.
    *
    * @throws ConnectError that says what is wrong with the body
    */
@@ -53,6 +57,7 @@ export interface RequestReading {
 export function requestReading(method: DescMethod, allowUnknownFields: boolean): RequestReading {
   const { input } = method;
   const bounds = requestBounds(input);
+  const hasLargeBytes = bounds.bytes > MAX_BODY_BYTES;
   const jsonOptions = jsonForm(method, allowUnknownFields, bounds.maskCharacters);
   const limits = validateReadWriteMaxBytes(bounds.bytes, undefined, undefined);
   const serialization = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
@@ -64,6 +69,7 @@ export function requestReading(method: DescMethod, allowUnknownFields: boolean):
     operation: `${method.parent.typeName}/${method.name}`,
     input,
     limitBytes: bounds.bytes,
+    hasLargeBytes,
     jsonOptions,
     serialization,
     // The pagination of a list may come from the URL, and is checked with the rest of the request.
@@ -71,7 +77,12 @@ export function requestReading(method: DescMethod, allowUnknownFields: boolean):
     count,
     parse(isBinary, bytes) {
       count(isBinary, bytes);
-      return serialization.getI(isBinary).parse(bytes);
+      const { parse } = serialization.getI(isBinary);
+      if (isBinary || bytes.length <= LARGE_BYTES || !hasLargeBytes) return parse(bytes);
+      const texts = takeLongTexts(bytes, bounds.textCharacters);
+      const message = parse(texts.rest);
+      texts.putBack(input, message);
+      return message;
     },
   };
 }
@@ -113,7 +124,7 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacter
 function checkMask(json: unknown, characters: number): void {
   const { updateMask, update_mask } = (json ?? {}) as Record<string, unknown>;
   for (const mask of [updateMask, update_mask]) {
-    if (typeof mask === "string" && mask.length > characters) throw tooComplex("maskCharacters", characters);
+    if (typeof mask === "string" && mask.length > characters) throw tooComplex("mask_characters", characters);
   }
 }
 

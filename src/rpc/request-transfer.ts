@@ -1,6 +1,7 @@
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { DomainError } from "../domain/error.ts";
+import { exchangeBytes } from "./byte-fields.ts";
 import { createCheck } from "./check.ts";
 import { CONTRACT } from "./contract.ts";
 import { fromDomain } from "./error.ts";
@@ -9,7 +10,13 @@ import { lowerCaseIdsOf } from "./lower-case-ids.ts";
 import { type RequestReading, requestReading } from "./request-reading.ts";
 
 /** A request that was parsed and checked on another thread, or what is wrong with it. */
-export type TransferredRequest = { readonly binary: Uint8Array } | { readonly error: TransferredError };
+export type TransferredRequest =
+  | {
+      readonly binary: Uint8Array;
+      /** What stands in the place of the bytes in it, so that they are not copied; undefined when they are there. */
+      readonly bytes?: readonly Uint8Array[];
+    }
+  | { readonly error: TransferredError };
 
 interface TransferredError {
   readonly code: Code;
@@ -38,7 +45,14 @@ export function transferReader(allowUnknownFields: boolean): TransferReader {
       const message = reading.parse(isBinary, bytes);
       lowerCaseIdsOf(method.input, message);
       check(method.input, message);
-      return { binary: isBinary ? bytes : toBinary(method.input, message) };
+      if (isBinary) return { binary: bytes };
+      if (!reading.hasLargeBytes) return { binary: toBinary(method.input, message) };
+      const taken: Uint8Array[] = [];
+      exchangeBytes(method.input, message, (value) => {
+        taken.push(value);
+        return new Uint8Array();
+      });
+      return { binary: toBinary(method.input, message), bytes: taken };
     } catch (thrown) {
       if (thrown instanceof DomainError) return { error: transferred(fromDomain(thrown)) };
       if (thrown instanceof ConnectError) return { error: transferred(thrown) };
@@ -65,7 +79,12 @@ function transferred({ code, rawMessage, details }: ConnectError): TransferredEr
  * @throws ConnectError as the other thread did
  */
 export function receiveRequest(input: DescMessage, request: TransferredRequest): MessageShape<DescMessage> {
-  if ("binary" in request) return fromBinary(input, request.binary);
+  if ("binary" in request) {
+    const message = fromBinary(input, request.binary);
+    const [...bytes] = request.bytes ?? [];
+    if (bytes.length > 0) exchangeBytes(input, message, () => bytes.shift() as Uint8Array);
+    return message;
+  }
   const { code, message, details } = request.error;
   const error = new ConnectError(message, code);
   for (const { type, value } of details) {

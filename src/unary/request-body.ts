@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { freeChunk } from "../rpc/free-chunk.ts";
 import { bodyCutOff } from "../rpc/request-failure.ts";
 import type { HttpRequest, UnaryCall } from "./unary-call.ts";
 
@@ -30,6 +31,7 @@ function collected(req: HttpRequest, lengthBytes: number, call: UnaryCall): Prom
     const onData = (chunk: Uint8Array): void => {
       if (filled + chunk.length <= lengthBytes) bytes.set(chunk, filled);
       filled += chunk.length;
+      freeChunk(req, chunk);
     };
     const settle = (error?: ConnectError): void => {
       req.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);

@@ -24,6 +24,7 @@ import { type WholeAnswer, writeAnswer } from "./write-answer.ts";
  * Answers one request that was taken, errors included.
  *
  * @param values what the gate has found out, for the interceptors and the operation
+ * @param isRead called once nothing holds the body any more; not when it is never read
  */
 export type UnaryPath = (
   operation: UnaryOperation,
@@ -32,6 +33,7 @@ export type UnaryPath = (
   res: HttpResponse,
   record: CallRecord,
   values: ContextValues,
+  isRead: () => void,
 ) => Promise<void>;
 
 /** The short way to an operation; docs/unary-path.md says why there are two. */
@@ -44,7 +46,7 @@ export function createUnaryPath(report: ReportFault, parseBeside: ParseBeside): 
     runs.set(operation, run);
     return run;
   };
-  return async (operation, taken, req, res, record, values) => {
+  return async (operation, taken, req, res, record, values, isRead) => {
     const call = new UnaryCall(req, res, operation.method, values, taken.timeoutMs);
     let answer: WholeAnswer;
     try {
@@ -58,6 +60,8 @@ export function createUnaryPath(report: ReportFault, parseBeside: ParseBeside): 
       } else {
         call.message = operation.requests.parse(taken.isBinary, bytes);
       }
+      // Large bytes of the message are a part of the body.
+      if (!operation.requests.hasLargeBytes) isRead();
       answer = success(operation, taken, call, await runFor(operation)(call));
       call.end();
     } catch (thrown) {

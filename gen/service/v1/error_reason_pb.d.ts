@@ -353,7 +353,8 @@ export enum ErrorReason {
    * The body has more levels, parts, keys or fields than any valid request of
    * the operation, or unpacks to far more than compressed requests do. Nothing
    * was built of it. Code invalid_argument. Metadata: `measure`, one of `depth`,
-   * `parts`, `keys`, `records`, `mask_characters` and `ratio`; `limit`.
+   * `parts`, `keys`, `records`, `mask_characters`, `other_bytes` (all that is not
+   * long base64, in a request that may have images) and `ratio`; `limit`.
    *
    * @generated from enum value: ERROR_REASON_BODY_TOO_COMPLEX = 40;
    */
