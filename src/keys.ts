@@ -1,6 +1,5 @@
-import { hkdfSync, randomBytes, randomInt } from "node:crypto";
+import { createHmac, hash as digest, hkdfSync, randomBytes, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { Hmac } from "./hmac.ts";
 import { readKeyFile } from "./key-file.ts";
 import { openWith, type Place, sealWith } from "./sealing.ts";
 
@@ -30,8 +29,8 @@ const TOKEN = new RegExp(
 export interface TokenValue {
   /** The secret itself, shown once. */
   readonly value: string;
+  /** SHA-256 of the value. The value is random, so a fast hash without a key keeps it secret. */
   readonly hash: Uint8Array;
-  readonly keyId: string;
 }
 
 /** The secrets of the server and what is done with them. */
@@ -41,15 +40,10 @@ export interface Keys {
   /** Every secret of the file, newest first; rows name the one they were made with. */
   readonly ids: readonly string[];
   mintToken(kind: TokenKind): TokenValue;
-  /**
-   * Kind and hash of a well-formed token; undefined for any other text, found
-   * out without the database. `hashes` has one under each secret, newest first.
-   */
-  readToken(
-    value: string,
-  ):
-    | { readonly kind: TokenKind; readonly hash: Uint8Array; readonly hashes: readonly Uint8Array[] }
-    | undefined;
+  /** Returns kind and hash of a well-formed token; undefined for any other text, without asking the database. */
+  readToken(value: string): { readonly kind: TokenKind; readonly hash: Uint8Array } | undefined;
+  /** Returns the HMACs under which releases before SHA-256 stored a token, one for each secret, newest first. */
+  tokenMacs(value: string): readonly Uint8Array[];
   /** 32 bytes of chance, for a secret that others sign with. */
   randomSecret(): Uint8Array;
   /** Authenticates a page token. */
@@ -75,13 +69,15 @@ export function loadKeys(file: string): Keys {
   return keysFrom(...readKeyFile(file));
 }
 
+type Mac = (value: string | Uint8Array) => Uint8Array;
+
 /** A key of its own for each purpose, so that none can stand in for another. */
 interface Ring {
   readonly id: string;
-  readonly token: Hmac;
-  readonly page: Hmac;
-  readonly request: Hmac;
-  readonly audit: Hmac;
+  readonly token: Mac;
+  readonly page: Mac;
+  readonly request: Mac;
+  readonly audit: Mac;
   readonly seal: Buffer;
 }
 
@@ -105,20 +101,20 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
       ).join("");
       const unchecked = TOKEN_PREFIXES[kind] + random;
       const value = unchecked + checksum(unchecked);
-      return { value, hash: newest.token.mac(value), keyId: newest.id };
+      return { value, hash: digest("sha256", value, "buffer") };
     },
     readToken(value) {
       const kind = KINDS.get(TOKEN.exec(value)?.[1] ?? "");
       if (kind === undefined) return undefined;
       if (!value.endsWith(checksum(value.slice(0, -CHECKSUM_CHARACTERS)))) return undefined;
-      const hashes = rings.map(({ token }) => token.mac(value));
-      return { kind, hash: hashes[0] as Uint8Array, hashes };
+      return { kind, hash: digest("sha256", value, "buffer") };
     },
+    tokenMacs: (value) => rings.map(({ token }) => token(value)),
     randomSecret: () => randomBytes(SECRET_BYTES),
-    pageMac: (bytes) => newest.page.mac(bytes),
-    requestMacs: (bytes) => rings.map(({ request }) => request.mac(bytes)),
-    audit: { keyId: newest.id, mac: (bytes) => newest.audit.mac(bytes) },
-    auditMac: (keyId, bytes) => ringOf(keyId).audit.mac(bytes),
+    pageMac: (bytes) => newest.page(bytes),
+    requestMacs: (bytes) => rings.map(({ request }) => request(bytes)),
+    audit: { keyId: newest.id, mac: (bytes) => newest.audit(bytes) },
+    auditMac: (keyId, bytes) => ringOf(keyId).audit(bytes),
     seal: (value, place) => ({ keyId: newest.id, sealed: sealWith(newest.seal, value, place) }),
     open: (keyId, sealed, place) => openWith(ringOf(keyId).seal, sealed, place),
   };
@@ -126,7 +122,10 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
 
 function deriveRing(secret: Uint8Array): Ring {
   const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
-  const hmacFor = (purpose: string) => new Hmac(derive(purpose));
+  const hmacFor = (purpose: string): Mac => {
+    const key = derive(purpose);
+    return (value) => createHmac("sha256", key).update(value).digest();
+  };
   return {
     id: derive("key id").toString("hex").slice(0, 16),
     token: hmacFor("token hash"),

@@ -7,12 +7,14 @@ import { DamagedHostToken, sealHostTokensAnew } from "../services/host-token-rot
 import { DamagedWebhookSecret, sealWebhookSecretsAnew } from "../services/workflow-secret-rotation.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
+import { countTokensUnderMac } from "../store/token.ts";
 import { openExistingData, withoutServer } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
 /**
  * Makes a new key and seals all credentials with it. The former keys stay in the
- * file: tokens made under them go on working, and audit rows go on verifying.
+ * file: audit rows made under them go on verifying, and tokens of releases before
+ * SHA-256 go on working.
  *
  * A server holds its keys in memory and could not open what is sealed with a new
  * one, so none may run meanwhile. A rotation that was cut short is finished by
@@ -38,7 +40,7 @@ async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string)
     }
     const rotated = newKeys(file);
     const sealed = await sealAnew(store, rotated);
-    return `The new key is ${rotated.id}: ${told(sealed)}.\nFormer keys stay in ${file} for tokens and audit rows made with them.\n`;
+    return `The new key is ${rotated.id}: ${told(sealed)}.\n${formerKeys(file, await countTokensUnderMac(store.reader))}`;
   } catch (error) {
     if (error instanceof DamagedHostToken) {
       throw new StartError(`${error.message}; delete that token, or restore its row, and rotate again`);
@@ -69,6 +71,14 @@ function newKeys(file: string): Keys {
   } catch (error) {
     throw new StartError(`the key file ${file} cannot be replaced: ${(error as Error).message}`);
   }
+}
+
+function formerKeys(file: string, tokens: number): string {
+  const kept = `Former keys stay in ${file} for audit rows made with them`;
+  if (tokens === 0) return `${kept}.\n`;
+  const [are, their, use] =
+    tokens === 1 ? ["token that is", "its", "it is"] : ["tokens that are", "their", "they are"];
+  return `${kept}, and for ${tokens} ${are} stored under ${their} HMAC until ${use} next used.\n`;
 }
 
 function told({ hostTokens, webhookSecrets }: Sealed): string {

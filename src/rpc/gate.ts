@@ -31,28 +31,32 @@ export type Gate = (authorization: string | undefined) => Promise<Admission>;
 export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Gate {
   /** Tokens whose last use is being written: of requests at the same time one is enough. */
   const noting = new Set<string>();
-  const noteUse = ({ id, last_used_at }: FoundToken, at: number): void => {
-    if (at - (last_used_at ?? 0) < LAST_USED_EVERY_MS || noting.has(id)) return;
+  /** `hash` is given for a token that is still stored under its HMAC, and replaces that. */
+  const noteUse = ({ id, last_used_at }: FoundToken, at: number, hash?: Uint8Array): void => {
+    if ((!hash && at - (last_used_at ?? 0) < LAST_USED_EVERY_MS) || noting.has(id)) return;
     noting.add(id);
     store
-      .note("token", id, { last_used_at: at })
+      .note("token", id, { last_used_at: at, ...(hash && { hash, hmac_key_id: null }) })
       .catch(onNoteFailure)
       .finally(() => noting.delete(id));
+  };
+  const findByMac = async (value: string): Promise<FoundToken | undefined> => {
+    for (const mac of keys.tokenMacs(value)) {
+      const found = await findTokenByHash(store.reader, mac);
+      if (found) return found;
+    }
+    return undefined;
   };
   return async (authorization) => {
     const value = BEARER.exec(authorization ?? "")?.[1];
     const token = value === undefined ? undefined : keys.readToken(value);
     if (!token) return UNKNOWN;
-    let found: FoundToken | undefined;
-    // Tokens made before a rotation are stored under the secret of their time.
-    for (const hash of token.hashes) {
-      found = await findTokenByHash(store.reader, hash);
-      if (found) break;
-    }
+    const stored = await findTokenByHash(store.reader, token.hash);
+    const found = stored ?? (await findByMac(value as string));
     const at = now();
     if (!found || found.kind !== token.kind) return UNKNOWN;
     const admission = admissionOf(found, at);
-    if (admission.kind === "known") noteUse(found, at);
+    if (admission.kind === "known") noteUse(found, at, stored ? undefined : token.hash);
     return admission;
   };
 }

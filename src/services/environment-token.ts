@@ -70,14 +70,14 @@ async function addEnvironmentToken(
   { body, accountId }: { readonly body: string; readonly accountId: string | null },
 ): Promise<string> {
   if (spec?.desiredPhase !== EnvironmentPhase.RUNNING) return "";
-  const { value, hash, keyId } = keys.mintToken("environment");
+  const { value, hash } = keys.mintToken("environment");
   await insertToken(tx, scope, {
     id: tx.newId(),
     organization_id: scope.organizationId,
     kind: "environment",
     subject_id: environmentId,
     hash,
-    key_id: keyId,
+    hmac_key_id: null,
     read_only: 0,
     expires_at: tx.now + VALID_MS,
     last_used_at: null,

@@ -18,14 +18,14 @@ export async function replaceExchangeToken(
   for (const older of await findTokens(tx.db, scope, "exchange", runnerId)) {
     await removeToken(tx, scope, older);
   }
-  const { value, hash, keyId } = keys.mintToken("exchange");
+  const { value, hash } = keys.mintToken("exchange");
   await insertToken(tx, scope, {
     id: tx.newId(),
     organization_id: scope.organizationId,
     kind: "exchange",
     subject_id: runnerId,
     hash,
-    key_id: keyId,
+    hmac_key_id: null,
     read_only: 0,
     expires_at: tx.now + EXCHANGE_TOKEN_VALID_MS,
     last_used_at: null,

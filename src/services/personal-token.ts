@@ -18,14 +18,14 @@ export async function createPersonalToken(
   template: PersonalTokenTemplate,
 ): Promise<string> {
   const { token, expiresAtMs } = newPersonalToken(template, tx.newId(), tx.now);
-  const { value, hash, keyId } = keys.mintToken("personal");
+  const { value, hash } = keys.mintToken("personal");
   await insertToken(tx, scope, {
     id: token.id,
     organization_id: scope.organizationId,
     kind: "personal",
     subject_id: token.userId,
     hash,
-    key_id: keyId,
+    hmac_key_id: null,
     read_only: token.readOnly ? 1 : 0,
     expires_at: expiresAtMs,
     last_used_at: null,

@@ -32,14 +32,14 @@ export function registerRunner(
     await updateRunner(tx, caller, known.runner, { runner, local, seenAt: tx.now });
     const environmentClassIds = await ensureClass(tx, caller, runner, req);
     const expiresAt = tx.now + RUNNER_TOKEN_VALID_MS;
-    const { value, hash, keyId } = keys.mintToken("runner");
+    const { value, hash } = keys.mintToken("runner");
     await insertToken(tx, caller, {
       id: tx.newId(),
       organization_id: caller.organizationId,
       kind: "runner",
       subject_id: runnerId,
       hash,
-      key_id: keyId,
+      hmac_key_id: null,
       read_only: 0,
       expires_at: expiresAt,
       last_used_at: null,

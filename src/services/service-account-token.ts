@@ -40,14 +40,14 @@ export async function createServiceAccountToken(
     row.valid_until,
     { id: tx.newId(), now: tx.now },
   );
-  const { value, hash, keyId } = keys.mintToken("service_account");
+  const { value, hash } = keys.mintToken("service_account");
   await insertToken(tx, caller, {
     id: token.id,
     organization_id: caller.organizationId,
     kind: "service_account",
     subject_id: serviceAccountId,
     hash,
-    key_id: keyId,
+    hmac_key_id: null,
     read_only: 0,
     expires_at: expiresAtMs,
     last_used_at: null,

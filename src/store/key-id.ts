@@ -3,7 +3,7 @@ import type { Schema } from "./schema.ts";
 
 /** Columns that name the key that something in their row was made with; each has an index. */
 const COLUMNS = [
-  ["token", "key_id"],
+  ["token", "hmac_key_id"],
   ["host_token", "key_id"],
   ["workflow_secret", "key_id"],
   ["workflow_secret", "previous_key_id"],

@@ -154,9 +154,9 @@ export interface TokenTable {
   kind: "personal" | "service_account" | "runner" | "environment" | "exchange";
   /** The member, service account, runner or environment that it acts for. */
   subject_id: string;
-  /** HMAC-SHA256 of the value under the key `key_id`. */
+  /** SHA-256 of the value, or its HMAC-SHA256 under the key `hmac_key_id` until its first use after that release. */
   hash: Uint8Array;
-  key_id: string;
+  hmac_key_id: string | null;
   read_only: number;
   expires_at: number;
   /** Kept out of the body: it changes on its own. */

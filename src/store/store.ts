@@ -181,14 +181,14 @@ export interface Store {
 
 /** The columns that `note` can touch. */
 export interface NotableColumns {
-  token: "last_used_at";
+  token: "last_used_at" | "hash" | "hmac_key_id";
   project: "popularity";
   environment: "counted";
   runner: "seen_at";
 }
 
 export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly NotableColumns[T][] } = {
-  token: ["last_used_at"],
+  token: ["last_used_at", "hash", "hmac_key_id"],
   project: ["popularity"],
   environment: ["counted"],
   runner: ["seen_at"],
@@ -197,7 +197,7 @@ export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly N
 export interface Note {
   readonly table: keyof NotableColumns;
   readonly id: string;
-  readonly values: Readonly<Record<string, number | string | null>>;
+  readonly values: Readonly<Record<string, number | string | Uint8Array | null>>;
 }
 
 /** The database is busy, full or closing; the same call may succeed later. */

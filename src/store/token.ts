@@ -86,6 +86,16 @@ export async function findTokenByHash(db: Kysely<Schema>, hash: Uint8Array): Pro
   return row;
 }
 
+/** Counts the tokens that are still stored under their HMAC. For the system, so without a scope. */
+export async function countTokensUnderMac(db: Kysely<Schema>): Promise<number> {
+  const { count } = await db
+    .selectFrom("token")
+    .select(({ fn }) => fn.countAll<number>().as("count"))
+    .where("hmac_key_id", "is not", null)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
 const selectById = prepared<{ id: string }, FoundToken>((db, { id }) =>
   foundTokens(db).where("token.id", "=", id),
 );

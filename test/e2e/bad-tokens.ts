@@ -49,7 +49,7 @@ async function expiredToken(server: TestServer): Promise<string> {
   const { subject, organizationId } = await called(server, "IdentityService/GetAuthenticatedIdentity", {});
   const { dataDir } = server;
   const { store, keys } = await openData({ dataDir, keyFile: "" });
-  const { value, hash, keyId } = keys.mintToken("personal");
+  const { value, hash } = keys.mintToken("personal");
   try {
     await store.write(OPERATOR, "test", (tx) =>
       insertToken(
@@ -61,7 +61,7 @@ async function expiredToken(server: TestServer): Promise<string> {
           kind: "personal",
           subject_id: subject.id,
           hash,
-          key_id: keyId,
+          hmac_key_id: null,
           read_only: 0,
           expires_at: tx.now - 1,
           last_used_at: null,

@@ -115,9 +115,28 @@ describe("chartroom keys rotate", () => {
       db.prepare("select key_id, previous_key_id from workflow_secret").raw().all(),
     );
     expect(named).toEqual([[keys.id, keys.id]]);
+    expect(stdout).toContain(`Former keys stay in ${keyFile(dataDir)} for audit rows made with them.\n`);
     const running = await startServer({ dataDir });
     const asked = await post(running, "WorkflowService/GetWorkflowWebhookSecret", { workflowId }, token);
     expect(asked.body).toEqual({ secret: webhookSecret });
+  });
+
+  test("keeps the keys of tokens that a release before SHA-256 stored, and says how many those are", async () => {
+    const { dataDir, token } = stoppedServer();
+    const keys = loadKeys(keyFile(dataDir));
+    const stored = keys.readToken(token)?.hash;
+    within(dataDir, (db) =>
+      db
+        .prepare("update token set hash = ?, hmac_key_id = ? where hash = ?")
+        .run(keys.tokenMacs(token)[0], keys.id, stored),
+    );
+    const left = "and for 1 token that is stored under its HMAC until it is next used.";
+    expect((await rotate(dataDir)).stdout).toContain(left);
+    expect((await rotate(dataDir)).stdout).toContain(left);
+    const running = await startServer({ dataDir });
+    expect((await post(running, "ProjectService/ListProjects", {}, token)).status).toBe(200);
+    await running.stop();
+    expect((await rotate(dataDir)).stdout).not.toContain("HMAC");
   });
 
   test("leaves tokens, pages, idempotent answers and the audit chain working, rotation after rotation", async () => {
@@ -242,7 +261,7 @@ describe("a key file that lacks a key which rows name", () => {
 
   test("is found out by each table whose rows name a key", async () => {
     for (const [table, column] of [
-      ["token", "key_id"],
+      ["token", "hmac_key_id"],
       ["host_token", "key_id"],
       ["workflow_secret", "key_id"],
       ["workflow_secret", "previous_key_id"],

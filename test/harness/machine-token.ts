@@ -19,7 +19,7 @@ export function insertServiceAccountToken(
   return store.write(OPERATOR, "test", async (tx) => {
     const [subject_id, id] = [tx.newId(), tx.newId()];
     const valid_until = tx.now + HOUR_MS;
-    const { value, hash, keyId } = keys.mintToken("service_account");
+    const { value, hash } = keys.mintToken("service_account");
     await tx.db
       .insertInto("service_account")
       .values({
@@ -38,7 +38,7 @@ export function insertServiceAccountToken(
       kind: "service_account",
       subject_id,
       hash,
-      key_id: keyId,
+      hmac_key_id: null,
       read_only: 0,
       expires_at: valid_until,
       last_used_at: tx.now,
@@ -77,14 +77,14 @@ function insertTokenOf(
 ): Promise<MachineToken> {
   return store.write(OPERATOR, "test", async (tx) => {
     const id = tx.newId();
-    const { value, hash, keyId } = keys.mintToken(kind);
+    const { value, hash } = keys.mintToken(kind);
     await insertToken(tx, scope, {
       id,
       organization_id: scope.organizationId,
       kind,
       subject_id: subjectId,
       hash,
-      key_id: keyId,
+      hmac_key_id: null,
       read_only: 0,
       expires_at: tx.now + HOUR_MS,
       last_used_at: null,

@@ -17,7 +17,7 @@ describe("a note", () => {
       const row = {
         kind: "personal" as const,
         subject_id: "s",
-        key_id: "k",
+        hmac_key_id: null,
         read_only: 0,
         expires_at: 0,
         body: "{}",
@@ -43,7 +43,7 @@ describe("a note", () => {
     await expectWholeRecord(store, { [ONE]: [], [TWO]: [] });
   });
 
-  test.each(["expires_at", "hash", "body", "id", "read_only"])(
+  test.each(["expires_at", "disabled_at", "body", "id", "read_only"])(
     "of the column %s is refused",
     async (column) => {
       const before = await store.reader.selectFrom("token").selectAll().execute();
@@ -58,7 +58,7 @@ describe("a note", () => {
       await expect(store.note(table as "token", ONE, { name: "x" } as object)).rejects.toThrow();
     }
     expect(NOTABLE_COLUMNS).toEqual({
-      token: ["last_used_at"],
+      token: ["last_used_at", "hash", "hmac_key_id"],
       project: ["popularity"],
       environment: ["counted"],
       runner: ["seen_at"],

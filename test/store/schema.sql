@@ -653,18 +653,17 @@ CREATE TABLE token (
   kind text not null,
   subject_id text not null,
   hash blob not null unique,
-  key_id text not null,
   read_only integer not null,
   expires_at integer not null,
   last_used_at integer,
   body text not null
-, creator_account_id text, disabled_at integer) strict;
+, creator_account_id text, disabled_at integer, hmac_key_id text) strict;
 
 CREATE INDEX token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
 
 CREATE INDEX token_by_expiry on token (kind, expires_at);
 
-CREATE INDEX token_by_key on token (key_id);
+CREATE INDEX token_by_hmac_key on token (hmac_key_id) where hmac_key_id is not null;
 
 CREATE INDEX token_by_subject on token (organization_id, kind, subject_id, id);
 

@@ -18,6 +18,7 @@ import * as thirteenth from "./migrations/0013-context-url-search.ts";
 import * as fifteenth from "./migrations/0015-workflow-plan.ts";
 import * as sixteenth from "./migrations/0016-organization-storage.ts";
 import * as seventeenth from "./migrations/0017-organization-removal.ts";
+import * as nineteenth from "./migrations/0019-token-hash.ts";
 
 export interface Migration {
   readonly name: string;
@@ -43,6 +44,7 @@ export const MIGRATIONS: readonly Migration[] = [
   fifteenth,
   sixteenth,
   seventeenth,
+  nineteenth,
 ];
 
 /** Tables that hold rows in a file that nobody has used yet. */
