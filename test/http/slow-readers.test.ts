@@ -2,8 +2,10 @@ import { readFileSync } from "node:fs";
 import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import net from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { v7 } from "uuid";
 import { post, repository } from "../harness/call.ts";
 import { envelope } from "../harness/envelope.ts";
+import { addMember, type TestMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { workflowCalls } from "../harness/workflow.ts";
@@ -14,8 +16,12 @@ const MIB = 2 ** 20;
 const CONNECTION_MIB = 8;
 const PAGES_PRODUCED_MIB = 4 * 4;
 const UNREAD = 60;
+/** Of one workflow of 140 kB, and at how many places of it a reader stops. */
+const ANSWER_BYTES = 141_000;
+const STOPS = 12;
 
 const LIST = "/api/service.v1.WorkflowService/ListWorkflows";
+const GET = "/api/service.v1.WorkflowService/GetWorkflow";
 const BODY = '{"pagination":{"pageSize":100}}';
 
 let server: TestServer;
@@ -29,9 +35,20 @@ beforeAll(async () => {
 });
 afterAll(stopAll);
 
-const headers = () => ({ "content-type": "application/json", authorization: `Bearer ${server.token}` });
+const headers = (token = server.token) => ({
+  "content-type": "application/json",
+  authorization: `Bearer ${token}`,
+});
 
-const cuts = () => server.log().filter(({ msg }) => msg === "a slow reader was cut off");
+/** A reader of its own for each test, as answers of another may be cut a little after that test is over. */
+async function newReader(): Promise<TestMember> {
+  const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
+  const { organizationId } = body;
+  return addMember(server, { organizationId, email: `${v7()}@localhost`, administrator: true });
+}
+
+const cutsOf = ({ accountId }: TestMember) =>
+  server.log().filter(({ msg, callerKey }) => msg === "a slow reader was cut off" && callerKey === accountId);
 
 function residentMib(): number {
   const status = readFileSync(`/proc/${server.process.pid}/status`, "utf8");
@@ -39,13 +56,48 @@ function residentMib(): number {
 }
 
 /** Lists that nobody reads, on one connection of HTTP/2. */
-function unreadLists(session: ClientHttp2Session): ClientHttp2Stream[] {
+function unreadLists(session: ClientHttp2Session, token = server.token): ClientHttp2Stream[] {
   return Array.from({ length: UNREAD }, () => {
-    const stream = open(session, LIST, headers());
+    const stream = open(session, LIST, headers(token));
     stream.end(BODY);
     return stream;
   });
 }
+
+/** Requests on a connection of HTTP/1.1, one behind the other, of which nothing is read. */
+function unreadRequests(path: string, body: string, token: string): net.Socket {
+  const socket = net.connect(server.port, "127.0.0.1");
+  socket.on("error", () => {}).pause();
+  const head = Object.entries(headers(token)).map(([name, value]) => `${name}: ${value}\r\n`);
+  const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+  socket.write(`POST ${path} HTTP/1.1\r\nHost: a\r\n${head.join("")}${length}\r\n${body}`.repeat(UNREAD));
+  return socket;
+}
+
+/** Reads at least so many bytes and stops again. */
+function readBytes(socket: net.Socket, bytes: number): Promise<void> {
+  let read = 0;
+  return new Promise((resolve) => {
+    socket.on("data", (chunk) => {
+      read += chunk.length;
+      if (read < bytes) return;
+      socket.pause();
+      resolve();
+    });
+    socket.resume();
+  });
+}
+
+/** Resolves when the server has closed connections. Who reads nothing learns it when it writes. */
+const closedByServer = (sockets: readonly net.Socket[]) =>
+  until(
+    () => {
+      const open = sockets.filter(({ destroyed }) => !destroyed);
+      for (const socket of open) socket.write("\r\n");
+      return open.length;
+    },
+    (open) => open === 0,
+  );
 
 const closed = (stream: ClientHttp2Stream) => new Promise<void>((resolve) => stream.on("close", resolve));
 
@@ -68,13 +120,16 @@ test("a page of large workflows is read whole, by each protocol, compressed and 
 
 describe("of lists that nobody reads", () => {
   test("a connection of HTTP/2 holds no more than its share, and each is reset", async () => {
+    const reader = await newReader();
     const before = residentMib();
-    const known = cuts().length;
     const session = await connectHttp2(server.port);
-    const streams = unreadLists(session);
+    const streams = unreadLists(session, reader.token);
     await Promise.race(streams.map(closed));
     expect(streams.find(({ closed: isClosed }) => isClosed)?.rstCode).toBe(8);
-    const [cut] = cuts().slice(known);
+    const [cut] = await until(
+      () => cutsOf(reader),
+      ({ length }) => length > 0,
+    );
     expect(cut).toMatchObject({ reason: "stalled" });
     expect(Number(cut?.heldBytes) / MIB).toBeLessThan(CONNECTION_MIB + PAGES_PRODUCED_MIB);
     // All of them are 240 MiB, and were held twice.
@@ -83,20 +138,22 @@ describe("of lists that nobody reads", () => {
   });
 
   test("a connection of HTTP/1.1 is closed", async () => {
-    const known = cuts().length;
-    const socket = net.connect(server.port, "127.0.0.1");
-    socket.on("error", () => {}).pause();
-    const ended = new Promise((resolve) => socket.on("close", resolve));
-    const head = Object.entries(headers()).map(([name, value]) => `${name}: ${value}\r\n`);
-    const request = `POST ${LIST} HTTP/1.1\r\nHost: a\r\n${head.join("")}Content-Length: ${BODY.length}\r\n\r\n${BODY}`;
-    socket.write(request.repeat(UNREAD));
-    await until(
-      () => cuts().length,
-      (count) => count > known,
-    );
-    // What the kernel took before is read up to the end.
-    socket.resume();
-    await ended;
+    const reader = await newReader();
+    await closedByServer([unreadRequests(LIST, BODY, reader.token)]);
+    expect(cutsOf(reader)[0]).toMatchObject({ reason: "stalled" });
+  });
+
+  test("a connection of HTTP/1.1 is closed wherever its reader stops, also at the end of an answer", async () => {
+    const reader = await newReader();
+    // The last pieces of such an answer are handed over at once, whether or not the system takes them.
+    const steps = Array(7).fill({ task: { command: "x".repeat(20_000) } });
+    const action = { limits: { maxParallel: 1, maxTotal: 1 }, steps };
+    const { id: workflowId } = await workflowCalls(server).created({ action });
+    const body = JSON.stringify({ workflowId });
+    const sockets = Array.from({ length: STOPS }, () => unreadRequests(GET, body, reader.token));
+    // At as many places of an answer.
+    await Promise.all(sockets.map((socket, index) => readBytes(socket, (index * ANSWER_BYTES) / STOPS)));
+    await closedByServer(sockets);
   });
 
   test("others are answered meanwhile, on another connection", async () => {
@@ -145,7 +202,7 @@ test("a stream of events that is not read is reset, and the connection stays", a
 });
 
 test("a stream without news outlives the answers that wait behind it on its connection", async () => {
-  const known = cuts().length;
+  const reader = await newReader();
   const socket = net.connect(server.port, "127.0.0.1");
   const request = (path: string, type: string, body: Uint8Array) =>
     Buffer.concat([
@@ -171,9 +228,12 @@ test("a stream without news outlives the answers that wait behind it on its conn
   );
   // Begun later, and cut at its time.
   const session = await connectHttp2(server.port);
-  const [later] = unreadLists(session);
+  const [later] = unreadLists(session, reader.token);
   await closed(later as ClientHttp2Stream);
-  expect(cuts().length).toBeGreaterThan(known);
+  await until(
+    () => cutsOf(reader).length,
+    (count) => count > 0,
+  );
   const initializer = repository("https://git.example.org/team/hello.git");
   await post(server, "ProjectService/CreateProject", { name: "news", initializer });
   await until(
