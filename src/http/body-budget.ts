@@ -23,11 +23,15 @@ export class BodyBudget {
 
   /** Begins the account of one body; `release` must be called when the body is no longer needed. */
   hold(caller: string): BodyHold {
-    return new BodyHold((bytes) => this.#add(caller, bytes));
+    return new BodyHold(this, caller);
   }
 
-  /** @throws ConnectError BODY_BUDGET_EXCEEDED, when nothing was added */
-  #add(caller: string, bytes: number): void {
+  /**
+   * For the holds alone: adds to what a caller holds; less than nothing gives back.
+   *
+   * @throws ConnectError BODY_BUDGET_EXCEEDED, when nothing was added
+   */
+  add(caller: string, bytes: number): void {
     const held = (this.#held.get(caller) ?? 0) + bytes;
     const { callerBytes, totalBytes } = this.#limits;
     if (bytes > 0 && held > callerBytes) throw exceeded("your", callerBytes);
@@ -38,13 +42,15 @@ export class BodyBudget {
   }
 }
 
-/** The bytes that one body holds of the budget. */
+/** The bytes that one body holds of the budget. One for each request, so it has fields and no closures. */
 export class BodyHold {
-  readonly #account: (bytes: number) => void;
+  readonly #budget: BodyBudget;
+  readonly #caller: string;
   #bytes = 0;
 
-  constructor(account: (bytes: number) => void) {
-    this.#account = account;
+  constructor(budget: BodyBudget, caller: string) {
+    this.#budget = budget;
+    this.#caller = caller;
   }
 
   /**
@@ -55,7 +61,7 @@ export class BodyHold {
   set(bytes: number): void {
     const counted = bytes > FREE_BYTES ? bytes : 0;
     if (counted === this.#bytes) return;
-    this.#account(counted - this.#bytes);
+    this.#budget.add(this.#caller, counted - this.#bytes);
     this.#bytes = counted;
   }
 

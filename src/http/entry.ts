@@ -68,11 +68,8 @@ export type Entry = (req: HttpRequest, res: HttpResponse, record: CallRecord) =>
  * and only then the unary path or the protocol layer, which read the body.
  */
 export function createEntry(options: EntryOptions): Entry {
-  const suggest = suggestions(options.routes.keys());
-  return answeringErrors(
-    (req, res, record) => enter({ ...options, suggest }, req, res, record),
-    options.report,
-  );
+  const parts: EntryParts = { ...options, suggest: suggestions(options.routes.keys()) };
+  return answeringErrors((req, res, record) => enter(parts, req, res, record), options.report);
 }
 
 /** The same way in, on which whatever is thrown becomes the answer. */
@@ -120,7 +117,7 @@ async function enter(
   }
   const hold = options.budget.hold(callerId);
   try {
-    await admitted({ ...options, route, rejected, hold }, req, res, record);
+    await admitted(options, { path, route, rejected, hold }, req, res, record);
   } finally {
     hold.release();
   }
@@ -162,20 +159,20 @@ async function waitBeforeBody(
 /** Whoever is rejected, and whoever asks what needs no token. */
 const NOBODY = { accountId: "", subject: { id: "" } };
 
-interface Admitted extends EntryParts {
+interface Admitted {
+  readonly path: string;
   readonly route: Route | undefined;
   readonly rejected: ConnectError | undefined;
   readonly hold: BodyHold;
 }
 
 async function admitted(
-  options: Admitted,
+  options: EntryParts,
+  { path, route, rejected, hold }: Admitted,
   req: HttpRequest,
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const { route, rejected, hold } = options;
-  const path = pathOf(req.url ?? "");
   if (options.unaryPath && route?.unary) {
     const short = taken(req, route.unary);
     if (short) {

@@ -20,7 +20,6 @@ export interface AnswerTransport {
 
 /** One connection and the answers on it. */
 export interface ConnectionOutput {
-  readonly key: object;
   readonly outputs: Set<AnswerOutput>;
   heldBytes: number;
   /** Taken since it holds anything, as far as the budget has looked. */
@@ -78,14 +77,7 @@ export class AnswerOutput implements OutputAccount {
 
   hold(bytes: number): void {
     if (!this.isOpen) return;
-    const { connection } = this;
-    const { timeMs } = this.#budget;
-    if (this.heldBytes === 0) this.progressAt = timeMs;
-    if (connection.heldBytes === 0) {
-      connection.heldSince = timeMs;
-      connection.takenBytes = 0;
-      connection.writtenBytes = undefined;
-    }
+    if (this.heldBytes === 0) this.progressAt = this.#budget.timeMs;
     this.#count(bytes);
     this.#budget.admission.endRead(this);
     this.#budget.relieve();
@@ -111,9 +103,13 @@ export class AnswerOutput implements OutputAccount {
   }
 
   #count(bytes: number): void {
+    if (bytes === 0) return;
+    const { connection } = this;
+    if (connection.heldBytes === 0) this.#budget.holds(connection);
     this.heldBytes += bytes;
-    this.connection.heldBytes += bytes;
+    connection.heldBytes += bytes;
     this.#budget.heldBytes += bytes;
     if (this.caller) this.caller.heldBytes += bytes;
+    if (connection.heldBytes === 0) this.#budget.holdsNothing(connection);
   }
 }

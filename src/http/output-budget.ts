@@ -31,7 +31,10 @@ export class OutputBudget {
   readonly admission = new OutputAdmission((output, caller) => this.#hasRoom(output, caller));
   readonly #limits: OutputLimits;
   readonly #onCut: (reader: SlowReader) => void;
-  readonly #connections = new Map<object, ConnectionOutput>();
+  /** By connection, for as long as that lives: an answer on it makes no account of its own. */
+  readonly #connections = new WeakMap<object, ConnectionOutput>();
+  /** Those that hold anything. */
+  readonly #holding = new Set<ConnectionOutput>();
   readonly #callers = new Map<string, CallerOutput>();
   /** Bytes held in all. */
   heldBytes = 0;
@@ -52,7 +55,6 @@ export class OutputBudget {
     let connection = this.#connections.get(key);
     if (!connection) {
       connection = {
-        key,
         outputs: new Set(),
         heldBytes: 0,
         takenBytes: 0,
@@ -66,15 +68,26 @@ export class OutputBudget {
     return output;
   }
 
+  /** Starts to watch a connection that holds something from now on. */
+  holds(connection: ConnectionOutput): void {
+    connection.heldSince = this.timeMs;
+    connection.takenBytes = 0;
+    connection.writtenBytes = undefined;
+    this.#holding.add(connection);
+  }
+
+  /** Ends the watch over a connection that holds nothing any more. */
+  holdsNothing(connection: ConnectionOutput): void {
+    this.#holding.delete(connection);
+  }
+
   /**
    * Lets time pass and cuts who is too slow; to be called at short intervals.
    * Time in which the server stood still is not counted.
    */
   pass(elapsedMs: number): void {
     this.timeMs += elapsedMs;
-    for (const connection of this.#connections.values()) {
-      if (connection.heldBytes > 0) this.#cutStalled(connection);
-    }
+    for (const connection of this.#holding) this.#cutStalled(connection);
     for (const caller of this.admission.waitingSince(this.timeMs - CALLER_WAIT_MS)) {
       if (caller.heldBytes >= this.#limits.callerBytes) this.#cutSlowest("caller", caller);
     }
@@ -96,11 +109,10 @@ export class OutputBudget {
     return caller;
   }
 
-  /** Forgets an answer, and its connection and caller with their last one. */
+  /** Forgets an answer, and its caller with the last one. */
   ended(output: AnswerOutput): void {
     const { connection, caller } = output;
     connection.outputs.delete(output);
-    if (connection.outputs.size === 0) this.#connections.delete(connection.key);
     if (caller && --caller.calls === 0) this.#callers.delete(caller.key);
   }
 
@@ -127,9 +139,9 @@ export class OutputBudget {
   #cutSlowest(reason: "caller" | "total", of?: CallerOutput): boolean {
     let slowest: AnswerOutput | undefined;
     let slowestRate = Number.POSITIVE_INFINITY;
-    for (const { outputs, heldBytes, heldSince, takenBytes } of this.#connections.values()) {
+    for (const { outputs, heldSince, takenBytes } of this.#holding) {
       const measuredMs = this.timeMs - heldSince;
-      if (heldBytes === 0 || measuredMs < MEASURED_MS) continue;
+      if (measuredMs < MEASURED_MS) continue;
       const rate = takenBytes / measuredMs;
       const holding = [...outputs].find((output) => output.heldBytes > 0 && (!of || output.caller === of));
       if (!holding || rate >= slowestRate) continue;

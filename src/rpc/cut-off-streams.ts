@@ -10,9 +10,9 @@ import type { StreamPlaces } from "../services/stream-places.ts";
  * leases that they hold.
  */
 export function cutOffStreams(signals: AccountSignals, places: StreamPlaces): Interceptor {
-  return (next) => async (req) => {
+  const whileAllowed = async (next: AnyFn, req: AnyRequest) => {
     const caller = req.contextValues.get(callerKey);
-    if (!req.stream || !caller) return next(req);
+    if (!caller) return next(req);
     const leave = req.service.typeName.startsWith("service.v1.") ? places.take(caller) : () => {};
     const watched = signals.watch(caller, `${req.service.typeName}/${req.method.name}`);
     const close = () => {
@@ -34,7 +34,12 @@ export function cutOffStreams(signals: AccountSignals, places: StreamPlaces): In
       throw thrown;
     }
   };
+  return (next) => (req) => (req.stream ? whileAllowed(next, req) : next(req));
 }
+
+/** What interceptors wrap; the package has no name for it. */
+type AnyFn = ReturnType<Interceptor>;
+type AnyRequest = Parameters<AnyFn>[0];
 
 async function* untilCutOff<T>(
   messages: AsyncIterable<T>,

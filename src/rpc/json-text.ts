@@ -19,13 +19,16 @@ export function readJsonText(data: Uint8Array): string {
   // No bytes at all are what many clients send for a request without fields.
   if (data.length === 0) return "{}";
   // 56 MB of images in base64 take 34 ms this way, and 86 ms through the decoder.
-  const text = isAscii(data)
-    ? Buffer.from(data.buffer, data.byteOffset, data.length).toString("latin1")
-    : utf8.decode(data);
+  const isPlain = isAscii(data);
+  const text = isPlain ? bufferOf(data).toString("latin1") : utf8.decode(data);
   if (HALF_ESCAPE.test(text)) refuseHalves(text);
   // Parsed twice, as the parser quotes some letters around a mistake and may cut one in two.
-  if (PAST_FFFF.test(text)) refuseMistakes(text);
+  if (!isPlain && PAST_FFFF.test(text)) refuseMistakes(text);
   return text;
+}
+
+function bufferOf(data: Uint8Array): Buffer {
+  return data instanceof Buffer ? data : Buffer.from(data.buffer, data.byteOffset, data.length);
 }
 
 function refuseHalves(text: string): void {
