@@ -12,7 +12,7 @@ import { readJsonText } from "./json-text.ts";
 import { takeLongTexts } from "./long-texts.ts";
 import { MAX_BODY_BYTES, requestBounds } from "./request-bounds.ts";
 import { skipUnknownFields } from "./skip-unknown-fields.ts";
-import { checkTimeForms } from "./time-forms.ts";
+import { timeForms } from "./time-forms.ts";
 import { tooComplex } from "./too-complex.ts";
 import { refusesUnknownFields } from "./unknown-fields.ts";
 
@@ -97,7 +97,7 @@ export function requestReading(method: DescMethod, allowUnknownFields: boolean):
  */
 function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacters: number) {
   const { input } = method;
-  const check = checkTimeForms(input);
+  const times = timeForms(input);
   const isMasked = hasUpdateMask(input);
   const edits = [
     // First, since a message of nothing but unknown fields is empty once they are out, and was not meant so.
@@ -105,14 +105,16 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacter
     ...(allowUnknownFields && !refusesUnknownFields(method) ? [skipUnknownFields] : []),
   ];
   const decode =
-    check || edits.length > 0
+    times || edits.length > 0
       ? (data: Uint8Array) => {
           const text = readJsonText(data);
+          const isTimed = times?.mayBeIn(text);
+          if (!isTimed && edits.length === 0) return text;
           const json = parsed(text);
           // What is no JSON is left for the parser, which refuses it in the words of every other operation.
           if (json === undefined) return text;
           if (isMasked) checkMask(json, maskCharacters);
-          check?.(json);
+          if (isTimed) times?.check(json);
           const edited = edits.reduce<unknown>((value, edit) => edit(input, value), json);
           return edited === json ? text : JSON.stringify(edited);
         }

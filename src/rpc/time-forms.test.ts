@@ -2,10 +2,10 @@ import { describe, expect, test } from "@jest/globals";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { GetProjectRequestSchema, UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { CreateHostAuthenticationTokenRequestSchema } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { checkTimeForms } from "./time-forms.ts";
+import { timeForms } from "./time-forms.ts";
 
-const expiry = checkTimeForms(CreateHostAuthenticationTokenRequestSchema);
-const timeout = checkTimeForms(UpdateProjectRequestSchema);
+const expiry = timeForms(CreateHostAuthenticationTokenRequestSchema)?.check;
+const timeout = timeForms(UpdateProjectRequestSchema)?.check;
 
 describe("timestamps", () => {
   test.each([
@@ -73,6 +73,21 @@ test("what is no text, and what is no message, is left for the parser", () => {
 });
 
 test("a message that can hold neither needs no check, and one that can at any depth has one", () => {
-  expect(checkTimeForms(GetProjectRequestSchema)).toBeUndefined();
-  expect(checkTimeForms(EnvironmentSchema)).toBeDefined();
+  expect(timeForms(GetProjectRequestSchema)).toBeUndefined();
+  expect(timeForms(EnvironmentSchema)).toBeDefined();
+});
+
+test.each([
+  ['{"prebuildConfiguration":{"timeout":"1s"}}', true],
+  ['{"prebuildConfiguration":{"timeout" : null}}', true],
+  ['{"prebuildConfiguration":{"\\u0074imeout":"1s"}}', true],
+  ['{"prebuildConfiguration":{},"name":"the timeout"}', false],
+  ["{}", false],
+])("whether %s is looked at: %s", (text, isLookedAt) => {
+  expect(timeForms(UpdateProjectRequestSchema)?.mayBeIn(text)).toBe(isLookedAt);
+});
+
+test("both spellings lead to a look", () => {
+  const forms = timeForms(CreateHostAuthenticationTokenRequestSchema);
+  for (const text of ['{"expiresAt":""}', '{"expires_at":""}']) expect(forms?.mayBeIn(text)).toBe(true);
 });

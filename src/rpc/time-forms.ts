@@ -2,14 +2,17 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 
 type JsonObject = Record<string, unknown>;
 
-/**
- * Throws for a duration or timestamp in the JSON of a message whose text is not
- * of the form that the Protobuf JSON mapping gives; values that are no text are
- * left for the parser.
- *
- * @throws Error that names the field and the form, in the parser's own pattern
- */
-export type CheckTimeForms = (json: unknown) => void;
+/** Holds the durations and timestamps of one message against the form that the Protobuf JSON mapping gives. */
+export interface TimeForms {
+  /** Whether a JSON text names such a field, or may do so behind an escape; most texts need no look beyond this. */
+  mayBeIn(text: string): boolean;
+  /**
+   * Checks a message; values that are no text are left for the parser.
+   *
+   * @throws Error that names the field and the form, in the parser's own pattern
+   */
+  check(json: unknown): void;
+}
 
 /** Decimal seconds, at most nine digits behind the point. */
 const DURATION = /^-?\d+(?:\.\d{1,9})?s$/;
@@ -35,9 +38,27 @@ const FORMS: Readonly<Record<string, { isValid: (text: string) => boolean; form:
  *
  * @returns undefined when no duration and no timestamp can be in the message
  */
-export function checkTimeForms(message: DescMessage): CheckTimeForms | undefined {
-  const fields = timeFields(message);
-  return fields.length > 0 ? (json) => checkMessage(message, json) : undefined;
+export function timeForms(message: DescMessage): TimeForms | undefined {
+  const names = new Set<string>();
+  addNames(message, names, new Set());
+  if (names.size === 0) return undefined;
+  // Letters have no other escape than this one.
+  const named = new RegExp(`\\\\u|"(?:${[...names].join("|")})"`);
+  return {
+    mayBeIn: (text) => named.test(text),
+    check: (json) => checkMessage(message, json),
+  };
+}
+
+/** Adds both spellings of the fields that are durations or timestamps, at any depth. */
+function addNames(message: DescMessage, names: Set<string>, seen: Set<DescMessage>): void {
+  if (seen.has(message)) return;
+  seen.add(message);
+  for (const { message: nested, name, jsonName } of timeFields(message)) {
+    if (!nested) continue;
+    if (FORMS[nested.typeName]) names.add(name).add(jsonName);
+    else addNames(nested, names, seen);
+  }
 }
 
 const known = new Map<DescMessage, readonly DescField[]>();
