@@ -33,11 +33,14 @@ export function valueUnusable(field: string, message: string): DomainError {
 }
 
 /** The search has to look at too much to end in time. */
-export function searchTooLong(limitMs: number): DomainError {
-  return valueUnusable(
-    "filter",
-    `the search takes longer than ${limitMs} ms: search for a longer text, or add another filter`,
-  );
+export class SearchTooLong extends DomainError {
+  constructor(limitMs: number) {
+    super(
+      ErrorReason.VALUE_UNUSABLE,
+      `the search takes longer than ${limitMs} ms: search for a longer text, or add another filter`,
+      { field: "filter" },
+    );
+  }
 }
 
 /** The resource takes no changes any more. */

@@ -12,7 +12,7 @@ import { type AgentExecutionFilter, listAgentExecutions } from "../store/agent-e
 import { findPolicies } from "../store/organization-policies.ts";
 import { answeredRun, answeredRuns, readableRun } from "./agent-reading.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 export async function answerAgentExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await readableRun(store.reader, caller, id);
@@ -47,7 +47,7 @@ export async function answerAgentExecutions(
     annotations: filter?.annotations ?? {},
     reader: readsAll ? undefined : caller.subject,
   };
-  const found = await listAgentExecutions(db, caller, narrowed, after, size + 1);
+  const found = await listAgentExecutions(readerFor(deps, caller), caller, narrowed, after, size + 1);
   const { rows, pagination: next } = await onePage(deps, query, found, size);
   const agentExecutions = await answeredRuns(db, caller, rows);
   return { pagination: next, agentExecutions };
@@ -62,7 +62,7 @@ export async function answerAgents(
   const query = queryText("ListAgents", caller.organizationId);
   const after = deps.pageTokens.read(query, pagination?.token ?? "");
   const size = pageSize(pagination);
-  const found = await listAgents(deps.store.reader, caller, after, size + 1);
+  const found = await listAgents(readerFor(deps, caller), caller, after, size + 1);
   const { rows, pagination: next } = await onePage(deps, query, found, size);
   return { pagination: next, agents: rows };
 }

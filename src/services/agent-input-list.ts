@@ -4,7 +4,7 @@ import { pageSize, queryText } from "../domain/page.ts";
 import { listInputs } from "../store/agent-input-list.ts";
 import { readableRun } from "./agent-reading.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 /** One page of the inputs of a run: the queue as it is delivered, or all as they came. */
 export async function answerAgentInputs(
@@ -17,7 +17,7 @@ export async function answerAgentInputs(
   const size = pageSize(asked);
   // The revision is read first: whoever sends it along is refused if the queue has changed since.
   const { queueRevision } = await readableRun(deps.store.reader, caller, id);
-  const found = await listInputs(deps.store.reader, id, { includePast, after, limit: size + 1 });
+  const found = await listInputs(readerFor(deps, caller), id, { includePast, after, limit: size + 1 });
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, inputs: rows, queueRevision: BigInt(queueRevision) };
 }

@@ -17,7 +17,7 @@ import {
 } from "../store/audit-log.ts";
 import { storedTypes } from "../store/resource-type.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 /**
  * Returns one page of the caller's audit trail.
@@ -34,7 +34,7 @@ export async function listAuditLogs(
   const query = queryText("ListAuditLogs", caller.organizationId, filter, direction);
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "")?.key;
   const size = pageSize(req.pagination);
-  const found = await listRows(deps.store.reader, caller, filter, { direction, after }, size + 1);
+  const found = await listRows(readerFor(deps, caller), caller, filter, { direction, after }, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, entries: rows };
 }

@@ -10,7 +10,7 @@ import type { Grant } from "../domain/permissions.ts";
 import { type EnvironmentClassFilter, listEnvironmentClasses } from "../store/environment-class-list.ts";
 import { findPolicies } from "../store/organization-policies.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 import { runnersInScope } from "./runner-scope.ts";
 
 /** One page of the environment classes of the caller's organization, for a runner of its own. */
@@ -28,7 +28,7 @@ export async function answerEnvironmentClasses(
   );
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const found = await listEnvironmentClasses(deps.store.reader, caller, filter, after, size + 1);
+  const found = await listEnvironmentClasses(readerFor(deps, caller), caller, filter, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, environmentClasses: rows };
 }

@@ -9,7 +9,7 @@ import { pageSize, queryText } from "../domain/page.ts";
 import { type HostTokenFilter, listHostTokens } from "../store/host-token-list.ts";
 import { callerOf, grantOf } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 /** One page of the host tokens that the caller may see. */
 export async function answerHostTokens(
@@ -28,7 +28,13 @@ export async function answerHostTokens(
   );
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const found = await listHostTokens(deps.store.reader, caller, hostTokenFilter(owner, req), after, size + 1);
+  const found = await listHostTokens(
+    readerFor(deps, caller),
+    caller,
+    hostTokenFilter(owner, req),
+    after,
+    size + 1,
+  );
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, tokens: rows };
 }

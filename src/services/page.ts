@@ -37,11 +37,12 @@ export async function onePage<T>(
 }
 
 /**
- * What the rows of a list are read with: where a text is searched for, which no
- * index finds, the thread of searches tests row by row.
+ * Returns what the rows of a list are read with, and nothing else may be: however
+ * rare what a filter lets through is, the main thread tests few rows of it. Where a
+ * text is searched for, which no index finds, it tests none.
  */
-export function readerFor({ store }: Pick<ServiceDependencies, "store">, scope: Scope, search: string) {
-  return search === "" ? store.reader : store.searcher(scope);
+export function readerFor({ store }: Pick<ServiceDependencies, "store">, scope: Scope, search = "") {
+  return search === "" ? store.lister(scope) : store.searcher(scope);
 }
 
 /** A count that was taken no further than one past the limit. */

@@ -7,7 +7,7 @@ import type { Caller } from "../domain/caller.ts";
 import { pageSize, queryText } from "../domain/page.ts";
 import { listRunners } from "../store/runner-list.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 /** One page of the runners of the caller's organization. */
 export async function answerRunners(deps: ServiceDependencies, caller: Caller, req: ListRunnersRequest) {
@@ -19,7 +19,7 @@ export async function answerRunners(deps: ServiceDependencies, caller: Caller, r
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
   const filter = { creatorIds: req.filter?.creatorIds ?? [], kinds: req.filter?.kinds ?? [] };
-  const found = await listRunners(deps.store.reader, caller, filter, after, size + 1);
+  const found = await listRunners(readerFor(deps, caller), caller, filter, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, runners: rows };
 }

@@ -33,7 +33,7 @@ import {
 import type { WriteTransaction } from "../store/store.ts";
 import { callerOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 /** Security policies: what programs in environments may do. */
 export class SecurityService implements ServiceImpl<typeof Contract> {
@@ -61,7 +61,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
 
   async listSecurityPolicies({ filter, pagination }: ListSecurityPoliciesRequest, ctx: HandlerContext) {
     const caller = callerOf(ctx);
-    const { store, pageTokens } = this.#deps;
+    const { pageTokens } = this.#deps;
     if (filter?.organizationId && filter.organizationId !== caller.organizationId) {
       throw notFound("organization");
     }
@@ -73,7 +73,13 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
     const after = pageTokens.read(query, pagination?.token ?? "");
     const size = pageSize(pagination);
     const narrowed = { ids: filter?.securityPolicyIds ?? [], search: fold(filter?.search ?? "") };
-    const found = await listSecurityPolicies(store.reader, caller, narrowed, after, size + 1);
+    const found = await listSecurityPolicies(
+      readerFor(this.#deps, caller, narrowed.search),
+      caller,
+      narrowed,
+      after,
+      size + 1,
+    );
     const page = await onePage(this.#deps, query, found, size);
     return { pagination: page.pagination, securityPolicies: page.rows };
   }

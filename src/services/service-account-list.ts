@@ -11,7 +11,7 @@ import type { Grant } from "../domain/permissions.ts";
 import { listServiceAccounts } from "../store/service-account.ts";
 import { listServiceAccountTokens, type ServiceAccountTokenFilter } from "../store/service-account-token.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 /** One page of the service accounts of the caller's organization. */
 export async function answerServiceAccounts(
@@ -31,7 +31,14 @@ export async function answerServiceAccounts(
     ids: req.filter?.serviceAccountIds ?? [],
     search: fold(req.filter?.search ?? ""),
   };
-  const found = await listServiceAccounts(deps.store.reader, caller, filter, after, size + 1, deps.now());
+  const found = await listServiceAccounts(
+    readerFor(deps, caller, filter.search),
+    caller,
+    filter,
+    after,
+    size + 1,
+    deps.now(),
+  );
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, serviceAccounts: rows };
 }
@@ -47,7 +54,7 @@ export async function answerServiceAccountTokens(
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
   const filter = visibleTokens(caller, grant, req.serviceAccountId);
-  const found = await listServiceAccountTokens(deps.store.reader, caller, filter, after, size + 1);
+  const found = await listServiceAccountTokens(readerFor(deps, caller), caller, filter, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, tokens: rows };
 }

@@ -3,7 +3,7 @@ import type { Caller } from "../domain/caller.ts";
 import { pageSize, queryText } from "../domain/page.ts";
 import { listTriggerEvents } from "../store/workflow-trigger-event.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 
 /** One page of the ledger of the caller's organization, newest first. */
 export async function answerTriggerEvents(
@@ -18,7 +18,7 @@ export async function answerTriggerEvents(
   const query = queryText("ListWorkflowTriggerEvents", caller.organizationId, filter);
   const before = deps.pageTokens.read(query, req.pagination?.token ?? "")?.id;
   const size = pageSize(req.pagination);
-  const found = await listTriggerEvents(deps.store.reader, caller, filter, before, size + 1);
+  const found = await listTriggerEvents(readerFor(deps, caller), caller, filter, before, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, triggerEvents: rows };
 }

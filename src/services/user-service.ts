@@ -14,7 +14,7 @@ import { findOwnPersonalToken, listPersonalTokens } from "../store/personal-toke
 import { removeToken } from "../store/token.ts";
 import { callerOf, writeAsCaller } from "./call.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { onePage } from "./page.ts";
+import { onePage, readerFor } from "./page.ts";
 import { createPersonalToken } from "./personal-token.ts";
 
 /** Users: their own personal access tokens. */
@@ -40,7 +40,7 @@ export class UserService implements ServiceImpl<typeof Contract> {
   }
 
   async listPersonalAccessTokens(req: ListPersonalAccessTokensRequest, ctx: HandlerContext) {
-    const { store, pageTokens } = this.#deps;
+    const { pageTokens } = this.#deps;
     const caller = callerOf(ctx);
     const userId = caller.subject.id;
     const query = queryText(
@@ -54,7 +54,7 @@ export class UserService implements ServiceImpl<typeof Contract> {
     const userIds = req.filter?.userIds ?? [];
     const found =
       userIds.length === 0 || userIds.includes(userId)
-        ? await listPersonalTokens(store.reader, caller, userId, after, size + 1)
+        ? await listPersonalTokens(readerFor(this.#deps, caller), caller, userId, after, size + 1)
         : [];
     const { rows, pagination } = await onePage(this.#deps, query, found, size);
     return { pagination, personalAccessTokens: rows };

@@ -85,7 +85,7 @@ export async function answerActions(
     workflowIds: filter?.workflowIds ?? [],
     phases: filter?.phases ?? [],
   };
-  const found = await listActions(deps.store.reader, caller, narrowed, after, size + 1);
+  const found = await listActions(readerFor(deps, caller), caller, narrowed, after, size + 1);
   const page = await onePage(deps, query, found, size);
   return { pagination: page.pagination, workflowExecutionActions: page.rows };
 }
@@ -104,7 +104,7 @@ export async function answerOutputs(
   const after = deps.pageTokens.read(query, pagination?.token ?? "");
   const size = pageSize(pagination);
   const executionIds = filter?.workflowExecutionIds ?? [];
-  const found = await listOutputs(deps.store.reader, caller, executionIds, after, size + 1);
+  const found = await listOutputs(readerFor(deps, caller), caller, executionIds, after, size + 1);
   const page = await onePage(deps, query, found, size);
   return { pagination: page.pagination, outputs: page.rows };
 }

@@ -2,10 +2,10 @@ import type { Kysely } from "kysely";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
+import { firstRowsInPhases } from "./first-rows.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
-import { mergePhases } from "./phase-walk.ts";
 import type { Schema } from "./schema.ts";
-import { octets } from "./sqlite/expressions.ts";
+import { inTime, octets } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list of runs is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -32,7 +32,7 @@ export async function listAgentExecutions(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<StoredAgentExecution>[]> {
-  const own = db
+  let own = db
     .selectFrom("agent_execution")
     .select([
       "id",
@@ -61,9 +61,10 @@ export async function listAgentExecutions(
         .whereRef("child.parent_id", "=", "agent_execution.id")
         .as("child_bytes"),
     )
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId);
+  if (after) own = own.where("id", "<", after.id);
   let query = own;
-  if (after) query = query.where("id", "<", after.id);
   if (filter.reader) {
     const { id, principal } = filter.reader;
     query = query.where("creator_id", "=", id).where("creator_principal", "=", principal);
@@ -87,20 +88,7 @@ export async function listAgentExecutions(
       ),
     );
   }
-  const ordered = query.orderBy("id", "desc").limit(limit);
-  const rows =
-    filter.phases.length === 0
-      ? await ordered.execute()
-      : await own
-          .where(
-            "id",
-            "in",
-            await mergePhases(filter.phases, "desc", limit, (phase) =>
-              ordered.clearSelect().select("id").where("phase", "=", phase).execute(),
-            ),
-          )
-          .orderBy("id", "desc")
-          .execute();
+  const rows = await firstRowsInPhases("agent_execution", own, query, filter.phases, "desc", limit);
   const whole = rows.map((row) => ({
     ...row,
     bytes: row.bytes + row.progress.length + (row.child_bytes ?? 0),

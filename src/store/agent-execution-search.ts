@@ -9,6 +9,7 @@ import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
+import { unindexed } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** Which runs that have not stopped are asked for; a field that is left out restricts nothing. */
@@ -136,7 +137,8 @@ export async function findSubagents(
   const rows = await db
     .selectFrom("agent_execution")
     .selectAll()
-    .where("organization_id", "=", scope.organizationId)
+    // By its index the engine would go through all runs of the organization.
+    .where(unindexed("agent_execution.organization_id"), "=", scope.organizationId)
     .where("parent_id", "in", parentIds)
     .orderBy("id")
     .execute();

@@ -5,6 +5,7 @@ import { inputOfRow } from "./agent-input.ts";
 import { listedRow, textColumns } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
+import { inTime } from "./sqlite/expressions.ts";
 
 /** Which inputs of a run to list. */
 export interface InputQuery {
@@ -25,6 +26,7 @@ export async function listInputs(
   let query = db
     .selectFrom("agent_input")
     .select(["input_id", "number", "place", "receipt", ...textColumns("agent_input.body")])
+    .where(inTime())
     .where("execution_id", "=", executionId);
   if (!includePast) query = query.where("receipt", "=", Receipt.QUEUED);
   if (after !== undefined) query = query.where(key, ">", after);

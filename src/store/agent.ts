@@ -7,6 +7,7 @@ import { fromBody, toBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
+import { inTime } from "./sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
 /** An agent with what only runners are told. */
@@ -77,6 +78,7 @@ export async function listAgents(
   let query = db
     .selectFrom("agent")
     .select(["id", "name", "organization_id", ...bodyColumns("agent")])
+    .where(inTime())
     .where((eb) =>
       eb.or([eb("organization_id", "is", null), eb("organization_id", "=", scope.organizationId)]),
     );

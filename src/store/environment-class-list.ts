@@ -4,6 +4,7 @@ import { type ListedRow, type PagePosition, positionById } from "../domain/page.
 import { fromBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema } from "./schema.ts";
+import { inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -34,6 +35,7 @@ export async function listEnvironmentClasses(
   let query = db
     .selectFrom("environment_class")
     .select(["environment_class.id", ...bodyColumns("environment_class")])
+    .where(inTime())
     .where("environment_class.organization_id", "=", scope.organizationId);
   if (after) query = query.where("environment_class.id", ">", after.id);
   if (filter.runnerIds.length > 0) query = query.where("environment_class.runner_id", "in", filter.runnerIds);

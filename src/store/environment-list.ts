@@ -1,7 +1,7 @@
 import type { Kysely, SelectQueryBuilder } from "kysely";
 import type { ListedRow, PagePosition } from "../domain/page.ts";
+import { countRows, firstRows, firstRowsInPhases, type RowOrder } from "./first-rows.ts";
 import { type BodyRow, bodyColumns, listedRows } from "./listed-row.ts";
-import { mergePhases } from "./phase-walk.ts";
 import type { Schema } from "./schema.ts";
 import { contains, inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
@@ -41,13 +41,10 @@ export async function listEnvironments(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<string>[]> {
-  const query = matching(db, scope, filter).select(COLUMNS);
   const rows =
     order.field === "archivedAt"
-      ? await byArchival(query, order, after, limit)
-      : filter.phases.length > 0
-        ? await byIdInPhases(db, scope, filter, order, after, limit)
-        : await byId(query, order, after, limit).execute();
+      ? await byArchival(db, scope, filter, order, after, limit)
+      : await byId(db, scope, filter, order, after, limit);
   const positionOf = (row: Row) => ({
     key: order.field === "id" ? 0 : (row.archived_at ?? NEVER),
     id: row.id,
@@ -62,81 +59,75 @@ export async function countEnvironments(
   filter: EnvironmentFilter,
   limit: number,
 ): Promise<number> {
-  const { count } = await db
-    .selectFrom(matching(db, scope, filter).select("environment.id").limit(limit).as("found"))
-    .select((eb) => eb.fn.countAll<number>().as("count"))
-    .executeTakeFirstOrThrow();
-  return count;
+  const own = environmentsOf(db, scope);
+  return countRows(db, own, matching(own, filter), { columns: [ID], direction: "asc" }, limit);
 }
 
+const ID = "environment.id";
+const ARCHIVED_AT = "environment.archived_at";
 const COLUMNS = ["environment.id", "environment.archived_at", ...bodyColumns("environment")] as const;
 
 type Row = Pick<Schema["environment"], "archived_at"> & BodyRow;
-type Rows = SelectQueryBuilder<Schema, "environment", Row>;
+type Rows = SelectQueryBuilder<Schema, "environment", object>;
 
-function byId(query: Rows, { direction }: EnvironmentOrder, after: PagePosition | undefined, limit: number) {
-  const rest = after ? query.where("environment.id", direction === "asc" ? ">" : "<", after.id) : query;
-  return rest.orderBy("environment.id", direction).limit(limit);
-}
-
-async function byIdInPhases(
+function byId(
   db: Kysely<Schema>,
   scope: Scope,
   filter: EnvironmentFilter,
-  order: EnvironmentOrder,
+  { direction }: EnvironmentOrder,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<Row[]> {
-  const ids = await mergePhases(filter.phases, order.direction, limit, (phase) => {
-    const query = matching(db, scope, { ...filter, phases: [] })
-      .select(COLUMNS)
-      .where("environment.phase", "=", phase);
-    return byId(query, order, after, limit).clearSelect().select("environment.id").execute();
-  });
-  return db
-    .selectFrom("environment")
-    .select(COLUMNS)
-    .where("environment.id", "in", ids)
-    .orderBy("environment.id", order.direction)
-    .execute();
+  let own = environmentsOf(db, scope);
+  if (after) own = own.where(ID, direction === "asc" ? ">" : "<", after.id);
+  const fitting = matching(own, { ...filter, phases: [] });
+  const [all, some] = [own.select(COLUMNS), fitting.select(COLUMNS)];
+  return firstRowsInPhases("environment", all, some, filter.phases, direction, limit);
 }
 
 /** One walk along the index for each stretch of the order: an OR of them would scan. */
 async function byArchival(
-  query: Rows,
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: EnvironmentFilter,
   { direction }: EnvironmentOrder,
   after: PagePosition | undefined,
   limit: number,
-) {
+): Promise<Row[]> {
   const onward = direction === "asc" ? ">" : "<";
-  const archived = query
-    .where("environment.archived_at", "is not", null)
-    .orderBy("environment.archived_at", direction)
-    .orderBy("environment.id", direction);
-  const never = query.where("environment.archived_at", "is", null).orderBy("environment.id", direction);
-  let stretches: Rows[];
+  const never = { own: environmentsOf(db, scope).where(ARCHIVED_AT, "is", null), columns: [ID] } as const;
+  const columns = [ARCHIVED_AT, ID] as const;
+  const archived = { own: environmentsOf(db, scope).where(ARCHIVED_AT, "is not", null), columns } as const;
+  let stretches: { readonly own: Rows; readonly columns: RowOrder["columns"] }[];
   if (!after) {
     stretches = direction === "asc" ? [archived, never] : [never, archived];
   } else if (after.key === NEVER) {
-    const rest = never.where("environment.id", onward, after.id);
+    const rest = { ...never, own: never.own.where(ID, onward, after.id) };
     stretches = direction === "asc" ? [rest] : [rest, archived];
   } else {
-    const ties = archived
-      .where("environment.archived_at", "=", after.key)
-      .where("environment.id", onward, after.id);
-    const behind = archived.where("environment.archived_at", onward, after.key);
-    stretches = direction === "asc" ? [ties, behind, never] : [ties, behind];
+    const ties = archived.own.where(ARCHIVED_AT, "=", after.key).where(ID, onward, after.id);
+    const behind = archived.own.where(ARCHIVED_AT, onward, after.key);
+    const rest = [ties, behind].map((own) => ({ own, columns }));
+    stretches = direction === "asc" ? [...rest, never] : rest;
   }
   const rows: Row[] = [];
-  for (const stretch of stretches) {
+  for (const { own, columns: by } of stretches) {
     if (rows.length === limit) break;
-    rows.push(...(await stretch.limit(limit - rows.length).execute()));
+    const fitting = matching(own, filter).select(COLUMNS);
+    rows.push(...(await firstRows(own, fitting, { columns: by, direction }, limit - rows.length)));
   }
   return rows;
 }
 
-function matching(db: Kysely<Schema>, scope: Scope, filter: EnvironmentFilter) {
-  let query = db.selectFrom("environment").where("environment.organization_id", "=", scope.organizationId);
+function environmentsOf(db: Kysely<Schema>, scope: Scope) {
+  return db
+    .selectFrom("environment")
+    .where(inTime())
+    .where("environment.organization_id", "=", scope.organizationId);
+}
+
+function matching(own: Rows, filter: EnvironmentFilter): Rows {
+  let query = own;
   if (filter.runnerIds.length > 0) query = query.where("environment.runner_id", "in", filter.runnerIds);
   if (filter.phases.length > 0) query = query.where("environment.phase", "in", filter.phases);
   if (filter.creatorIds.length > 0) query = query.where("environment.creator_id", "in", filter.creatorIds);
@@ -147,8 +138,7 @@ function matching(db: Kysely<Schema>, scope: Scope, filter: EnvironmentFilter) {
   }
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "")
-    query = query.where(inTime()).where(contains("environment.search_text", filter.search));
+  else if (filter.search !== "") query = query.where(contains("environment.search_text", filter.search));
   if (filter.runnerKinds.length > 0) {
     query = query.where((eb) =>
       eb.exists(

@@ -7,6 +7,7 @@ import { type ListedRow, type PagePosition, positionById } from "../domain/page.
 import { fromBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema } from "./schema.ts";
+import { inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is narrowed to: all conditions must hold. */
@@ -27,6 +28,7 @@ export async function listHostTokens(
   let query = db
     .selectFrom("host_token")
     .select(["id", ...bodyColumns("host_token")])
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId);
   if (after) query = query.where("id", ">", after.id);
   if (filter.runnerId !== undefined) query = query.where("runner_id", "=", filter.runnerId);

@@ -101,6 +101,7 @@ function matching(db: Kysely<Schema>, scope: Scope, filter: MemberFilter) {
   let query = db
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
+    .where(inTime())
     .where("member.organization_id", "=", scope.organizationId)
     .where((eb) => eb.or(filter.statuses.map((status) => hasStatus(eb, status))));
   if (filter.roles.length > 0) query = query.where("member.role", "in", filter.roles);
@@ -109,9 +110,7 @@ function matching(db: Kysely<Schema>, scope: Scope, filter: MemberFilter) {
   // The text holds one value a line; a search across lines would find what no value contains.
   if (search.includes("\n")) return query.where((eb) => eb.lit(false));
   if (search === "") return query;
-  return query
-    .where(inTime())
-    .where((eb) => eb.or([contains("account.search_text", search), contains("member.id", search)]));
+  return query.where((eb) => eb.or([contains("account.search_text", search), contains("member.id", search)]));
 }
 
 /** As domain/member.ts names them: who left is so whether or not the account is blocked. */

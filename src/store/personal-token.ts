@@ -6,6 +6,7 @@ import { fromBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema, TokenTable } from "./schema.ts";
+import { inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** Up to `limit` personal access tokens of a user behind `after`, by id ascending, expired ones among them. */
@@ -19,6 +20,7 @@ export async function listPersonalTokens(
   const all = db
     .selectFrom("token")
     .select(["id", "last_used_at", ...bodyColumns("token")])
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "=", "personal")
     .where("subject_id", "=", userId);

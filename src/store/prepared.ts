@@ -15,6 +15,13 @@ export function runDirectly(db: Kysely<Schema>, prepare: (sql: string) => Statem
   engines.set(db, prepare);
 }
 
+const readers = new WeakMap<Kysely<Schema>, Kysely<Schema>>();
+
+/** Lets the prepared queries of `db` run as those of `reader`, which are compiled and prepared already. */
+export function readThrough(db: Kysely<Schema>, reader: Kysely<Schema>): void {
+  readers.set(db, reader);
+}
+
 /** Stands in a query for a value that each call supplies. */
 class Placeholder {
   readonly name: string;
@@ -37,7 +44,8 @@ export function prepared<P extends object, R>(
   build: (db: Kysely<Schema>, parameters: P) => Compilable<R>,
 ): (db: Kysely<Schema>, parameters: P) => Promise<R[]> {
   const known = new WeakMap<Kysely<Schema>, Run<P, R>>();
-  return async (db, parameters) => {
+  return async (connection, parameters) => {
+    const db = readers.get(connection) ?? connection;
     let run = known.get(db);
     if (!run) {
       run = runner(db, build(db, PLACEHOLDERS as P).compile());

@@ -4,6 +4,7 @@ import { type ListedRow, type PagePosition, positionById } from "../domain/page.
 import { fromBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema } from "./schema.ts";
+import { inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -23,6 +24,7 @@ export async function listRunners(
   let query = db
     .selectFrom("runner")
     .select(["id", ...bodyColumns("runner")])
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId);
   if (after) query = query.where("id", ">", after.id);
   if (filter.creatorIds.length > 0) query = query.where("creator_id", "in", filter.creatorIds);

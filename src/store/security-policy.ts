@@ -6,7 +6,7 @@ import { fromBody, toBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
-import { contains } from "./sqlite/expressions.ts";
+import { contains, inTime } from "./sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
 const selectSecurityPolicy = prepared<{ id: string; organizationId: string }, { body: string }>(
@@ -60,6 +60,7 @@ export async function listSecurityPolicies(
   let query = db
     .selectFrom("security_policy")
     .select(["security_policy.id", ...bodyColumns("security_policy")])
+    .where(inTime())
     .where("security_policy.organization_id", "=", scope.organizationId);
   if (after) query = query.where("security_policy.id", ">", after.id);
   if (filter.ids.length > 0) query = query.where("security_policy.id", "in", filter.ids);

@@ -5,6 +5,7 @@ import { type ListedRow, type PagePosition, positionById } from "../domain/page.
 import { fromBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema, TokenTable } from "./schema.ts";
+import { inTime } from "./sqlite/expressions.ts";
 import type { Scope } from "./store.ts";
 
 /** Which tokens of service accounts a list shows; undefined means any. */
@@ -24,6 +25,7 @@ export async function listServiceAccountTokens(
   let query = db
     .selectFrom("token")
     .select(["id", "last_used_at", ...bodyColumns("token")])
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "=", "service_account");
   if (serviceAccountId !== undefined) query = query.where("subject_id", "=", serviceAccountId);

@@ -6,7 +6,7 @@ import { isSuspended } from "../domain/service-account.ts";
 import { fromBody, toBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import type { Schema, ServiceAccountTable } from "./schema.ts";
-import { contains } from "./sqlite/expressions.ts";
+import { contains, inTime } from "./sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 
 /** What a list is narrowed to: fields combine with AND; empty means any. */
@@ -33,6 +33,7 @@ export async function listServiceAccounts(
   let query = db
     .selectFrom("service_account")
     .select(["id", "suspended", "valid_until", ...bodyColumns("service_account")])
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId);
   if (after) query = query.where("id", ">", after.id);
   if (!filter.includeSuspended) query = query.where("valid_until", ">", now).where("suspended", "=", 0);

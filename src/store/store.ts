@@ -127,8 +127,10 @@ export interface Store {
     parameters: SearchParameters<N>,
     signal?: AbortSignal,
   ): Promise<SearchResult<N>>;
-  /** A reader of the scope's rows each of whose queries is a search: for lists that test row by row. */
+  /** A reader of the scope's rows each of whose queries is a search: for lists that look for a text. */
   searcher(scope: Scope): Kysely<Schema>;
+  /** A reader of the scope's rows for other lists: a query that tests many rows goes on as a search. */
+  lister(scope: Scope): Kysely<Schema>;
   /**
    * The only way to change a resource. Everything that `fn` does, the audit and
    * event rows of what it recorded included, is durable when the promise

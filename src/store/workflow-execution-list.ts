@@ -7,9 +7,9 @@ import {
 import { type ListedRow, type PagePosition, positionById } from "../domain/page.ts";
 import { withSteps } from "../domain/workflow-action.ts";
 import { withPlan } from "../domain/workflow-plan.ts";
+import { firstRows, firstRowsInPhases } from "./first-rows.ts";
 import { fromBody } from "./json.ts";
 import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "./listed-row.ts";
-import { mergePhases } from "./phase-walk.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import { contains, inTime, octets, shortText } from "./sqlite/expressions.ts";
@@ -41,7 +41,7 @@ export async function listExecutions(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowExecution>[]> {
-  const own = db
+  let own = db
     .selectFrom("workflow_execution")
     .select([...FACT_COLUMNS, ...bodyColumns("workflow_execution")])
     .select(({ selectFrom }) => [
@@ -54,9 +54,10 @@ export async function listExecutions(
         .whereRef("workflow_plan.execution_id", "=", "workflow_execution.id")
         .as("plan_bytes"),
     ])
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId);
+  if (after) own = own.where("id", direction === "asc" ? ">" : "<", after.id);
   let query = own;
-  if (after) query = query.where("id", direction === "asc" ? ">" : "<", after.id);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
   if (filter.hasFailedActions !== undefined) {
@@ -67,22 +68,9 @@ export async function listExecutions(
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") {
-    query = query.where(inTime()).where(contains("workflow_execution.search_text", filter.search));
+    query = query.where(contains("workflow_execution.search_text", filter.search));
   }
-  const ordered = query.orderBy("id", direction).limit(limit);
-  const rows =
-    filter.phases.length === 0
-      ? await ordered.execute()
-      : await own
-          .where(
-            "id",
-            "in",
-            await mergePhases(filter.phases, direction, limit, (phase) =>
-              ordered.clearSelect().select("id").where("phase", "=", phase).execute(),
-            ),
-          )
-          .orderBy("id", direction)
-          .execute();
+  const rows = await firstRowsInPhases("workflow_execution", own, query, filter.phases, direction, limit);
   // The errors of its actions are answered with it.
   const whole = rows.map((row) => ({
     ...row,
@@ -118,7 +106,7 @@ export async function listActions(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowExecutionAction>[]> {
-  const own = db
+  let own = db
     .selectFrom("workflow_action")
     .select(["id", "execution_id", ...bodyColumns("workflow_action")])
     .select((eb) =>
@@ -128,26 +116,14 @@ export async function listActions(
         .whereRef("workflow_plan.execution_id", "=", "workflow_action.execution_id")
         .as("plan_bytes"),
     )
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId);
+  if (after) own = own.where("id", ">", after.id);
   let query = own;
-  if (after) query = query.where("id", ">", after.id);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.executionIds.length > 0) query = query.where("execution_id", "in", filter.executionIds);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
-  const ordered = query.orderBy("id").limit(limit);
-  const rows =
-    filter.phases.length === 0
-      ? await ordered.execute()
-      : await own
-          .where(
-            "id",
-            "in",
-            await mergePhases(filter.phases, "asc", limit, (phase) =>
-              ordered.clearSelect().select("id").where("phase", "=", phase).execute(),
-            ),
-          )
-          .orderBy("id")
-          .execute();
+  const rows = await firstRowsInPhases("workflow_action", own, query, filter.phases, "asc", limit);
   const executionOf = executionsOnce(db, scope);
   // Each action is answered with the steps, which are a part of the plan of its execution.
   const whole = rows.map((row) => ({ ...row, bytes: row.bytes + (row.plan_bytes ?? 0) }));
@@ -170,16 +146,17 @@ export async function listOutputs(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<ActionOutput>[]> {
-  let query = db
+  const all = db
     .selectFrom("workflow_action")
     .select(["id", ...textColumns("workflow_action.outputs")])
-    .where("outputs", "is not", null);
-  query =
+    .where(inTime());
+  let own =
     executionIds.length > 0
-      ? query.where("execution_id", "in", executionsIn(db, scope, executionIds))
-      : query.where("organization_id", "=", scope.organizationId);
-  if (after) query = query.where("id", ">", after.id);
-  const rows = await query.orderBy("id").limit(limit).execute();
+      ? all.where("execution_id", "in", executionsIn(db, scope, executionIds))
+      : all.where("organization_id", "=", scope.organizationId);
+  if (after) own = own.where("id", ">", after.id);
+  const order = { columns: ["workflow_action.id"], direction: "asc" } as const;
+  const rows = await firstRows(own, own.where("outputs", "is not", null), order, limit);
   return rows.map((row) =>
     listedRow(
       row,

@@ -134,14 +134,16 @@ function onward(direction: Direction) {
 }
 
 function matching(db: Kysely<Schema>, scope: Scope, filter: WorkflowFilter) {
-  let query = db.selectFrom("workflow").where("workflow.organization_id", "=", scope.organizationId);
+  let query = db
+    .selectFrom("workflow")
+    .where(inTime())
+    .where("workflow.organization_id", "=", scope.organizationId);
   if (filter.workflowIds.length > 0) query = query.where("workflow.id", "in", filter.workflowIds);
   if (filter.creatorIds.length > 0) query = query.where("workflow.creator_id", "in", filter.creatorIds);
   if (filter.disabled !== undefined) query = query.where("workflow.disabled", "=", filter.disabled ? 1 : 0);
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "")
-    query = query.where(inTime()).where(contains("workflow.search_text", filter.search));
+  else if (filter.search !== "") query = query.where(contains("workflow.search_text", filter.search));
   if (filter.phases.length > 0) {
     query = query.where((eb) =>
       eb(
@@ -163,6 +165,8 @@ function matching(db: Kysely<Schema>, scope: Scope, filter: WorkflowFilter) {
         eb
           .selectFrom("workflow_execution")
           .select("workflow_execution.id")
+          // Of those that failed once, all may have been retried with success.
+          .where(inTime())
           .whereRef("workflow_execution.workflow_id", "=", "workflow.id")
           .where("workflow_execution.started_at", ">=", failedSince)
           // Written out, so that the engine sees that its index of failures holds them all.

@@ -1,10 +1,12 @@
 import type { Kysely } from "kysely";
 import { type WorkflowTriggerEvent, WorkflowTriggerEventSchema } from "#gen/service/v1/workflow_pb.js";
 import { type ListedRow, positionById } from "../domain/page.ts";
+import { firstRows } from "./first-rows.ts";
 import { fromBody, toBody } from "./json.ts";
 import { bodyColumns, listedRows } from "./listed-row.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
+import { inTime } from "./sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "./store.ts";
 import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
 
@@ -108,14 +110,17 @@ export async function listTriggerEvents(
   before: string | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowTriggerEvent>[]> {
-  let query = db
+  let own = db
     .selectFrom("workflow_trigger_event")
     .select(["id", ...bodyColumns("workflow_trigger_event")])
+    .where(inTime())
     .where("organization_id", "=", scope.organizationId);
-  if (before !== undefined) query = query.where("id", "<", before);
+  if (before !== undefined) own = own.where("id", "<", before);
+  let query = own;
   if (workflowIds.length > 0) query = query.where("workflow_id", "in", workflowIds);
   if (verdicts.length > 0) query = query.where("verdict", "in", verdicts);
-  const rows = await query.orderBy("id", "desc").limit(limit).execute();
+  const order = { columns: ["workflow_trigger_event.id"], direction: "desc" } as const;
+  const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "workflow_trigger_event", rows, positionById, ({ body }) =>
     fromBody(WorkflowTriggerEventSchema, body),
   );

@@ -31,6 +31,7 @@ let db: Kysely<Schema>;
 beforeEach(() => {
   made = openTestStore();
   raw = new Database(join(made.dataDir, DATABASE_FILE), { readonly: true });
+  raw.function("in_time", () => 1);
   queries = [];
   db = new Kysely<Schema>({
     dialect: new StableSqliteDialect({ database: raw }),
@@ -170,7 +171,6 @@ test("a later page of projects begins where the last one ended, in both orders a
 });
 
 test("what a filter has an index for leads to projects, and its rows are tested one by one", async () => {
-  raw.function("in_time", () => 1);
   const filter = {
     ...ANY_PROJECT,
     creatorIds: ["c"],
@@ -221,7 +221,6 @@ test("what few texts lead to is sorted by an index alone, behind the last page t
 });
 
 test("what leads to projects goes on leading where filters and the page's place are tested too", async () => {
-  raw.function("in_time", () => 1);
   const text = await textLead(db, "shi", [1, 2], 1);
   const few = await fewOf(db, text, 1);
   if (!few) throw new Error("an index without texts led to more than one");

@@ -3,13 +3,16 @@ import { constants, getPriority } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
+import { sql } from "kysely";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../src/domain/caller.ts";
 import type { ProjectPage } from "../../src/store/project-search.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
+import { inTime } from "../../src/store/sqlite/expressions.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { Searches } from "../../src/store/sqlite/search-thread.ts";
-import { StoreUnavailable } from "../../src/store/store.ts";
+import { listing } from "../../src/store/sqlite/searching.ts";
+import { type Store, StoreUnavailable } from "../../src/store/store.ts";
 import { ANY_PROJECT } from "./any-project.ts";
 import { servicesOf } from "./services.ts";
 import { openTestStore, type TestStore } from "./test-store.ts";
@@ -91,6 +94,28 @@ test("a search that takes long lets those behind it go first, its own organizati
   await Promise.all([...long, ...short]);
   expect(order.slice(0, 2).sort()).toEqual(["other 0", "own 0"]);
   expect(order.slice(2)).toEqual(["long 0", "long 0", "long 0"]);
+});
+
+test("a query of a list tests few rows on the main thread, and begins anew as a search when they do not suffice", async () => {
+  fill(20_000);
+  const reading = openConnection(ownFile(), "reader");
+  let tested = 0;
+  reading.raw.function("tested", () => ++tested);
+  const moved: object[] = [];
+  const search = (async (...[, , parameters]) => {
+    moved.push(parameters);
+    return { rows: [{ id: "found" }] };
+  }) as Store["search"];
+  const projects = listing({ search }, reading, caller).selectFrom("project").select("id");
+  const rare = projects.where(inTime()).where(sql<boolean>`tested() < ${0}`);
+  expect(await rare.execute()).toEqual([{ id: "found" }]);
+  expect(moved).toEqual([{ sql: expect.stringContaining("tested() <"), values: [0] }]);
+  // A thousand on average.
+  expect(tested).toBeLessThan(4_000);
+  expect(await projects.where(inTime()).limit(101).execute()).toHaveLength(101);
+  await expect(projects.execute()).rejects.toThrow("cannot be ended");
+  expect(moved).toHaveLength(1);
+  reading.close();
 });
 
 test("a search that cannot be handed to the thread fails alone, and the next one is answered", async () => {

@@ -4,6 +4,7 @@ import { Kysely } from "kysely";
 import { runDirectly, type Statement } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import { StableSqliteDialect } from "./dialect.ts";
+import { ROWS_PER_QUESTION } from "./expressions.ts";
 
 /**
  * How long a statement waits for another process (the command line beside a
@@ -22,8 +23,13 @@ export interface Connection {
   readonly db: Kysely<Schema>;
   /** Called before each query. */
   beforeQuery: () => void;
+  /** Returns the rows of a query with `inTime()` among its conditions, or undefined when it tests more than about so many. */
+  attempt(rows: number, sql: string, values: readonly unknown[]): unknown[] | undefined;
   close(): void;
 }
+
+/** Thrown through the engine to end a query that has tested as many rows as it may. */
+class RowsExhausted extends Error {}
 
 /**
  * Opens one connection to the database file. A reader refuses to write; a
@@ -51,11 +57,33 @@ export function openConnection(
     raw.pragma(`temp_store = ${temporary}`);
   }
   raw.pragma("foreign_keys = ON");
-  // Queries that may be ended ask it; only the thread of searches ends any.
-  raw.function("in_time", () => 1);
+  let rowsLeft = Number.POSITIVE_INFINITY;
+  raw.function("in_time", () => {
+    rowsLeft -= ROWS_PER_QUESTION;
+    if (rowsLeft < 0) throw new RowsExhausted();
+    return 1;
+  });
   const database = cached(raw, () => connection.beforeQuery());
   const db = new Kysely<Schema>({ dialect: new StableSqliteDialect({ database }) });
-  const connection: Connection = { raw, db, beforeQuery: () => undefined, close: () => raw.close() };
+  const attempt: Connection["attempt"] = (rows, sql, values) => {
+    const statement = database.prepare(sql);
+    rowsLeft = rows;
+    try {
+      return statement.all(values);
+    } catch (error) {
+      if (error instanceof RowsExhausted) return undefined;
+      throw error;
+    } finally {
+      rowsLeft = Number.POSITIVE_INFINITY;
+    }
+  };
+  const connection: Connection = {
+    raw,
+    db,
+    beforeQuery: () => undefined,
+    attempt,
+    close: () => raw.close(),
+  };
   runDirectly(db, (sql) => direct(raw.prepare(sql), connection));
   return connection;
 }
@@ -94,18 +122,18 @@ function cached(raw: Database.Database, beforeQuery: () => void) {
   const statements = new Map<string, Database.Statement>();
   return {
     close: () => raw.close(),
-    prepare(sql: string) {
+    prepare(sql: string): Database.Statement {
       // It prepares a query right before it runs it.
       beforeQuery();
       const known = statements.get(sql);
-      if (known) return known as never;
+      if (known) return known;
       const statement = raw.prepare(sql);
       if (statements.size >= STATEMENT_CACHE_SIZE) {
         const oldest = statements.keys().next().value;
         if (oldest !== undefined) statements.delete(oldest);
       }
       statements.set(sql, statement);
-      return statement as never;
+      return statement;
     },
   };
 }

@@ -32,12 +32,26 @@ export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
 /** How many rows a query tests, on average, between two questions of {@link inTime}; a power of two. */
 export const ROWS_PER_QUESTION = 64;
 
+/** The function that {@link inTime} calls, by which a query that can be ended is known. */
+export const IN_TIME = "in_time()";
+
 /**
  * Asks now and then, while a query tests rows, whether it may go on; the
- * connection defines `in_time()`, which throws when it may not.
+ * connection defines `in_time()`, which throws when it may not. It comes first
+ * among the conditions: what comes behind one that does not hold is not asked.
  */
 export function inTime(): Expression<SqlBool> {
-  return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_QUESTION - 1)}) <> 0 or in_time())`;
+  return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_QUESTION - 1)}) <> 0 or ${sql.raw(IN_TIME)})`;
+}
+
+/** Whether columns of a row, compared one after the other, are above or below values. */
+export function compareRow(
+  columns: readonly `${string}.${string}`[],
+  operator: "<" | "<=" | ">" | ">=",
+  values: readonly unknown[],
+): Expression<SqlBool> {
+  const refs = sql.join(columns.map((column) => sql.ref(column)));
+  return sql<SqlBool>`(${refs}) ${sql.raw(operator)} (${sql.join([...values])})`;
 }
 
 /** A list of texts or whole numbers in JSON as rows of a table with the column `value`. */

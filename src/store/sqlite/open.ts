@@ -15,7 +15,7 @@ import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./dura
 import { watchForeignCommits } from "./foreign-commits.ts";
 import { migrate } from "./migrate.ts";
 import { Searches } from "./search-thread.ts";
-import { searching } from "./searching.ts";
+import { listing, searching } from "./searching.ts";
 import { Snapshot } from "./snapshot.ts";
 import { storageProblem } from "./storage-problem.ts";
 import { TextIndex } from "./text-index.ts";
@@ -100,6 +100,7 @@ export function openStore(options: StoreOptions): Store {
     reader: reading.db,
     search: (name, scope, parameters, signal) => searches.search(name, scope, parameters, signal),
     searcher: (scope) => searching(searches, scope),
+    lister: (scope) => listing(searches, reading, scope),
     write: <T>(
       actor: Actor,
       operation: string,

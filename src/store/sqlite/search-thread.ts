@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { searchTooLong } from "../../domain/error.ts";
+import { SearchTooLong } from "../../domain/error.ts";
 import type { SearchName, SearchParameters, SearchResult } from "../search.ts";
 import { type Scope, StoreUnavailable } from "../store.ts";
 import { type Owner, Turns } from "./search-turns.ts";
@@ -212,7 +212,7 @@ class Lane {
     this.#running = undefined;
     if ("result" in answer) done?.resolve(answer.result as never);
     else if ("failure" in answer) done?.reject(new Error(`a search failed: ${answer.failure}`));
-    else if (answer.ended === "late") done?.reject(searchTooLong(this.#data.limitMs));
+    else if (answer.ended === "late") done?.reject(new SearchTooLong(this.#data.limitMs));
     else if (answer.ended === "cancelled" || this.#closed) {
       done?.reject(new StoreUnavailable("the store is closed"));
     } else if (done && !this.#next?.add(done)) {

@@ -1,0 +1,144 @@
+import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
+import { SearchTooLong } from "../domain/error.ts";
+import type { Schema } from "./schema.ts";
+import { compareRow } from "./sqlite/expressions.ts";
+
+/** Rows that one query tests of a list that takes too long as a whole: some 100 ms. */
+const ROWS_AT_ONCE = 20_000;
+
+/** How a list is ordered: by columns such as `workflow.id`, all in one direction, of which no two rows have the same. */
+export interface RowOrder {
+  readonly columns: readonly `${string}.${string}`[];
+  readonly direction: "asc" | "desc";
+}
+
+/** A query over rows of a table, possibly beside others. */
+type Rows<T extends keyof Schema, O> = SelectQueryBuilder<Schema, T, O>;
+
+/**
+ * Returns the first `limit` rows in their order. When a search of them takes too
+ * long, it is made in pieces of so many rows of `own`, each a search of its own:
+ * searches of others go between, and however rare what fits is, it is found.
+ *
+ * @param own the rows that the list goes through, behind the last page
+ * @param fitting those of them that pass the filter
+ * @param rowsAtOnce for tests
+ */
+export async function firstRows<T extends keyof Schema, O>(
+  own: Rows<T, object>,
+  fitting: Rows<T, O>,
+  order: RowOrder,
+  limit: number,
+  rowsAtOnce = ROWS_AT_ONCE,
+): Promise<O[]> {
+  const whole = await unlessTooLong(() => ordered(fitting, order).limit(limit).execute());
+  if (whole) return whole;
+  const rows: O[] = [];
+  for await (const piece of pieces(own, fitting, order, rowsAtOnce)) {
+    rows.push(
+      ...(await ordered(piece, order)
+        .limit(limit - rows.length)
+        .execute()),
+    );
+    if (rows.length === limit) break;
+  }
+  return rows;
+}
+
+/** Returns how many rows fit, counted no further than `limit`, in the same way. */
+export async function countRows<T extends keyof Schema>(
+  db: Kysely<Schema>,
+  own: Rows<T, object>,
+  fitting: Rows<T, object>,
+  order: RowOrder,
+  limit: number,
+  rowsAtOnce = ROWS_AT_ONCE,
+): Promise<number> {
+  const countOf = async (rows: Rows<T, object>, most: number) => {
+    const found = rows.select(sql.lit(1).as("one")).limit(most).as("found");
+    const { count } = await db
+      .selectFrom(found)
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .executeTakeFirstOrThrow();
+    return count;
+  };
+  const whole = await unlessTooLong(() => countOf(fitting, limit));
+  if (whole !== undefined) return whole;
+  let count = 0;
+  for await (const piece of pieces(own, fitting, order, rowsAtOnce)) {
+    count += await countOf(piece, limit - count);
+    if (count === limit) break;
+  }
+  return count;
+}
+
+/** Tables with an index of their rows by organization, phase and id. */
+type PhasedTable = "agent_execution" | "environment" | "workflow_action" | "workflow_execution";
+
+/**
+ * Returns the first rows of one table by their ids, of any phase or of some. Of
+ * each phase it walks along the index: asked for several phases at once, the
+ * engine would read all rows of all of them, or test row by row where almost none
+ * fits.
+ *
+ * @param phases empty for any
+ */
+export async function firstRowsInPhases<T extends PhasedTable, O extends { readonly id: string }>(
+  table: T,
+  own: Rows<T, O>,
+  fitting: Rows<T, O>,
+  phases: readonly number[],
+  direction: RowOrder["direction"],
+  limit: number,
+): Promise<O[]> {
+  const order: RowOrder = { columns: [`${table}.id`], direction };
+  if (phases.length === 0) return firstRows(own, fitting, order, limit);
+  const [id, inPhase] = [sql.ref<string>(`${table}.id`), sql.ref<number>(`${table}.phase`)];
+  const ids: string[] = [];
+  for (const phase of new Set(phases)) {
+    const [all, some] = [own, fitting].map((rows) => rows.where(inPhase, "=", phase));
+    if (!all || !some) continue;
+    const rows = await firstRows(all, some.clearSelect().select(id.as("id")), order, limit);
+    ids.push(...rows.map((row) => row.id));
+  }
+  ids.sort();
+  if (direction === "desc") ids.reverse();
+  return ordered(own.where(id, "in", ids.slice(0, limit)), order).execute();
+}
+
+async function unlessTooLong<R>(search: () => Promise<R>): Promise<R | undefined> {
+  try {
+    return await search();
+  } catch (error) {
+    if (error instanceof SearchTooLong) return undefined;
+    throw error;
+  }
+}
+
+/** What fits, one piece after the other in their order. */
+async function* pieces<T extends keyof Schema, O>(
+  own: Rows<T, object>,
+  fitting: Rows<T, O>,
+  order: RowOrder,
+  rowsAtOnce: number,
+): AsyncGenerator<Rows<T, O>> {
+  const { columns, direction } = order;
+  const [behind, upTo] = direction === "asc" ? ([">", "<="] as const) : (["<", ">="] as const);
+  let [rest, piece] = [own, fitting];
+  for (;;) {
+    const keys = columns.map((column, index) => sql.ref(column).as(`key${index}`));
+    const [end] = await ordered(rest.clearSelect().select(keys), order).offset(rowsAtOnce).limit(1).execute();
+    if (!end) {
+      yield piece;
+      return;
+    }
+    const key = Object.values(end);
+    yield piece.where(compareRow(columns, upTo, key));
+    rest = own.where(compareRow(columns, behind, key));
+    piece = fitting.where(compareRow(columns, behind, key));
+  }
+}
+
+function ordered<T extends keyof Schema, O>(rows: Rows<T, O>, { columns, direction }: RowOrder): Rows<T, O> {
+  return columns.reduce((query, column) => query.orderBy(sql.ref(column), direction), rows);
+}

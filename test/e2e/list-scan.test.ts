@@ -1,0 +1,107 @@
+import { join } from "node:path";
+import { fromJson } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { type CompiledQuery, Kysely } from "kysely";
+import type { Caller } from "../../src/domain/caller.ts";
+import { implementations } from "../../src/implementations.ts";
+import type { Schema } from "../../src/store/schema.ts";
+import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { listing, searching } from "../../src/store/sqlite/searching.ts";
+import type { Store } from "../../src/store/store.ts";
+import { type ListRequest, listRequests } from "../harness/list-requests.ts";
+import { startServer, stopAll } from "../harness/server.ts";
+import { contextOf, openTestStore, type TestStore, userOf } from "../store/test-store.ts";
+import { workDependencies } from "../store/work-service.ts";
+import { OPERATIONS } from "./operations.ts";
+import { makeWorld, type World } from "./world.ts";
+
+/** Lists that test no rows, and why. */
+const WITHOUT_A_SEARCH: Readonly<Record<string, string>> = {
+  "ProjectService/ListProjectEnvironmentClasses": "they are in the body of one project",
+  "ProjectService/ListProjects": "without a filter it reads one page along an index",
+};
+
+/** Rows by their whole key, and the few sub-agents of a run, which are sorted then. */
+const BY_KEY =
+  /^SEARCH \w+ USING (COVERING )?INDEX (sqlite_autoindex_\w+_1 \((organization_id|execution_id|id)=\?\)|agent_execution_by_parent \(parent_id=\?\))$|^USE TEMP B-TREE FOR ORDER BY$/;
+
+let world: World;
+let made: TestStore;
+let raw: Database.Database;
+let caller: Caller;
+let operations: ReturnType<typeof implementations>;
+/** What the main thread read, what it began to read of a list, and how many times another thread was asked. */
+let read: CompiledQuery[] = [];
+let attempts = 0;
+let searches = 0;
+beforeAll(async () => {
+  const server = await startServer();
+  world = await makeWorld(server);
+  await server.stop();
+  made = openTestStore({ dataDir: server.dataDir });
+  raw = new Database(join(server.dataDir, DATABASE_FILE), { readonly: true });
+  const { organization: organizationId, account: accountId, token: tokenId, user } = world;
+  caller = userOf({ organizationId, accountId, tokenId }, user);
+  const reader = new Kysely<Schema>({
+    dialect: new StableSqliteDialect({ database: raw }),
+    log: ({ query }) => void read.push(query),
+  });
+  const search = ((...args) => {
+    searches += 1;
+    return made.store.search(...args);
+  }) as Store["search"];
+  // As if each query tested more rows than the main thread does.
+  const attempt = () => {
+    attempts += 1;
+    return undefined;
+  };
+  const store: Store = {
+    ...made.store,
+    reader,
+    search,
+    searcher: (scope) => searching({ search }, scope),
+    lister: (scope) => listing({ search }, { db: reader, attempt }, scope),
+  };
+  operations = implementations({ ...workDependencies(made), store });
+});
+afterAll(async () => {
+  raw.close();
+  await made.close();
+  await stopAll();
+});
+
+/** How the engine finds the rows of what the main thread read. */
+const plans = () =>
+  read.flatMap(({ sql, parameters }) =>
+    raw
+      .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
+      .all(...parameters)
+      .map(({ detail }) => detail),
+  );
+
+async function ask({ operation, method, fields }: ListRequest): Promise<void> {
+  const base = OPERATIONS[operation]?.request(world);
+  const request = fromJson(method.input, { ...base, ...fields });
+  await operations.get(method.parent.typeName)?.[method.localName]?.(request, contextOf(method, caller));
+}
+
+const asksForText = ({ fields: { filter } }: ListRequest) =>
+  typeof filter === "object" && filter !== null && "search" in filter;
+
+test.each([...Map.groupBy(listRequests(), ({ operation }) => operation)])(
+  "%s tests rows beside the main thread, whatever it is asked",
+  async (operation, requests) => {
+    for (const request of requests) {
+      [read, attempts, searches] = [[], 0, 0];
+      await ask(request);
+      if (operation in WITHOUT_A_SEARCH && !("filter" in request.fields)) continue;
+      const others = plans().filter((plan) => !BY_KEY.test(plan));
+      expect([request.name, others]).toEqual([request.name, []]);
+      expect([request.name, searches > 0 || read.length === 0]).toEqual([request.name, true]);
+      // To find a text takes longer than to test other values.
+      if (asksForText(request)) expect([request.name, attempts]).toEqual([request.name, 0]);
+    }
+  },
+);

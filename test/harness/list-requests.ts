@@ -1,0 +1,96 @@
+import type { DescField, DescMethod, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { ScalarType } from "@bufbuild/protobuf";
+import { CONTRACT } from "../../src/rpc/contract.ts";
+
+/** A request of a list that asks for something rare, without its page. */
+export interface ListRequest {
+  /** Such as `WorkflowService/ListWorkflows filter.disabled: true, by NAME`. */
+  readonly name: string;
+  /** Such as `WorkflowService/ListWorkflows`. */
+  readonly operation: string;
+  readonly method: DescMethod;
+  /** What the operation's own request is completed with: one field of its filter, and an order. */
+  readonly fields: JsonObject;
+}
+
+/** An id of nothing. */
+const NO_ID = "01900000-0000-7000-8000-00000000ffff";
+const NO_URI = "https://git.example.org/team/none.git";
+/** In no text that a test stores, and of one trigram. */
+const NO_TEXT = "zqx";
+const LONG_AGO = "1971-01-01T00:00:00Z";
+const NOW = "2026-01-01T00:00:00Z";
+
+/** What can be sorted by where the contract names fields by texts. */
+const SORTED_BY: Readonly<Record<string, readonly string[]>> = {
+  "EventService/ListAuditLogs": ["created_at"],
+  "ProjectService/ListProjects": ["id", "popularity"],
+  "WorkflowService/ListWorkflowExecutions": ["id"],
+};
+
+/**
+ * Returns what every List operation of the contract can be asked, found from the
+ * descriptors: each field of its filter alone with values of which few or no rows
+ * have any, none of them too, in each order in both directions.
+ *
+ * @throws for a field or an order of a kind that is not known here
+ */
+export function listRequests(): ListRequest[] {
+  return CONTRACT.flatMap((service) =>
+    service.methods.flatMap((method) => {
+      if (!method.name.startsWith("List")) return [];
+      const operation = `${service.name}/${method.name}`;
+      const filters = [{ name: "no filter", fields: {} as JsonObject }, ...filtersOf(method)];
+      const sorts = sortsOf(operation, method);
+      return filters.flatMap((filter) =>
+        sorts.map((sort) => ({
+          name: `${operation} ${filter.name}${sort.name}`,
+          operation,
+          method,
+          fields: { ...filter.fields, ...sort.fields },
+        })),
+      );
+    }),
+  );
+}
+
+function filtersOf({ input }: DescMethod) {
+  const filter = input.fields.find(({ name }) => name === "filter");
+  return (filter?.message?.fields ?? []).flatMap((field) =>
+    valuesOf(field).map((value) => ({
+      name: `${field.jsonName}: ${JSON.stringify(value)}`,
+      fields: { filter: { [field.jsonName]: value } } as JsonObject,
+    })),
+  );
+}
+
+function valuesOf(field: DescField): JsonValue[] {
+  if (field.fieldKind === "map") return [{ [NO_TEXT]: NO_TEXT }];
+  if (field.name === "search") return [NO_TEXT];
+  if (field.name.endsWith("remote_uris")) return [[NO_URI]];
+  // Of the caller's own, which restricts nothing; there is no list of another.
+  if (field.name === "organization_id") return [];
+  if (field.enum) return field.enum.values.slice(1).map(({ name }) => listed(field, name));
+  if (field.message?.typeName === "google.protobuf.Timestamp") return [LONG_AGO, NOW];
+  if (field.scalar === ScalarType.BOOL) return [true, false];
+  if (field.scalar === ScalarType.STRING) return [listed(field, NO_ID)];
+  throw new Error(`what is rare of ${field} is not known here`);
+}
+
+function listed(field: DescField, value: JsonValue): JsonValue {
+  return field.fieldKind === "list" ? [value] : value;
+}
+
+function sortsOf(operation: string, { input }: DescMethod): { name: string; fields: JsonObject }[] {
+  const sort = input.fields.find(({ name }) => name === "sort");
+  const field = sort?.message?.fields.find(({ name }) => name === "field");
+  if (!field) return [{ name: "", fields: {} }];
+  const names = field.enum ? field.enum.values.map(({ name }) => name) : SORTED_BY[operation];
+  if (!names) throw new Error(`what ${operation} can be sorted by is not known here`);
+  return names.flatMap((name) =>
+    ["SORT_ORDER_ASC", "SORT_ORDER_DESC"].map((order) => ({
+      name: `, ${name} ${order.slice("SORT_ORDER_".length)}`,
+      fields: { sort: { field: name, order } },
+    })),
+  );
+}

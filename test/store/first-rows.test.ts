@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { Kysely } from "kysely";
+import { SearchTooLong } from "../../src/domain/error.ts";
+import { countRows, firstRows, type RowOrder } from "../../src/store/first-rows.ts";
+import type { Schema } from "../../src/store/schema.ts";
+import { inTime } from "../../src/store/sqlite/expressions.ts";
+import { listing } from "../../src/store/sqlite/searching.ts";
+import { type Store, SYSTEM } from "../../src/store/store.ts";
+import { openTestStore, type TestStore } from "./test-store.ts";
+
+const ROWS = 23;
+const AT_ONCE = 5;
+
+let testStore: TestStore;
+let db: Kysely<Schema>;
+/** How many searches there were; the first takes too long. */
+let searches = 0;
+beforeAll(async () => {
+  testStore = openTestStore();
+  const caller = await testStore.found("harbour");
+  await testStore.store.write(SYSTEM, "test", async (tx) => {
+    for (let index = 0; index < ROWS; index++) {
+      const name = `row ${String(index).padStart(2, "0")}`;
+      await tx.db
+        .insertInto("fact")
+        .values({ name, value: `${index % 4}` })
+        .execute();
+    }
+  });
+  const search = ((...args) => {
+    searches += 1;
+    if (searches === 1) return Promise.reject(new SearchTooLong(0));
+    return testStore.store.search(...args);
+  }) as Store["search"];
+  const reading = { db: testStore.store.reader, attempt: () => undefined };
+  db = listing({ search }, reading, caller);
+});
+afterAll(() => testStore.close());
+
+const facts = () => db.selectFrom("fact").where(inTime()).where("name", "like", "row %");
+const names = (value: string) =>
+  Array.from({ length: ROWS }, (_, index) => index)
+    .filter((index) => `${index % 4}` === value)
+    .map((index) => `row ${String(index).padStart(2, "0")}`);
+
+describe.each(["asc", "desc"] as const)("a list that takes too long as a whole, %s", (direction) => {
+  const byName: RowOrder = { columns: ["fact.name"], direction };
+  const byValue: RowOrder = { columns: ["fact.value", "fact.name"], direction };
+  const first = (value: string, order: RowOrder, limit: number) => {
+    searches = 0;
+    const own = facts().select(["name", "value"]);
+    return firstRows(own, own.where("value", "=", value), order, limit, AT_ONCE);
+  };
+  const inOrder = <T>(values: T[]) => (direction === "asc" ? values : values.toReversed());
+
+  test.each([1, 2, 5, 6, 100])("gives the first %i rows that fit, in pieces", async (limit) => {
+    const found = await first("3", byName, limit);
+    expect(found.map(({ name }) => name)).toEqual(inOrder(names("3")).slice(0, limit));
+    expect(searches).toBeGreaterThan(2);
+  });
+
+  test("ends when it has enough, and goes to the end for what nothing fits", async () => {
+    await first("3", byName, 1);
+    const few = searches;
+    expect(await first("none", byName, 1)).toEqual([]);
+    expect(searches).toBeGreaterThan(few);
+  });
+
+  test("may be ordered by several columns", async () => {
+    searches = 0;
+    const own = facts().select(["name", "value"]);
+    const found = await firstRows(own, own.where("name", ">", "row 04"), byValue, 100, AT_ONCE);
+    const all = ["0", "1", "2", "3"].flatMap(names).filter((name) => name > "row 04");
+    expect(found.map(({ name }) => name)).toEqual(inOrder(all));
+  });
+
+  test.each([1, 5, 6, 100])("is counted no further than %i", async (limit) => {
+    searches = 0;
+    const own = facts();
+    const count = await countRows(db, own, own.where("value", "=", "1"), byName, limit, AT_ONCE);
+    expect(count).toBe(Math.min(limit, names("1").length));
+  });
+});
