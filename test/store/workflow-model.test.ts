@@ -174,7 +174,7 @@ test("executions never leave their table and their counts always add up, whateve
       }
       await comesToAnEnd(world, before);
     }),
-    { numRuns: 30, ...replay },
+    { numRuns: 30, endOnFailure: true, ...replay },
   );
 }, 600_000);
 
