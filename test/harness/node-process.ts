@@ -24,8 +24,22 @@ const running = new Set<ChildProcess>();
  * @param args its `process.argv` from 1 on
  */
 export function startNode(code: string, ...args: string[]): NodeProcess {
+  return startNodeIn({}, code, ...args);
+}
+
+/**
+ * The same with more in its environment.
+ *
+ * @param env added to the environment of this process
+ */
+export function startNodeIn(
+  env: Readonly<Record<string, string>>,
+  code: string,
+  ...args: string[]
+): NodeProcess {
   const child = spawn(process.execPath, ["--input-type=module", "-e", `${PRELUDE}${code}`, ...args], {
     cwd: root,
+    env: { ...process.env, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   running.add(child);

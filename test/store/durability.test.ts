@@ -1,4 +1,4 @@
-import { fdatasync, rmSync, statSync, symlinkSync } from "node:fs";
+import { fdatasync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
@@ -6,7 +6,8 @@ import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoints.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { Upkeep } from "../../src/store/sqlite/upkeep-thread.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
-import { endNodes, startNode } from "../harness/node-process.ts";
+import { failingDisk, testWithFailingDisk } from "../harness/failing-disk.ts";
+import { endNodes, startNode, startNodeIn } from "../harness/node-process.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { factsIn, openAt, openWithOrganizations, put } from "./made-up-changes.ts";
@@ -126,6 +127,40 @@ test("a force that fails ends the process without an answer, and the next start 
   await write("d");
   await store.close();
 });
+
+/** Opens the store that it is told, writes, and closes it when it is told. */
+const CLOSING = `
+  import { openStore } from "./src/store/sqlite/open.ts";
+  const audit = { keyId: "test", mac: () => new Uint8Array(32) };
+  const store = openStore({ dataDir: await told(), now: () => 0, newId: () => "", audit });
+  await store.write({ id: "test", principal: 0 }, "test",
+    (tx) => tx.db.insertInto("fact").values({ name: "a", value: "" }).execute());
+  print("written");
+  await told();
+  await store.close();
+  print("closed");
+  process.exit();
+`;
+
+testWithFailingDisk(
+  "a force that fails while the store is closed leaves the log to the next start",
+  async () => {
+    const file = join(dataDir, DATABASE_FILE);
+    const disk = failingDisk(file);
+    const node = startNodeIn(disk.env, CLOSING);
+    node.tell(dataDir);
+    expect(await node.next()).toBe("written");
+    disk.fail();
+    // As a disk that lost what was written: the file as it was before the log was copied into it.
+    const lost = readFileSync(file);
+    node.tell("close");
+    await expect(node.next()).rejects.toThrow("the disk did not take what was written: disk I/O error");
+    writeFileSync(file, lost);
+    store = openAt(dataDir);
+    expect(await factsIn(store)).toEqual(["a"]);
+    await store.close();
+  },
+);
 
 describe("the log beside the file", () => {
   let beside: Database.Database;

@@ -17,7 +17,7 @@ import { migrate } from "./migrate.ts";
 import { Searches } from "./search-thread.ts";
 import { listing, searching } from "./searching.ts";
 import { Snapshot } from "./snapshot.ts";
-import { storageProblem } from "./storage-problem.ts";
+import { isLostForce, storageProblem } from "./storage-problem.ts";
 import { TextIndex } from "./text-index.ts";
 import { Upkeep } from "./upkeep-thread.ts";
 import { GROUP_MS, Writer } from "./writer.ts";
@@ -123,6 +123,12 @@ export function openStore(options: StoreOptions): Store {
       try {
         writing.raw.pragma("wal_checkpoint(TRUNCATE)");
       } catch (error) {
+        if (isLostForce(error)) {
+          // What was copied into the file before may be lost with it. To close would copy only the rest, and then
+          // delete the log, which alone has all of it: it stays for the next start, which copies it anew.
+          endOnLostForce(error as Error);
+          return new Promise(() => {});
+        }
         // On a full disk the log stays beside the file, and the next start goes on from it: nothing is lost.
         if (storageProblem(error) === undefined) throw error;
       }

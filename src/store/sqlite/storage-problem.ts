@@ -18,6 +18,11 @@ export function storageProblem(error: unknown): string | undefined {
   return PROBLEMS.find(([begin]) => code.startsWith(begin))?.[1];
 }
 
+/** Returns whether the engine was told that the disk did not take what was forced. */
+export function isLostForce(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === "SQLITE_IOERR_FSYNC";
+}
+
 /** Errors that the statement or its rows cause, by the beginning of the engine's code: they come again with the same rows. */
 const CAUSED_BY_ROWS = [
   "SQLITE_ERROR",

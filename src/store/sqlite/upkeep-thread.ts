@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { isLostForce } from "./storage-problem.ts";
 
 /** A pass of a checkpoint over the log, the merging of so many pages of the index of texts, or nothing but to be there. */
 export type UpkeepOrder =
@@ -81,7 +82,7 @@ export class Upkeep {
     this.#answers += 1;
     thread.unref();
     // What is tried again skips what was written before, which is what was lost.
-    if (answer?.failure?.code === "SQLITE_IOERR_FSYNC") {
+    if (answer?.failure && isLostForce(answer.failure)) {
       this.#onLostForce(new Error(answer.failure.message));
       return new Promise(() => {});
     }
