@@ -2,7 +2,7 @@ import type { Compilable, CompiledQuery, Kysely } from "kysely";
 import type { Schema } from "./schema.ts";
 
 /** A statement of an engine: takes the values of its parameters, gives the rows that it answers with. */
-export type Statement = (values: readonly unknown[]) => unknown[];
+export type Statement = (values: readonly unknown[]) => unknown[] | Promise<unknown[]>;
 
 const engines = new WeakMap<Kysely<Schema>, (sql: string) => Statement>();
 
@@ -61,7 +61,7 @@ function runner<P extends object, R>(db: Kysely<Schema>, query: CompiledQuery<R>
       value instanceof Placeholder ? (parameters as Record<string, unknown>)[value.name] : value,
     );
   const statement = engines.get(db)?.(query.sql);
-  if (statement) return (parameters) => statement(valuesOf(parameters)) as R[];
+  if (statement) return (parameters) => statement(valuesOf(parameters)) as R[] | Promise<R[]>;
   return async (parameters) =>
     (await db.executeQuery<R>({ ...query, parameters: valuesOf(parameters) })).rows;
 }

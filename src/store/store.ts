@@ -135,7 +135,8 @@ export interface Store {
    * The only way to change a resource. Everything that `fn` does, the audit and
    * event rows of what it recorded included, is durable when the promise
    * resolves, or nothing of it happened when it rejects. Inside `fn` only
-   * queries of its own transaction may be awaited.
+   * queries of its own transaction may be awaited. One that goes on for long lets
+   * reads have their turn between two queries; other writes wait for its end.
    *
    * @throws what `fn` throws; StoreUnavailable when the database is busy or
    *   cannot commit

@@ -1,6 +1,6 @@
 import { chmodSync } from "node:fs";
 import Database from "better-sqlite3";
-import { Kysely } from "kysely";
+import { Kysely, type KyselyPlugin } from "kysely";
 import { runDirectly, type Statement } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import { StableSqliteDialect } from "./dialect.ts";
@@ -23,6 +23,8 @@ export interface Connection {
   readonly db: Kysely<Schema>;
   /** Called before each query. */
   beforeQuery: () => void;
+  /** Called after each query of the builder or a prepared one, whose answer waits for what it gives. */
+  afterQuery: () => Promise<void> | undefined;
   /** Returns the rows of a query with `inTime()` among its conditions, or undefined when it tests more than about so many. */
   attempt(rows: number, sql: string, values: readonly unknown[]): unknown[] | undefined;
   close(): void;
@@ -64,7 +66,15 @@ export function openConnection(
     return 1;
   });
   const database = cached(raw, () => connection.beforeQuery());
-  const db = new Kysely<Schema>({ dialect: new StableSqliteDialect({ database }) });
+  const pausing: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    async transformResult({ result }) {
+      await connection.afterQuery();
+      return result;
+    },
+  };
+  const plugins = mode === "writer" ? [pausing] : [];
+  const db = new Kysely<Schema>({ dialect: new StableSqliteDialect({ database }), plugins });
   const attempt: Connection["attempt"] = (rows, sql, values) => {
     const statement = database.prepare(sql);
     rowsLeft = rows;
@@ -81,6 +91,7 @@ export function openConnection(
     raw,
     db,
     beforeQuery: () => undefined,
+    afterQuery: () => undefined,
     attempt,
     close: () => raw.close(),
   };
@@ -92,9 +103,10 @@ export function openConnection(
 function direct(statement: Database.Statement, connection: Connection): Statement {
   return (values) => {
     connection.beforeQuery();
-    if (statement.reader) return statement.all(values);
-    statement.run(values);
-    return [];
+    const rows = statement.reader ? statement.all(values) : [];
+    if (!statement.reader) statement.run(values);
+    const pause = connection.afterQuery();
+    return pause ? pause.then(() => rows) : rows;
   };
 }
 

@@ -11,6 +11,7 @@ import { Listeners } from "./listeners.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import { hasRoom, isEngineFailure, storageProblem } from "./storage-problem.ts";
 import type { TextIndex } from "./text-index.ts";
+import { WriteTurns } from "./write-turns.ts";
 
 /**
  * A group takes no more writes when it has worked this long, so that reads on
@@ -29,12 +30,6 @@ const ALONE_AFTER_FAILURE = 100;
 
 /** Writes waiting past this number are refused: the disk is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
-
-/**
- * A write that has not settled after this long never will, and it holds the one
- * transaction. Queries settle before any timer fires, however slow the disk is.
- */
-const STUCK_MS = 2_000;
 
 export interface WriterOptions {
   /** Folder of the database. */
@@ -74,6 +69,7 @@ export class Writer {
   /** How many of the next writes get a commit of their own. */
   #alone = 0;
   readonly #listeners = new Listeners();
+  readonly #turns = new WriteTurns();
   /** Of the commit that is being made, or of the next one. */
   #group: Group;
 
@@ -81,6 +77,7 @@ export class Writer {
     this.#connection = connection;
     this.#options = options;
     this.#group = new Group(connection.db);
+    connection.afterQuery = this.#turns.pauseWhenDue;
   }
 
   write<T>(
@@ -109,6 +106,7 @@ export class Writer {
       const result = await fn(tx);
       for (const change of changes) {
         group.record(await recordOf(tx, this.#options.audit, actor, operation, change));
+        await this.#turns.pauseWhenDue();
         for (const topic of topicsOf(change)) touched.add(topic);
       }
       this.#listeners.expect(touched);
@@ -187,8 +185,11 @@ export class Writer {
     const members: Job[] = [];
     try {
       this.#connection.raw.exec("begin immediate");
+      this.#turns.open();
       await this.#attemptGroup(members, settled);
+      this.#turns.begin();
       await this.#group.writeOut(this.#options.audit, this.#options.textIndex);
+      this.#turns.close();
       await this.#options.durability.commit(members.length === 1 && this.#queue.length === 0);
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
@@ -199,6 +200,7 @@ export class Writer {
       if (members.length > 1) this.#alone = ALONE_AFTER_FAILURE;
       return;
     } finally {
+      this.#turns.close();
       this.#group = new Group(this.#connection.db);
     }
     for (const settle of settled) settle();
@@ -213,22 +215,17 @@ export class Writer {
   }
 
   async #attemptGroup(members: Job[], settled: (() => void)[]): Promise<void> {
-    const stuck = setTimeout(endStuck, STUCK_MS);
-    try {
-      const started = performance.now();
-      do {
-        const job = this.#queue.shift();
-        if (!job) break;
-        members.push(job);
-        settled.push(await this.#attempt(job));
-        if (this.#alone > 0) {
-          this.#alone -= 1;
-          break;
-        }
-      } while (this.#options.grouping && performance.now() - started < this.#options.groupMs);
-    } finally {
-      clearTimeout(stuck);
-    }
+    const started = performance.now();
+    do {
+      const job = this.#queue.shift();
+      if (!job) break;
+      members.push(job);
+      settled.push(await this.#attempt(job));
+      if (this.#alone > 0) {
+        this.#alone -= 1;
+        break;
+      }
+    } while (this.#options.grouping && performance.now() - started < this.#options.groupMs);
   }
 
   async #attemptPart<T>(part: () => Promise<T>, changes: Change[], group: Group): Promise<T> {
@@ -259,11 +256,10 @@ export class Writer {
     }
     raw.exec("savepoint attempt");
     const mark = this.#group.mark();
-    const turn = loopTurn();
+    this.#turns.begin();
     try {
       const value = await job.run(db);
-      // A write that waits for anything but its own queries would hold everybody's commit open.
-      if (loopTurn() !== turn) throw new Error("a write awaited something other than its own queries");
+      this.#turns.refuseOtherWaits();
       raw.exec("release attempt");
       return () => job.resolve(value);
     } catch (error) {
@@ -275,20 +271,4 @@ export class Writer {
       return () => job.reject(storageProblem(error) === undefined ? error : this.#failed(error));
     }
   }
-}
-
-/**
- * Nothing can take the connection back from a write that goes on. Thrown where
- * nobody catches it, so that a restart follows: nothing of the group is
- * committed, and a server that answers no write any more would be worse.
- */
-function endStuck(): never {
-  throw new Error(
-    `a write has not settled for ${STUCK_MS} ms: it awaits something other than its own queries`,
-  );
-}
-
-/** Number of the event loop's present turn; the queries of a write settle within one. */
-function loopTurn(): number {
-  return performance.nodeTiming.uvMetricsInfo.loopCount;
 }
