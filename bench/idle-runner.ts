@@ -10,10 +10,10 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { createLog } from "../src/log.ts";
-import { connectTo, workClient } from "../src/runner/connection.ts";
-import type { Lease } from "../src/runner/lease.ts";
-import { register } from "../src/runner/registration.ts";
-import { takeWork } from "../src/runner/work-loop.ts";
+import { connectTo, workClient } from "../src/runner/protocol/connection.ts";
+import type { Lease } from "../src/runner/protocol/lease.ts";
+import { register } from "../src/runner/protocol/registration.ts";
+import { takeWork } from "../src/runner/protocol/work-loop.ts";
 
 const { SERVER = "", STATE_DIR = "", SLOTS = "8", EXCHANGE_TOKEN } = process.env;
 const log = createLog("info");

@@ -14,21 +14,21 @@ import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Implementation, Implementations } from "./rpc/routes.ts";
-import { AccountService } from "./services/account-service.ts";
-import { AgentService } from "./services/agent-service.ts";
-import { AgentWorkService } from "./services/agent-work-service.ts";
-import { EnvironmentService } from "./services/environment-service.ts";
-import { EventService } from "./services/event-service.ts";
-import { IdentityService } from "./services/identity-service.ts";
-import { OrganizationService } from "./services/organization-service.ts";
-import { ProjectService } from "./services/project-service.ts";
-import { RunnerConfigurationService } from "./services/runner-configuration-service.ts";
-import { RunnerService } from "./services/runner-service.ts";
-import { SecurityService } from "./services/security-service.ts";
-import { ServiceAccountService } from "./services/service-account-service.ts";
-import { UserService } from "./services/user-service.ts";
-import { WorkService, type WorkServiceDependencies } from "./services/work-service.ts";
-import { WorkflowService } from "./services/workflow-service.ts";
+import { AccountService } from "./services/access/account-service.ts";
+import { EventService } from "./services/access/event-service.ts";
+import { OrganizationService } from "./services/access/organization-service.ts";
+import { RunnerService } from "./services/access/runner-service.ts";
+import { ServiceAccountService } from "./services/access/service-account-service.ts";
+import { AgentService } from "./services/agent/agent-service.ts";
+import { AgentWorkService } from "./services/agent/work/agent-work-service.ts";
+import { EnvironmentService } from "./services/environment/environment-service.ts";
+import { IdentityService } from "./services/identity/identity-service.ts";
+import { UserService } from "./services/identity/user-service.ts";
+import { SecurityService } from "./services/policy/security-service.ts";
+import { ProjectService } from "./services/project/project-service.ts";
+import { RunnerConfigurationService } from "./services/runner/runner-configuration-service.ts";
+import { WorkService, type WorkServiceDependencies } from "./services/runner/work-service.ts";
+import { WorkflowService } from "./services/workflow/workflow-service.ts";
 
 /** The services of the contract, each with what it is built from. */
 export function implementations(deps: WorkServiceDependencies): Implementations {

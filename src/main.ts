@@ -7,15 +7,15 @@ import {
   type RunUntilTold,
   type Terminal,
   withSettings,
-} from "./commands/command-line.ts";
-import { declareAccount } from "./commands/declare-account.ts";
-import { declareAgent } from "./commands/declare-agent.ts";
-import { declareData } from "./commands/declare-data.ts";
-import { declareOrganization } from "./commands/declare-organization.ts";
-import { declareRunner } from "./commands/declare-runner.ts";
-import { declareToken } from "./commands/declare-token.ts";
+} from "./commands/definitions/command-line.ts";
+import { declareAccount } from "./commands/definitions/declare-account.ts";
+import { declareAgent } from "./commands/definitions/declare-agent.ts";
+import { declareData } from "./commands/definitions/declare-data.ts";
+import { declareOrganization } from "./commands/definitions/declare-organization.ts";
+import { declareRunner } from "./commands/definitions/declare-runner.ts";
+import { declareToken } from "./commands/definitions/declare-token.ts";
 import { StartError } from "./commands/start-error.ts";
-import { ConfigError, readConfig, SETTINGS } from "./config.ts";
+import { ConfigError, readConfig, SETTINGS } from "./config/config.ts";
 import { flushLog } from "./log.ts";
 
 // However it ends, by an uncaught exception too.

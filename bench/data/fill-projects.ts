@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import { searchGrams } from "../../src/domain/search-grams.ts";
+import { searchGrams } from "../../src/domain/project/search-trigrams.ts";
 import { type Owner, projectRow } from "./project-rows.ts";
 
 /** Rows that an organization has in the index of search texts (migration 0006). */

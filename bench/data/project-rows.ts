@@ -4,7 +4,7 @@ import { v7 } from "uuid";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { ProjectSchema } from "#gen/service/v1/project_pb.js";
-import { newProject } from "../../src/domain/project.ts";
+import { newProject } from "../../src/domain/project/project.ts";
 import { toBody } from "../../src/store/json.ts";
 
 /** A stored project with the rows that belong to it. */

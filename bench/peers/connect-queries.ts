@@ -3,7 +3,7 @@ import { fromJsonString } from "@bufbuild/protobuf";
 import Database from "better-sqlite3";
 import { Kysely, SqliteDialect, sql } from "kysely";
 import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
-import { gramQuery } from "../../src/domain/search-grams.ts";
+import { gramQuery } from "../../src/domain/project/search-trigrams.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { PeerCaller } from "./project-queries.ts";

@@ -4,10 +4,15 @@ import { v7 } from "uuid";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import type { CreateProjectRequest, UpdateProjectRequest } from "#gen/service/v1/project_service_pb.js";
-import { auditBytes } from "../../src/domain/audit-chain.ts";
 import { diffJson } from "../../src/domain/diff.ts";
-import { newProject, projectRemotes, projectSearchText, updatedProject } from "../../src/domain/project.ts";
-import { searchGrams } from "../../src/domain/search-grams.ts";
+import {
+  newProject,
+  projectRemotes,
+  projectSearchText,
+  updatedProject,
+} from "../../src/domain/project/project.ts";
+import { searchGrams } from "../../src/domain/project/search-trigrams.ts";
+import { auditBytes } from "../../src/domain/record/audit-chain.ts";
 import { toBody } from "../../src/store/json.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import type { PeerCaller } from "./project-queries.ts";

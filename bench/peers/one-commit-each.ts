@@ -5,7 +5,7 @@
  */
 import { join } from "node:path";
 import { v7 } from "uuid";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { loadKeys } from "../../src/keys.ts";
 import { createLog } from "../../src/log.ts";
 import { build } from "../../src/server.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { gramQuery } from "../../src/domain/search-grams.ts";
+import { gramQuery } from "../../src/domain/project/search-trigrams.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { openKeys } from "./token-hash.ts";
 

@@ -1,14 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import type { Kysely } from "kysely";
 import { BlockAccountRequestSchema, type BlockAccountResponse } from "#gen/service/v1/account_service_pb.js";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
-import { blockAccount, unblockAccount } from "../services/account-block.ts";
-import { findAccount, findAccountByEmail } from "../store/account.ts";
+import { blockAccount, unblockAccount } from "../services/access/account-block.ts";
+import { findAccount, findAccountByEmail } from "../store/identity/account.ts";
+import { insertSubscription } from "../store/identity/subscription.ts";
 import type { AccountTable, Schema } from "../store/schema.ts";
 import { OPERATOR, type WriteTransaction } from "../store/store.ts";
-import { insertSubscription } from "../store/subscription.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 

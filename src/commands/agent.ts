@@ -1,14 +1,14 @@
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import {
   type AgentOwner,
   makeAgentDefault,
   registerAgent,
   unregisterAgent,
-} from "../services/agent-registry.ts";
-import { findAgents } from "../store/agent.ts";
+} from "../services/agent/agent-registry.ts";
+import { findAgents } from "../store/agent/agent.ts";
 import type { Store } from "../store/store.ts";
-import type { FormName } from "./declare-agent.ts";
+import type { FormName } from "./definitions/declare-agent.ts";
 import { openExistingData, toStartError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 

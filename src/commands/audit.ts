@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
-import { type Config, keyFileOf } from "../config.ts";
-import type { ChainReport } from "../domain/audit-verification.ts";
+import { type Config, keyFileOf } from "../config/config.ts";
+import type { ChainReport } from "../domain/record/audit-verification.ts";
 import { type Keys, loadKeys } from "../keys.ts";
-import { verifyChains } from "../store/audit-chain.ts";
+import { verifyChains } from "../store/record/audit-chain.ts";
 import { openReadOnly, type ReadOnlyStore } from "../store/sqlite/open-read-only.ts";
 import { StartError } from "./start-error.ts";
 

@@ -1,4 +1,4 @@
-import { type Config, keyFileOf } from "../config.ts";
+import { type Config, keyFileOf } from "../config/config.ts";
 import { backUp, restore } from "../store/sqlite/backup.ts";
 import { StartError } from "./start-error.ts";
 

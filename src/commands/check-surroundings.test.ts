@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../config/config.ts";
 import { checkServeSettings, isLoopback } from "./check-surroundings.ts";
 
 const check = (host: string, baseUrl = "") => checkServeSettings(readConfig({ host, baseUrl }, {}));

@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:f
 import { BlockList, isIP } from "node:net";
 import { dirname, resolve } from "node:path";
 import { createSecureContext } from "node:tls";
-import { type Config, ConfigError } from "../config.ts";
+import { type Config, ConfigError } from "../config/config.ts";
 import { StartError } from "./start-error.ts";
 
 const LOOPBACK = new BlockList();

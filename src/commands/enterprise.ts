@@ -1,5 +1,5 @@
-import type { Config } from "../config.ts";
-import { setEnterprise } from "../services/enterprise.ts";
+import type { Config } from "../config/config.ts";
+import { setEnterprise } from "../services/policy/enterprise.ts";
 import { openExistingData } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 

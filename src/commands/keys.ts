@@ -1,13 +1,16 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Config, keyFileOf } from "../config.ts";
+import { type Config, keyFileOf } from "../config/config.ts";
 import { addSecret } from "../key-file.ts";
 import { type Keys, keysFrom } from "../keys.ts";
-import { DamagedHostToken, sealHostTokensAnew } from "../services/host-token-rotation.ts";
-import { DamagedWebhookSecret, sealWebhookSecretsAnew } from "../services/workflow-secret-rotation.ts";
+import { DamagedHostToken, sealHostTokensAnew } from "../services/runner/host-token-rotation.ts";
+import {
+  DamagedWebhookSecret,
+  sealWebhookSecretsAnew,
+} from "../services/workflow/workflow-secret-rotation.ts";
+import { countTokensUnderMac } from "../store/identity/token.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-import { countTokensUnderMac } from "../store/token.ts";
 import { openExistingData, withoutServer } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 

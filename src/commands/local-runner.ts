@@ -1,12 +1,12 @@
 import { join } from "node:path";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Keys } from "../keys.ts";
 import type { Log } from "../log.ts";
-import type { Runner, RunnerOptions } from "../runner/program.ts";
+import type { Runner, RunnerOptions } from "../runner/process/program.ts";
 import type { Server } from "../server.ts";
-import { localExchangeToken } from "../services/local-runner.ts";
+import { localExchangeToken } from "../services/runner/local-runner.ts";
 import type { Store } from "../store/store.ts";
-import type { Terminal } from "./command-line.ts";
+import type { Terminal } from "./definitions/command-line.ts";
 import { machineOptions, startedRunner } from "./runner-machine.ts";
 import { serverWorkDir } from "./state-folder.ts";
 

@@ -1,11 +1,11 @@
 import type { Kysely } from "kysely";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import type { Config } from "../config.ts";
-import { accountOf } from "../services/found-organization.ts";
-import { joinOrganization, removeMembership, setMemberRole } from "../services/membership.ts";
-import { createPersonalToken } from "../services/personal-token.ts";
-import { findAccountByEmail } from "../store/account.ts";
-import { findMemberOfAccount, findUsers } from "../store/member.ts";
+import type { Config } from "../config/config.ts";
+import { joinOrganization, removeMembership, setMemberRole } from "../services/access/membership.ts";
+import { accountOf } from "../services/access/organization-creation.ts";
+import { createPersonalToken } from "../services/identity/personal-token.ts";
+import { findAccountByEmail } from "../store/identity/account.ts";
+import { findMemberOfAccount, findUsers } from "../store/identity/member.ts";
 import type { MemberTable, Schema } from "../store/schema.ts";
 import { OPERATOR, type Scope, type WriteTransaction } from "../store/store.ts";
 import { openExistingData, toStartError } from "./open-data.ts";

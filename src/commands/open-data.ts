@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { type Config, keyFileOf } from "../config.ts";
+import { type Config, keyFileOf } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { idMaker } from "../new-id.ts";
-import { findNamedKeyIds } from "../store/key-id.ts";
+import { findNamedKeyIds } from "../store/runner/key-id.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE, openStore, type StoreOptions } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { CreateOrganizationRequestSchema } from "#gen/service/v1/organization_service_pb.js";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
-import { foundOrganization } from "../services/found-organization.ts";
-import { findOrganizations, findOrganizationsWithBytes } from "../store/organization.ts";
+import { foundOrganization } from "../services/access/organization-creation.ts";
+import { findOrganizations, findOrganizationsWithBytes } from "../store/identity/organization.ts";
 import type { OrganizationTable } from "../store/schema.ts";
 import type { Store } from "../store/store.ts";
 import { openExistingData, toStartError } from "./open-data.ts";

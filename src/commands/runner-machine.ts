@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import type { RunnerConfig } from "../config.ts";
+import type { RunnerConfig } from "../config/config.ts";
 import type { Log } from "../log.ts";
-import { type Runner, type RunnerOptions, startRunner } from "../runner/program.ts";
-import { RunnerProblem } from "../runner/runner-problem.ts";
-import type { Terminal } from "./command-line.ts";
+import { type Runner, type RunnerOptions, startRunner } from "../runner/process/program.ts";
+import { RunnerProblem } from "../runner/protocol/runner-problem.ts";
+import type { Terminal } from "./definitions/command-line.ts";
 import { StartError } from "./start-error.ts";
 
 type RemoteConfig = Pick<

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { EXCHANGE_TOKEN_VARIABLE, type RunnerConfig } from "../config.ts";
+import { EXCHANGE_TOKEN_VARIABLE, type RunnerConfig } from "../config/config.ts";
 import { createLog, type Log } from "../log.ts";
-import { connectTo } from "../runner/connection.ts";
-import type { RunnerOptions } from "../runner/program.ts";
-import { hasState } from "../runner/runner-state.ts";
+import type { RunnerOptions } from "../runner/process/program.ts";
+import { connectTo } from "../runner/protocol/connection.ts";
+import { hasState } from "../runner/protocol/runner-state.ts";
 import { checkSshKey } from "./check-surroundings.ts";
-import type { Running, Terminal } from "./command-line.ts";
+import type { Running, Terminal } from "./definitions/command-line.ts";
 import { machineOptions, startedRunner, toStartError } from "./runner-machine.ts";
 import { StartError } from "./start-error.ts";
 import { runnerStateDir } from "./state-folder.ts";

@@ -1,15 +1,19 @@
-import { type Config, ConfigError } from "../config.ts";
+import { type Config, ConfigError } from "../config/config.ts";
+import { quotaBytesOf } from "../config/storage-settings.ts";
 import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
 import { build } from "../server.ts";
-import { foundOrganization } from "../services/found-organization.ts";
-import { quotaBytesOf } from "../storage-settings.ts";
-import { findNewestAuditTime } from "../store/audit-log.ts";
-import { findUnrecordedOrganizations, hasOrganization, recordInInstallation } from "../store/organization.ts";
+import { foundOrganization } from "../services/access/organization-creation.ts";
+import {
+  findUnrecordedOrganizations,
+  hasOrganization,
+  recordInInstallation,
+} from "../store/identity/organization.ts";
+import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./check-surroundings.ts";
-import type { Running, Terminal } from "./command-line.ts";
+import type { Running, Terminal } from "./definitions/command-line.ts";
 import { openData, usable } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, isAbsolute, join } from "node:path";
-import type { Environment } from "../settings.ts";
+import type { Environment } from "../config/settings.ts";
 
 /**
  * Returns the folder of Chartroom's state of one user: in `XDG_STATE_HOME`, or in

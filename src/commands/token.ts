@@ -1,9 +1,9 @@
-import type { Config } from "../config.ts";
-import { findUsers, issueToken } from "../services/found-organization.ts";
-import type { FoundUser } from "../store/member.ts";
+import type { Config } from "../config/config.ts";
+import { findUsers, issueToken } from "../services/access/organization-creation.ts";
+import type { FoundUser } from "../store/identity/member.ts";
+import { removeToken } from "../store/identity/token.ts";
+import { findAccessTokens, findAnyToken, type OperatorsToken } from "../store/identity/token-list.ts";
 import { OPERATOR, type Store } from "../store/store.ts";
-import { removeToken } from "../store/token.ts";
-import { findAccessTokens, findAnyToken, type OperatorsToken } from "../store/token-list.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 

@@ -1,5 +1,5 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import type { SourceKind } from "./source-trust.ts";
+import type { SourceKind } from "./source/source-trust.ts";
 
 /**
  * A failure with a place in the catalogue (ErrorReason). Message and metadata

@@ -1,6 +1,6 @@
-import { expireAction } from "../services/action-progress.ts";
+import { expireAction } from "../services/workflow/action/action-progress.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import { findExpiredActions } from "../store/workflow-action.ts";
+import { findExpiredActions } from "../store/workflow/workflow-action.ts";
 
 /** Actions stopped in one run: each run is one transaction, which other writes wait for. */
 const ACTIONS_A_RUN = 100;

@@ -1,6 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { fireInterest } from "../services/agent-wake.ts";
-import { findDueTimers } from "../store/agent-interest.ts";
+import { fireInterest } from "../services/agent/agent-wake.ts";
+import { findDueTimers } from "../store/agent/agent-interest.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
 /** Timers that are looked up at a time. */

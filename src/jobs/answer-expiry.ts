@@ -1,4 +1,4 @@
-import { removeOldAnswers } from "../store/idempotency.ts";
+import { removeOldAnswers } from "../store/record/idempotency.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
 /** Answers removed at a time: each time is one transaction, which other writes wait for. */

@@ -1,8 +1,8 @@
-import { archivedEnvironment } from "../domain/environment.ts";
-import { limitMs } from "../domain/policy-limit.ts";
-import { updateEnvironment } from "../store/environment.ts";
-import { findArchivable } from "../store/environment-age.ts";
-import { findAllSetPolicies } from "../store/organization-policies.ts";
+import { archivedEnvironment } from "../domain/environment/environment.ts";
+import { limitMs } from "../domain/policy/policy-limit.ts";
+import { updateEnvironment } from "../store/environment/environment.ts";
+import { findArchivable } from "../store/environment/environment-age.ts";
+import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
 /** Environments archived at a time: each time is one transaction, which other writes wait for. */

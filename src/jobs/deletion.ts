@@ -1,8 +1,8 @@
-import { deletedEnvironment, isUntouched } from "../domain/environment.ts";
-import { limitMs } from "../domain/policy-limit.ts";
-import { changeEnvironment, dropEnvironment } from "../services/environment-change.ts";
-import { findDeletable } from "../store/environment-age.ts";
-import { findAllSetPolicies } from "../store/organization-policies.ts";
+import { deletedEnvironment, isUntouched } from "../domain/environment/environment.ts";
+import { limitMs } from "../domain/policy/policy-limit.ts";
+import { changeEnvironment, dropEnvironment } from "../services/environment/environment-change.ts";
+import { findDeletable } from "../store/environment/environment-age.ts";
+import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
 /** Environments deleted at a time: each time is one transaction, which other writes wait for. */

@@ -1,4 +1,4 @@
-import { findOrganizationsWithEventsBefore, removeEventsBefore } from "../store/event-pruning.ts";
+import { findOrganizationsWithEventsBefore, removeEventsBefore } from "../store/record/event-pruning.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
 /** Events removed at a time: each time is one transaction, which other writes wait for. */

@@ -1,10 +1,15 @@
-import { workflowError } from "../domain/workflow-error.ts";
+import { workflowError } from "../domain/workflow/execution/workflow-error.ts";
 import type { Keys } from "../keys.ts";
 import { ScmFailure } from "../scm/failure.ts";
 import type { SourceControl } from "../scm/source-control.ts";
-import { expandFound, failExpansion, openSearch, type PendingSearch } from "../services/execution-expand.ts";
+import {
+  expandFound,
+  failExpansion,
+  openSearch,
+  type PendingSearch,
+} from "../services/workflow/execution/execution-expand.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import { findUnexpanded } from "../store/workflow-execution.ts";
+import { findUnexpanded } from "../store/workflow/workflow-execution.ts";
 
 const OPERATION = "job/executions";
 

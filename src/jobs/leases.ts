@@ -1,6 +1,6 @@
-import { handlerOf } from "../services/work-kinds.ts";
+import { handlerOf } from "../services/runner/work-kinds.ts";
+import { findExpired, findLease, renewLease } from "../store/runner/work-lease.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import { findExpired, findLease, renewLease } from "../store/work-lease.ts";
 
 /** Leases ended in one run. */
 const LEASES_A_RUN = 100;

@@ -1,7 +1,7 @@
-import { stoppedEnvironment } from "../domain/environment.ts";
-import { hasOutlived } from "../domain/environment-policy.ts";
-import { changeEnvironment } from "../services/environment-change.ts";
-import { findOutlived } from "../store/environment-age.ts";
+import { stoppedEnvironment } from "../domain/environment/environment.ts";
+import { hasOutlived } from "../domain/environment/environment-policy.ts";
+import { changeEnvironment } from "../services/environment/environment-change.ts";
+import { findOutlived } from "../store/environment/environment-age.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
 /** Environments looked at in one transaction, which other writes wait for. */

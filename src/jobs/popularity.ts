@@ -1,5 +1,5 @@
-import { addToPopularity } from "../domain/popularity.ts";
-import { findProjectsToCount, findUncountedEnvironments } from "../store/popularity.ts";
+import { addToPopularity } from "../domain/project/popularity.ts";
+import { findProjectsToCount, findUncountedEnvironments } from "../store/project/popularity.ts";
 import type { Note, Store } from "../store/store.ts";
 
 /** Projects looked up at a time. */

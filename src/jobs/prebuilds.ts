@@ -1,13 +1,13 @@
-import { duePrebuild, prebuildHour } from "../domain/prebuild.ts";
-import { expirePrebuild } from "../services/prebuild-end.ts";
-import { planPrebuilds } from "../services/prebuild-plan.ts";
-import { findOvertimePrebuilds } from "../store/prebuild.ts";
+import { duePrebuild, prebuildHour } from "../domain/project/prebuild.ts";
+import { expirePrebuild } from "../services/project/prebuild-end.ts";
+import { planPrebuilds } from "../services/project/prebuild-plan.ts";
+import { findOvertimePrebuilds } from "../store/project/prebuild.ts";
 import {
   findDuePrebuildSchedules,
   findPrebuildSchedule,
   setNextPrebuilds,
-} from "../store/prebuild-schedule.ts";
-import { findProject } from "../store/project.ts";
+} from "../store/project/prebuild-schedule.ts";
+import { findProject } from "../store/project/project.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 
 /** Projects that are looked up at a time. */

@@ -1,5 +1,5 @@
-import { findWholeProject, removeProject } from "../store/project.ts";
-import { findRemovableProjects } from "../store/project-removal.ts";
+import { findWholeProject, removeProject } from "../store/project/project.ts";
+import { findRemovableProjects } from "../store/project/project-removal.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
 /** Projects removed in one run: each run is one transaction, which other writes wait for. */

@@ -1,5 +1,5 @@
-import { SILENCE_MS, silentRunner } from "../domain/runner-life.ts";
-import { findKnownRunner, findSilentRunners, updateRunner } from "../store/runner-life.ts";
+import { SILENCE_MS, silentRunner } from "../domain/runner/runner-life.ts";
+import { findKnownRunner, findSilentRunners, updateRunner } from "../store/runner/runner-life.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
 /** Runners looked at in one run: each run is one transaction, which other writes wait for. */

@@ -1,11 +1,11 @@
 import { WorkflowTriggerEvent_Source as Source, TriggerVerdict } from "#gen/service/v1/workflow_pb.js";
-import { dueInstant, MOST_MISSED, nextInstant } from "../domain/schedule.ts";
-import { fireTimeTrigger } from "../services/time-trigger.ts";
-import { recordTriggerEvent } from "../services/trigger-ledger.ts";
+import { dueInstant, MOST_MISSED, nextInstant } from "../domain/project/schedule.ts";
+import { fireTimeTrigger } from "../services/workflow/trigger/time-trigger.ts";
+import { recordTriggerEvent } from "../services/workflow/trigger/trigger-ledger.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
-import { findWorkflow } from "../store/workflow.ts";
-import { findDueSchedules, findSchedule, setNextInstant } from "../store/workflow-schedule.ts";
-import type { WorkflowScheduleTable } from "../store/workflow-schema.ts";
+import { findWorkflow } from "../store/workflow/workflow.ts";
+import { findDueSchedules, findSchedule, setNextInstant } from "../store/workflow/workflow-schedule.ts";
+import type { WorkflowScheduleTable } from "../store/workflow/workflow-schema.ts";
 
 /** Schedules that are looked up at a time. */
 const SCHEDULES_A_BATCH = 100;

@@ -1,7 +1,7 @@
-import { stopExecution, stopExecutions } from "../services/execution-cancel.ts";
-import { newTurn } from "../services/turn.ts";
-import { findPendingStops, removePendingStop, type StoredStop } from "../store/pending-stop.ts";
+import { newTurn } from "../services/call/turn.ts";
+import { stopExecution, stopExecutions } from "../services/workflow/execution/execution-cancel.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
+import { findPendingStops, removePendingStop, type StoredStop } from "../store/workflow/pending-stop.ts";
 import { writeTurn } from "./turn.ts";
 
 /** Stops read at a time. */

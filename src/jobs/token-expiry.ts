@@ -1,5 +1,5 @@
+import { findExpiredProgramTokens, removeToken } from "../store/identity/token.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import { findExpiredProgramTokens, removeToken } from "../store/token.ts";
 
 /** Tokens removed in one run: each run is one transaction, which other writes wait for. */
 const TOKENS_A_RUN = 100;

@@ -1,7 +1,7 @@
-import { DELIVERY_MS } from "../services/webhook.ts";
+import { DELIVERY_MS } from "../services/workflow/trigger/webhook.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
-import { removeDeliveriesBefore } from "../store/webhook-delivery.ts";
-import { removeTriggerEventsBefore } from "../store/workflow-trigger-event.ts";
+import { removeDeliveriesBefore } from "../store/workflow/webhook-delivery.ts";
+import { removeTriggerEventsBefore } from "../store/workflow/workflow-trigger-event.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -1,8 +1,12 @@
 import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
-import { findDeletingWorkflows, removeWorkflow } from "../store/workflow.ts";
-import { findOpenExecutionIds } from "../store/workflow-execution.ts";
-import { PARTS_OF_WORKFLOW, removeExecutions, removePartsOfWorkflow } from "../store/workflow-removal.ts";
+import { findDeletingWorkflows, removeWorkflow } from "../store/workflow/workflow.ts";
+import { findOpenExecutionIds } from "../store/workflow/workflow-execution.ts";
+import {
+  PARTS_OF_WORKFLOW,
+  removeExecutions,
+  removePartsOfWorkflow,
+} from "../store/workflow/workflow-removal.ts";
 import { writeTurn } from "./turn.ts";
 
 const OPERATION = "job/workflow-removal";

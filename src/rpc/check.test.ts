@@ -22,8 +22,8 @@ import {
 } from "#gen/service/v1/project_service_pb.js";
 import { DomainError } from "../domain/error.ts";
 import { ConstraintViolated, checkRequests, createCheck, VIOLATIONS_TOLD } from "./check.ts";
-import { toConnectError } from "./error.ts";
-import { faults } from "./faults.ts";
+import { toConnectError } from "./error/error.ts";
+import { faults } from "./error/faults.ts";
 
 const check = createCheck();
 

@@ -3,7 +3,7 @@ import { createValidator, type ValidatorOptions, type Violation } from "@bufbuil
 import type { Interceptor } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../domain/error.ts";
-import { parsedRequestKey } from "./parsed-request.ts";
+import { parsedRequestKey } from "./request/parsed-request.ts";
 
 /** Violations that an error tells; a request of a hundred bad elements would say them all. */
 export const VIOLATIONS_TOLD = 20;

@@ -1,7 +1,7 @@
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { Interceptor } from "@connectrpc/connect";
 import { valueUnusable } from "../domain/error.ts";
-import { type RepeatableRequest, repeatableKey } from "../services/answer-once.ts";
+import { type RepeatableRequest, repeatableKey } from "../services/call/answer-once.ts";
 import { deterministicBytes } from "./deterministic-bytes.ts";
 
 /** The request header under which a caller may repeat a request without a second effect. */

@@ -6,9 +6,9 @@ import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { leaseLost } from "../domain/error.ts";
-import { callerOf } from "../services/call.ts";
-import { UNKNOWN } from "../services/standing.ts";
-import { faults } from "./faults.ts";
+import { callerOf } from "../services/call/call.ts";
+import { UNKNOWN } from "../services/call/standing.ts";
+import { faults } from "./error/faults.ts";
 import { createInMemoryTransport } from "./in-memory.ts";
 import { createRoutes, type Implementation } from "./routes.ts";
 

@@ -5,10 +5,10 @@ import {
   type UniversalServerRequest,
 } from "@connectrpc/connect/protocol";
 import { createTransport } from "@connectrpc/connect/protocol-connect";
-import { callerKey } from "../services/call.ts";
-import { refusalKey, shuttingDown } from "./admission.ts";
-import { callRecordKey } from "./call-record.ts";
-import { type Gate, rejection } from "./gate.ts";
+import { callerKey } from "../services/call/call.ts";
+import { refusalKey, shuttingDown } from "./access/admission.ts";
+import { callRecordKey } from "./access/call-record.ts";
+import { type Gate, rejection } from "./access/gate.ts";
 import type { Readiness } from "./health.ts";
 import type { Route } from "./routes.ts";
 

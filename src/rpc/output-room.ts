@@ -1,7 +1,7 @@
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import { shuttingDown } from "./admission.ts";
-import { callRecordKey, type OutputAccount } from "./call-record.ts";
+import { shuttingDown } from "./access/admission.ts";
+import { callRecordKey, type OutputAccount } from "./access/call-record.ts";
 
 /**
  * Has reads wait until their answers may be produced. By then their bodies have

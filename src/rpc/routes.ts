@@ -12,13 +12,13 @@ import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../domain/error.ts";
-import { enterGate } from "./admission.ts";
+import { enterGate } from "./access/admission.ts";
 import { CONTRACT } from "./contract.ts";
 import { healthService, type Readiness } from "./health.ts";
-import { JSON_OPTIONS } from "./json-options.ts";
-import { useParsedRequest } from "./parsed-request.ts";
 import { reflectionService } from "./reflection.ts";
-import { type RequestReading, requestReading } from "./request-reading.ts";
+import { JSON_OPTIONS } from "./request/json-options.ts";
+import { useParsedRequest } from "./request/parsed-request.ts";
+import { type RequestReading, requestReading } from "./request/request-reading.ts";
 
 export { CONTRACT };
 

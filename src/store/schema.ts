@@ -6,7 +6,7 @@ import type {
   AgentInterestTable,
   AgentOutputTable,
   AgentTable,
-} from "./agent-schema.ts";
+} from "./agent/agent-schema.ts";
 import type {
   ProjectAnnotationTable,
   ProjectEnvironmentClassTable,
@@ -15,14 +15,14 @@ import type {
   ProjectSearchTable,
   ProjectTable,
   ProjectUseTable,
-} from "./project-schema.ts";
+} from "./project/project-schema.ts";
 import type {
   AuditLogTable,
   EventTable,
   IdempotencyTable,
   InstallationTable,
   PruningTable,
-} from "./record-schema.ts";
+} from "./record/record-schema.ts";
 import type {
   PendingStopTable,
   PrebuildScheduleTable,
@@ -38,7 +38,7 @@ import type {
   WorkflowTriggerEventTable,
   WorkTable,
   WorkTurnTable,
-} from "./workflow-schema.ts";
+} from "./workflow/workflow-schema.ts";
 
 /**
  * The rows, one interface per table. Times are milliseconds since 1970 UTC,
@@ -286,4 +286,4 @@ export interface FactTable {
   value: string;
 }
 
-export type { AuditLogTable, EventTable, IdempotencyTable } from "./record-schema.ts";
+export type { AuditLogTable, EventTable, IdempotencyTable } from "./record/record-schema.ts";

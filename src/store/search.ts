@@ -1,5 +1,5 @@
 import { CompiledQuery, type Kysely } from "kysely";
-import { searchProjects } from "./project-search.ts";
+import { searchProjects } from "./project/search/project-search.ts";
 import type { Schema } from "./schema.ts";
 import type { Scope } from "./store.ts";
 

@@ -1,9 +1,9 @@
 import type { Kysely } from "kysely";
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
-import type { HeldRow } from "./held-row.ts";
 import type { Schema } from "./schema.ts";
 import type { SearchName, SearchParameters, SearchResult } from "./search.ts";
+import type { HeldRow } from "./write-back-row.ts";
 
 /** Whose rows a query may see. Every function over tenant rows takes one. */
 export interface Scope {

@@ -2,8 +2,8 @@ import { create, type MessageInitShape, toJsonString } from "@bufbuild/protobuf"
 import { describe, expect, test } from "@jest/globals";
 import { ProjectSchema } from "#gen/service/v1/project_pb.js";
 import { GetProjectResponseSchema, ListProjectsResponseSchema } from "#gen/service/v1/project_service_pb.js";
-import { JSON_OPTIONS } from "../rpc/json-options.ts";
-import { withStored } from "../services/stored-answer.ts";
+import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
+import { withStored } from "../services/call/stored-answer.ts";
 import { toBody } from "../store/json.ts";
 import { answerJson } from "./answer-json.ts";
 

@@ -1,6 +1,6 @@
 import { create, type DescMessage, type MessageInitShape, toJson, toJsonString } from "@bufbuild/protobuf";
-import { JSON_OPTIONS } from "../rpc/json-options.ts";
-import { type StoredTexts, storedTexts } from "../services/stored-answer.ts";
+import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
+import { type StoredTexts, storedTexts } from "../services/call/stored-answer.ts";
 
 /**
  * The JSON of an answer, in the form of all answers. This is the one place that

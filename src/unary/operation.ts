@@ -1,7 +1,7 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import type { UnaryOperation } from "../rpc/routes.ts";
-import { storedTexts } from "../services/stored-answer.ts";
+import { storedTexts } from "../services/call/stored-answer.ts";
 import { UnaryCall } from "./unary-call.ts";
 
 /** What interceptors wrap; the package has no name for it. */

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { freeChunk } from "../rpc/free-chunk.ts";
-import { bodyCutOff } from "../rpc/request-failure.ts";
+import { freeChunk } from "../rpc/request/free-chunk.ts";
+import { bodyCutOff } from "../rpc/request/request-failure.ts";
 import type { HttpRequest, UnaryCall } from "./unary-call.ts";
 
 const EMPTY = new Uint8Array();

@@ -9,7 +9,7 @@ import {
   type HandlerContext,
   type UnaryRequest,
 } from "@connectrpc/connect";
-import { deadlinePassed } from "../rpc/request-failure.ts";
+import { deadlinePassed } from "../rpc/request/request-failure.ts";
 
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;

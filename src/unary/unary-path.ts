@@ -7,11 +7,11 @@ import {
   contentTypeUnaryProto,
   errorToJsonBytes,
 } from "@connectrpc/connect/protocol-connect";
-import { enterGate } from "../rpc/admission.ts";
-import type { CallRecord } from "../rpc/call-record.ts";
-import { hasReason, type ReportFault, toConnectError } from "../rpc/error.ts";
-import { JSON_OPTIONS } from "../rpc/json-options.ts";
-import { type ParseBeside, parsedRequestKey, turnOf } from "../rpc/parsed-request.ts";
+import { enterGate } from "../rpc/access/admission.ts";
+import type { CallRecord } from "../rpc/access/call-record.ts";
+import { hasReason, type ReportFault, toConnectError } from "../rpc/error/error.ts";
+import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
+import { type ParseBeside, parsedRequestKey, turnOf } from "../rpc/request/parsed-request.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import { answerJson } from "./answer-json.ts";
 import { type Run, runOf } from "./operation.ts";

@@ -4,7 +4,7 @@ import { createGzip } from "node:zlib";
 import { compressionNegotiate, validateReadWriteMaxBytes } from "@connectrpc/connect/protocol";
 import { headerUnaryAcceptEncoding } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
-import type { OutputAccount } from "../rpc/call-record.ts";
+import type { OutputAccount } from "../rpc/access/call-record.ts";
 import { endOfTurn } from "./end-of-turn.ts";
 import { type HttpRequest, type HttpResponse, isGone } from "./unary-call.ts";
 import { type Body, bytesOf, endWith, joined, PIECE_BYTES, piecesOf } from "./write-pieces.ts";

@@ -1,4 +1,4 @@
-import type { OutputAccount } from "../rpc/call-record.ts";
+import type { OutputAccount } from "../rpc/access/call-record.ts";
 import { type HttpResponse, isGone } from "./unary-call.ts";
 
 /**

@@ -6,9 +6,9 @@ import {
   AgentGoalStatus,
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
-import { REASONS_OF_RUNNERS } from "../../src/domain/agent-failure.ts";
-import { GOAL_MOVES } from "../../src/domain/agent-goal.ts";
-import { AGENT_MOVES } from "../../src/domain/agent-moves.ts";
+import { REASONS_OF_RUNNERS } from "../../src/domain/agent/agent-failure.ts";
+import { AGENT_MOVES } from "../../src/domain/agent/agent-transitions.ts";
+import { GOAL_MOVES } from "../../src/domain/agent/goal/agent-goal.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 
 const PAGE = readFileSync(join(import.meta.dirname, "../../docs/agents.md"), "utf8");

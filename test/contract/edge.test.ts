@@ -17,10 +17,10 @@ import {
   UpdateProjectRequestSchema,
 } from "#gen/service/v1/project_service_pb.js";
 import { CreateHostAuthenticationTokenRequestSchema } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { lowerCaseIds } from "../../src/rpc/lower-case-ids.ts";
+import { lowerCaseIds } from "../../src/rpc/request/lower-case-ids.ts";
+import { skipUnknownFields } from "../../src/rpc/request/skip-unknown-fields.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { rulesOf } from "../../src/rpc/rules.ts";
-import { skipUnknownFields } from "../../src/rpc/skip-unknown-fields.ts";
 import { type Reached, reachFrom } from "./reach.ts";
 
 const UPPER = "0191F7A0-5C3E-7D1A-8B2F-00000000ABCD";

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import type { Role } from "../../src/domain/caller.ts";
-import { PERMISSIONS, permissionOf, READERS } from "../../src/domain/permissions.ts";
+import type { Role } from "../../src/domain/identity/caller.ts";
+import { PERMISSIONS, permissionOf, READERS } from "../../src/domain/identity/permissions.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { ROOT } from "../harness/program.ts";
 

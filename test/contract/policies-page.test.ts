@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { create, type DescMessage, toJson } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { AgentPolicySchema, OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
-import { policiesInForce } from "../../src/domain/policies.ts";
+import { policiesInForce } from "../../src/domain/policy/policies.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { OPERATIONS } from "../e2e/operations.ts";
 

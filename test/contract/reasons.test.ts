@@ -2,7 +2,7 @@ import type { DescEnum } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { CODE_OF_REASON } from "../../src/rpc/error.ts";
+import { CODE_OF_REASON } from "../../src/rpc/error/error.ts";
 import { compile } from "./buf.ts";
 import { leadingComment } from "./comments.ts";
 

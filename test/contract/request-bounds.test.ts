@@ -8,8 +8,8 @@ import {
   UpdateProjectRequestSchema,
 } from "#gen/service/v1/project_service_pb.js";
 import { createCheck } from "../../src/rpc/check.ts";
-import { MAX_BODY_BYTES, requestBounds } from "../../src/rpc/request-bounds.ts";
-import { requestReading } from "../../src/rpc/request-reading.ts";
+import { MAX_BODY_BYTES, requestBounds } from "../../src/rpc/request/request-bounds.ts";
+import { requestReading } from "../../src/rpc/request/request-reading.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { asciiJsonBytes, jsonBytes } from "./json-bytes.ts";
 import { largest } from "./largest-request.ts";

@@ -9,10 +9,18 @@ import {
   WorkflowTriggerContextSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { CreateWorkflowRequestSchema } from "#gen/service/v1/workflow_service_pb.js";
-import { checkAction, checkTriggers } from "../../src/domain/workflow-check.ts";
-import { WORKFLOW_REASONS } from "../../src/domain/workflow-error.ts";
-import { ACTION_MOVES, EXECUTION_MOVES, type Move, STEP_MOVES } from "../../src/domain/workflow-moves.ts";
-import { checkWorkflowParameters, renderWorkflow } from "../../src/domain/workflow-parameters.ts";
+import { WORKFLOW_REASONS } from "../../src/domain/workflow/execution/workflow-error.ts";
+import {
+  ACTION_MOVES,
+  EXECUTION_MOVES,
+  type Move,
+  STEP_MOVES,
+} from "../../src/domain/workflow/execution/workflow-transitions.ts";
+import {
+  checkWorkflowParameters,
+  renderWorkflow,
+} from "../../src/domain/workflow/parameter/workflow-parameters.ts";
+import { checkAction, checkTriggers } from "../../src/domain/workflow/workflow-check.ts";
 import { createCheck } from "../../src/rpc/check.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { gramQuery } from "../../src/domain/search-grams.ts";
+import { gramQuery } from "../../src/domain/project/search-trigrams.ts";
 import { canonical } from "../harness/project-pages.ts";
 import { storageProblems } from "../harness/stored-bytes.ts";
 

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { openData } from "../../src/commands/open-data.ts";
 import { keysFrom } from "../../src/keys.ts";
+import { insertToken } from "../../src/store/identity/token.ts";
 import { OPERATOR } from "../../src/store/store.ts";
-import { insertToken } from "../../src/store/token.ts";
 import { type Answer, post } from "../harness/call.ts";
 import type { TestServer } from "../harness/server.ts";
 

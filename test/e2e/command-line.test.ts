@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { SETTINGS } from "../../src/config.ts";
+import { SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 

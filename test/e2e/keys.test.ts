@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { v7 } from "uuid";
 import { loadKeys } from "../../src/keys.ts";
-import { openSecrets, sealSecrets } from "../../src/services/host-token-secret.ts";
-import { sealedOfRow } from "../../src/store/host-token.ts";
+import { openSecrets, sealSecrets } from "../../src/services/runner/host-token-secret.ts";
+import { sealedOfRow } from "../../src/store/runner/host-token.ts";
 import { post } from "../harness/call.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 

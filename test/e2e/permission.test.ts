@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import type { Role } from "../../src/domain/caller.ts";
-import { PERMISSIONS } from "../../src/domain/permissions.ts";
+import type { Role } from "../../src/domain/identity/caller.ts";
+import { PERMISSIONS } from "../../src/domain/identity/permissions.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { insertEnvironmentToken, insertRunnerToken } from "../harness/machine-token.ts";
 import { addMember, besideServer } from "../harness/member.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect } from "@jest/globals";
-import { SETTINGS } from "../../src/config.ts";
+import { SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT, runProgram, terminalEnvironment, testWith } from "../harness/program.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { RUNNER_SETTINGS } from "../../src/config.ts";
+import { RUNNER_SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT, runProgram, testWith } from "../harness/program.ts";

@@ -1,12 +1,12 @@
 import { v7 } from "uuid";
 import { AgentForm, WorkKind } from "#gen/runner/v1/work_pb.js";
-import { workflowError } from "../../src/domain/workflow-error.ts";
-import { beginAction, finishAction, moveSteps } from "../../src/services/action-progress.ts";
-import { registerAgent } from "../../src/services/agent-registry.ts";
-import { findAgents } from "../../src/store/agent.ts";
-import { appendLog } from "../../src/store/step-log.ts";
+import { workflowError } from "../../src/domain/workflow/execution/workflow-error.ts";
+import { registerAgent } from "../../src/services/agent/agent-registry.ts";
+import { beginAction, finishAction, moveSteps } from "../../src/services/workflow/action/action-progress.ts";
+import { findAgents } from "../../src/store/agent/agent.ts";
+import { stopWork } from "../../src/store/runner/work.ts";
 import { OPERATOR } from "../../src/store/store.ts";
-import { stopWork } from "../../src/store/work.ts";
+import { appendLog } from "../../src/store/workflow/step-log.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { addMember, besideServer } from "../harness/member.ts";
 import type { TestServer } from "../harness/server.ts";

@@ -4,7 +4,7 @@ import { v7 } from "uuid";
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
-import { registerAgent } from "../../src/services/agent-registry.ts";
+import { registerAgent } from "../../src/services/agent/agent-registry.ts";
 import { type Answer, post } from "./call.ts";
 import { type FakeRunner, registerRunner, succeeded } from "./fake-runner.ts";
 import { besideServer } from "./member.ts";

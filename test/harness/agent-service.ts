@@ -16,9 +16,9 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { carryOutAgent } from "../../src/runner/agent-work.ts";
-import type { Assignment, RunnerTools } from "../../src/runner/assignment.ts";
-import { makeWorkspace, workspaceAt } from "../../src/runner/workspace.ts";
+import { carryOutAgent } from "../../src/runner/agent/agent-work.ts";
+import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
+import { makeWorkspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
 import { assigned } from "./assignment.ts";
 
 const RUN = "01900000-0000-7000-8000-00000000000c";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll } from "@jest/globals";
-import type { RunnerTools } from "../../src/runner/assignment.ts";
+import type { RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { type AgentAtWork, type AgentAtWorkOptions, agentAtWork } from "./agent-service.ts";
 import { realTools } from "./assignment.ts";
 import { stopAll } from "./server.ts";

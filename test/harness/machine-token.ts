@@ -1,6 +1,6 @@
 import type { Keys } from "../../src/keys.ts";
+import { insertToken } from "../../src/store/identity/token.ts";
 import { OPERATOR, type Store } from "../../src/store/store.ts";
-import { insertToken } from "../../src/store/token.ts";
 
 /** A token of something that is no person. */
 export interface MachineToken {

@@ -1,8 +1,8 @@
 import { openData } from "../../src/commands/open-data.ts";
 import type { Keys } from "../../src/keys.ts";
-import { createPersonalToken } from "../../src/services/personal-token.ts";
-import { findAccountByEmail, insertAccount } from "../../src/store/account.ts";
-import { insertMember } from "../../src/store/member.ts";
+import { createPersonalToken } from "../../src/services/identity/personal-token.ts";
+import { findAccountByEmail, insertAccount } from "../../src/store/identity/account.ts";
+import { insertMember } from "../../src/store/identity/member.ts";
 import { OPERATOR, type Store } from "../../src/store/store.ts";
 import type { TestServer } from "./server.ts";
 

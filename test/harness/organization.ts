@@ -1,5 +1,5 @@
 import { openData } from "../../src/commands/open-data.ts";
-import { foundOrganization } from "../../src/services/found-organization.ts";
+import { foundOrganization } from "../../src/services/access/organization-creation.ts";
 import type { TestServer } from "./server.ts";
 
 /** Makes another organization beside a running server, as an operator would; its administrator's token. */

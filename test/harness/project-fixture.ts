@@ -9,7 +9,7 @@ import {
   ProjectPrebuildConfigurationSchema,
 } from "#gen/service/v1/project_pb.js";
 import { UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
-import { newProject, type Origin, updatedProject } from "../../src/domain/project.ts";
+import { newProject, type Origin, updatedProject } from "../../src/domain/project/project.ts";
 
 export const CREATED_MS = Date.UTC(2026, 0, 1);
 export const LATER_MS = CREATED_MS + 60_000;

@@ -7,8 +7,8 @@ import {
   type CommandResult,
   cleanEnvironment,
   commandRunner,
-} from "../../src/runner/command.ts";
-import type { SignalGroup } from "../../src/runner/process-group.ts";
+} from "../../src/runner/process/command.ts";
+import type { SignalGroup } from "../../src/runner/process/process-group.ts";
 
 export const folder = mkdtempSync(join(tmpdir(), "chartroom-command-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

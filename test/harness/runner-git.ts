@@ -1,5 +1,5 @@
-import { commandRunner, type Programs } from "../../src/runner/command.ts";
-import { type GitSettings, type GitTools, prepareGit } from "../../src/runner/git-tools.ts";
+import { type GitSettings, type GitTools, prepareGit } from "../../src/runner/git/git-tools.ts";
+import { commandRunner, type Programs } from "../../src/runner/process/command.ts";
 import { temporaryFolder } from "./server.ts";
 
 /** Real programs, as the runner runs them. */

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { SignatureCryptography } from "../../src/domain/webhook-signature.ts";
+import type { SignatureCryptography } from "../../src/domain/workflow/trigger/webhook-signature.ts";
 
 /** By node:crypto. */
 export const cryptography: SignatureCryptography = {

@@ -5,11 +5,14 @@ import {
   WorkflowExecutionSchema,
   type WorkflowStepSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { newAction } from "../../src/domain/workflow-action.ts";
-import { type ActionEnd, endedAction } from "../../src/domain/workflow-action-end.ts";
-import { begunAction, steppedAction } from "../../src/domain/workflow-action-moves.ts";
-import { workflowError } from "../../src/domain/workflow-error.ts";
-import type { StepMove } from "../../src/domain/workflow-step.ts";
+import { newAction } from "../../src/domain/workflow/execution/workflow-action.ts";
+import { type ActionEnd, endedAction } from "../../src/domain/workflow/execution/workflow-action-end.ts";
+import {
+  begunAction,
+  steppedAction,
+} from "../../src/domain/workflow/execution/workflow-action-transitions.ts";
+import { workflowError } from "../../src/domain/workflow/execution/workflow-error.ts";
+import type { StepMove } from "../../src/domain/workflow/execution/workflow-step.ts";
 
 export const START = Date.UTC(2026, 0, 1);
 export const SECOND = 1_000;

@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { CONTRACT } from "../../src/rpc/contract.ts";
-import { requestBounds } from "../../src/rpc/request-bounds.ts";
+import { requestBounds } from "../../src/rpc/request/request-bounds.ts";
 import { jsonBytes } from "../contract/json-bytes.ts";
 import { largest } from "../contract/largest-request.ts";
 import { isWellKnown } from "../contract/reach.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import { createListener } from "../../src/http/listener.ts";
+import { createListener } from "../../src/http/connection/listener.ts";
 import { type Echo, startEcho, stopEchoes } from "./echo-process.ts";
 import { answerOf, connectHttp2, open, post } from "./http2-client.ts";
 import { connectRaw } from "./raw-client.ts";

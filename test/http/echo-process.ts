@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { ListenerLimits } from "../../src/http/listener-limits.ts";
+import type { ListenerLimits } from "../../src/http/connection/listener-limits.ts";
 
 /**
  * Limits that a test can wait for. They pass while a process stands still, too: what is to stay open

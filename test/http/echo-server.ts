@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
-import { exemptFromBodyGuard } from "../../src/http/body-guard.ts";
-import { createListener, type HttpRequest, type HttpResponse } from "../../src/http/listener.ts";
+import { exemptFromBodyGuard } from "../../src/http/body/body-guard.ts";
+import { createListener, type HttpRequest, type HttpResponse } from "../../src/http/connection/listener.ts";
 
 /**
  * A program around the listener for tests that need a process of its own.

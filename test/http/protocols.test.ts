@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import tls from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { createListener } from "../../src/http/listener.ts";
+import { createListener } from "../../src/http/connection/listener.ts";
 import { selfSigned } from "./certificate.ts";
 import { type Echo, startEcho, stopEchoes } from "./echo-process.ts";
 import { GREETING, getFrame } from "./frames.ts";

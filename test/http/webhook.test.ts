@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { AccessLine } from "../../src/http/front.ts";
-import { createFront } from "../../src/http/front.ts";
-import { createListener, type Listener } from "../../src/http/listener.ts";
-import { OutputBudget } from "../../src/http/output-budget.ts";
-import { createWebhookEntry } from "../../src/http/webhook.ts";
-import { createGate } from "../../src/rpc/gate.ts";
-import { openTestStore, type TestStore } from "../store/test-store.ts";
-import { REPOSITORY, triggeredWorkflows } from "../store/triggered-workflow.ts";
+import { createListener, type Listener } from "../../src/http/connection/listener.ts";
+import type { AccessLine } from "../../src/http/dispatch/middleware.ts";
+import { createFront } from "../../src/http/dispatch/middleware.ts";
+import { createWebhookEntry } from "../../src/http/dispatch/webhook.ts";
+import { OutputBudget } from "../../src/http/output/output-budget.ts";
+import { createGate } from "../../src/rpc/access/gate.ts";
+import { openTestStore, type TestStore } from "../harness/test-store.ts";
+import { REPOSITORY, triggeredWorkflows } from "../services/workflow/triggered-workflow.ts";
 import { answerOf, connectHttp2, open } from "./http2-client.ts";
 import { connectRaw } from "./raw-client.ts";
 

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { createGate, type Gate } from "../../src/rpc/gate.ts";
-import { issueToken } from "../../src/services/found-organization.ts";
+import { createGate, type Gate } from "../../src/rpc/access/gate.ts";
+import { issueToken } from "../../src/services/access/organization-creation.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
-import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../store/test-store.ts";
+import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../harness/test-store.ts";
 
 let testStore: TestStore;
 let gate: Gate;

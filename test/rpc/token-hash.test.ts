@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { createGate } from "../../src/rpc/gate.ts";
-import { issueToken } from "../../src/services/found-organization.ts";
+import { createGate } from "../../src/rpc/access/gate.ts";
+import { issueToken } from "../../src/services/access/organization-creation.ts";
+import { countTokensUnderMac } from "../../src/store/identity/token.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
-import { countTokensUnderMac } from "../../src/store/token.ts";
-import { openTestStore, type TestStore } from "../store/test-store.ts";
+import { openTestStore, type TestStore } from "../harness/test-store.ts";
 
 let testStore: TestStore;
 let token: string;

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
-import { WorkInterrupted } from "../../src/runner/lease.ts";
+import { WorkInterrupted } from "../../src/runner/protocol/lease.ts";
 import type { AgentAtWorkOptions } from "../harness/agent-service.ts";
 import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
 import { createGate } from "../harness/gate.ts";

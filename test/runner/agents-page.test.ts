@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
-import { SAID_TYPES } from "../../src/runner/agent-said.ts";
+import { SAID_TYPES } from "../../src/runner/agent/agent-message-parsing.ts";
 import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT } from "../harness/program.ts";

@@ -15,8 +15,8 @@ import {
   type GitInitializerSchema,
   GitInitializer_CloneTargetMode as Mode,
 } from "#gen/service/v1/environment_pb.js";
-import { checkOutSources } from "../../src/runner/git-checkout.ts";
-import type { GitTools } from "../../src/runner/git-tools.ts";
+import { checkOutSources } from "../../src/runner/git/git-checkout.ts";
+import type { GitTools } from "../../src/runner/git/git-tools.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { realGit } from "../harness/runner-git.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";

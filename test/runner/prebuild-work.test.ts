@@ -9,9 +9,9 @@ import {
   PrebuildWorkSchema,
 } from "#gen/runner/v1/work_pb.js";
 import { EnvironmentInitializerSchema, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
-import type { Assignment, RunnerTools } from "../../src/runner/assignment.ts";
-import { carryOutEnvironment } from "../../src/runner/environment-work.ts";
-import { carryOutPrebuild, carryOutPrebuildRemoval } from "../../src/runner/prebuild-work.ts";
+import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
+import { carryOutEnvironment } from "../../src/runner/steps/environment-work.ts";
+import { carryOutPrebuild, carryOutPrebuildRemoval } from "../../src/runner/steps/prebuild-work.ts";
 import { assigned, realTools } from "../harness/assignment.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";

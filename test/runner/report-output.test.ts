@@ -7,11 +7,11 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import { WorkflowStep_ReportSchema } from "#gen/service/v1/workflow_pb.js";
 import { createCheck } from "../../src/rpc/check.ts";
-import type { Assignment, RunnerTools } from "../../src/runner/assignment.ts";
-import { cleanEnvironment } from "../../src/runner/command.ts";
-import { StepLog } from "../../src/runner/step-log.ts";
-import { collectOutputs } from "../../src/runner/step-report.ts";
-import { workspaceAt } from "../../src/runner/workspace.ts";
+import { cleanEnvironment } from "../../src/runner/process/command.ts";
+import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
+import { StepLog } from "../../src/runner/steps/step-log.ts";
+import { collectOutputs } from "../../src/runner/steps/step-report.ts";
+import { workspaceAt } from "../../src/runner/steps/workspace.ts";
 import { assigned, realTools } from "../harness/assignment.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 

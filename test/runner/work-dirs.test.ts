@@ -1,8 +1,8 @@
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "@jest/globals";
-import { writeState } from "../../src/runner/runner-state.ts";
-import { environmentWorkspace, prepareWorkDir } from "../../src/runner/work-dirs.ts";
+import { writeState } from "../../src/runner/protocol/runner-state.ts";
+import { environmentWorkspace, prepareWorkDir } from "../../src/runner/steps/work-dirs.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 
 afterAll(stopAll);

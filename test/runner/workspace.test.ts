@@ -14,8 +14,13 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "@jest/globals";
-import type { Checkout } from "../../src/runner/git-checkout.ts";
-import { checkoutsOf, makeWorkspace, removeWorkspace, workspaceAt } from "../../src/runner/workspace.ts";
+import type { Checkout } from "../../src/runner/git/git-checkout.ts";
+import {
+  checkoutsOf,
+  makeWorkspace,
+  removeWorkspace,
+  workspaceAt,
+} from "../../src/runner/steps/workspace.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
 import { realPrograms } from "../harness/runner-git.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
@@ -58,8 +63,8 @@ describe("a workspace", () => {
     const maker = startNode(
       `
       import { writeFileSync } from "node:fs";
-      import { commandRunner } from "./src/runner/command.ts";
-      import { makeWorkspace, workspaceAt } from "./src/runner/workspace.ts";
+      import { commandRunner } from "./src/runner/process/command.ts";
+      import { makeWorkspace, workspaceAt } from "./src/runner/steps/workspace.ts";
       const [, root, id] = process.argv;
       const programs = { run: commandRunner((group, signal) => process.kill(-group, signal)), path: process.env.PATH };
       makeWorkspace(programs, workspaceAt(root, id), async ({ tree }) => {
@@ -186,8 +191,8 @@ describe("a workspace that is removed", () => {
           "--input-type=module",
           "-e",
           `
-        import { commandRunner } from "./src/runner/command.ts";
-        import { removeWorkspace, workspaceAt } from "./src/runner/workspace.ts";
+        import { commandRunner } from "./src/runner/process/command.ts";
+        import { removeWorkspace, workspaceAt } from "./src/runner/steps/workspace.ts";
         const [, root, id] = process.argv;
         const programs = { run: commandRunner((group, signal) => process.kill(-group, signal)), path: process.env.PATH };
         await removeWorkspace(programs, workspaceAt(root, id));

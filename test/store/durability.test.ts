@@ -2,9 +2,9 @@ import { fdatasync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync }
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoints.ts";
+import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoint/checkpoints.ts";
+import { Upkeep } from "../../src/store/sqlite/checkpoint/upkeep-thread.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
-import { Upkeep } from "../../src/store/sqlite/upkeep-thread.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
 import { failingDisk, testWithFailingDisk } from "../harness/failing-disk.ts";
 import { endNodes, startNode, startNodeIn } from "../harness/node-process.ts";

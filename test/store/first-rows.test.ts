@@ -4,9 +4,9 @@ import { SearchTooLong } from "../../src/domain/error.ts";
 import { countRows, firstRows, type RowOrder } from "../../src/store/first-rows.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { inTime } from "../../src/store/sqlite/expressions.ts";
-import { listing } from "../../src/store/sqlite/searching.ts";
+import { listing } from "../../src/store/sqlite/search/searching.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
-import { openTestStore, type TestStore } from "./test-store.ts";
+import { openTestStore, type TestStore } from "../harness/test-store.ts";
 
 const ROWS = 23;
 const AT_ONCE = 5;

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { keysFrom } from "../../src/keys.ts";
-import { verifyChains } from "../../src/store/audit-chain.ts";
-import type { HeldRow } from "../../src/store/held-row.ts";
+import { verifyChains } from "../../src/store/record/audit-chain.ts";
 import { type Store, StoreUnavailable, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
+import type { HeldRow } from "../../src/store/write-back-row.ts";
 import {
   auditOf,
   change,

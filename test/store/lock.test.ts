@@ -5,7 +5,7 @@ import { lockFolder } from "../../src/store/sqlite/lock.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
-import { AUDIT } from "./audit-seal.ts";
+import { AUDIT } from "./record/audit-seal.ts";
 
 afterAll(async () => {
   await endNodes();

@@ -1,11 +1,11 @@
 import { expect } from "@jest/globals";
 import { v7 } from "uuid";
-import { insertOrganization } from "../../src/store/organization.ts";
+import { insertOrganization } from "../../src/store/identity/organization.ts";
 import type { Force } from "../../src/store/sqlite/durability.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { type Change, OPERATOR, type Store, type WriteTransaction } from "../../src/store/store.ts";
 import { temporaryFolder } from "../harness/server.ts";
-import { AUDIT } from "./audit-seal.ts";
+import { AUDIT } from "./record/audit-seal.ts";
 
 /** The two organizations of a {@link openWithOrganizations}. */
 export const ONE = "0192d3c0-0000-7000-8000-000000000001";

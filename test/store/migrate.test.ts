@@ -7,7 +7,7 @@ import { MIGRATIONS, type Migration, migrate } from "../../src/store/sqlite/migr
 import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
-import { AUDIT } from "./audit-seal.ts";
+import { AUDIT } from "./record/audit-seal.ts";
 
 afterAll(async () => {
   await endNodes();

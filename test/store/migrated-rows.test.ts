@@ -9,7 +9,7 @@ import {
   ProjectPrebuildConfigurationSchema,
   ProjectSchema,
 } from "#gen/service/v1/project_pb.js";
-import { gramQuery } from "../../src/domain/search-grams.ts";
+import { gramQuery } from "../../src/domain/project/search-trigrams.ts";
 import { toBody } from "../../src/store/json.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { MIGRATIONS, migrate } from "../../src/store/sqlite/migrate.ts";

@@ -3,26 +3,35 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { type CompiledQuery, Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent-delivery.ts";
-import { listAgentExecutions } from "../../src/store/agent-execution-list.ts";
-import { findQueuedInputs } from "../../src/store/agent-input.ts";
-import { listInputs } from "../../src/store/agent-input-list.ts";
-import { findDueTimers } from "../../src/store/agent-interest.ts";
-import { findOutput } from "../../src/store/agent-output.ts";
-import { listEnvironments } from "../../src/store/environment-list.ts";
-import { listProjects } from "../../src/store/project-list.ts";
-import type { ProjectPage } from "../../src/store/project-search.ts";
-import { fewOf, noLead, quickLeads, textLead } from "../../src/store/project-search-leads.ts";
-import { countPassing, findPage, gather } from "../../src/store/project-search-rows.ts";
+import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent/agent-delivery.ts";
+import { listAgentExecutions } from "../../src/store/agent/agent-execution-list.ts";
+import { findQueuedInputs } from "../../src/store/agent/agent-input.ts";
+import { listInputs } from "../../src/store/agent/agent-input-list.ts";
+import { findDueTimers } from "../../src/store/agent/agent-interest.ts";
+import { findOutput } from "../../src/store/agent/agent-output.ts";
+import { listEnvironments } from "../../src/store/environment/environment-list.ts";
+import { listProjects } from "../../src/store/project/project-list.ts";
+import type { ProjectPage } from "../../src/store/project/search/project-search.ts";
+import {
+  fewOf,
+  noLead,
+  quickLeads,
+  textLead,
+} from "../../src/store/project/search/project-search-candidates.ts";
+import { countPassing, findPage, gather } from "../../src/store/project/search/project-search-rows.ts";
+import { findClaimable } from "../../src/store/runner/work-lease.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
-import { findClaimable } from "../../src/store/work-lease.ts";
-import { findOpenExecutionIds } from "../../src/store/workflow-execution.ts";
-import { listActions, listExecutions, listOutputs } from "../../src/store/workflow-execution-list.ts";
-import { findOutputsOfActions } from "../../src/store/workflow-output.ts";
-import { ANY_PROJECT } from "./any-project.ts";
-import { openTestStore, type TestStore } from "./test-store.ts";
+import { findOpenExecutionIds } from "../../src/store/workflow/workflow-execution.ts";
+import {
+  listActions,
+  listExecutions,
+  listOutputs,
+} from "../../src/store/workflow/workflow-execution-list.ts";
+import { findOutputsOfActions } from "../../src/store/workflow/workflow-output.ts";
+import { openTestStore, type TestStore } from "../harness/test-store.ts";
+import { ANY_PROJECT } from "./project/any-project.ts";
 
 let made: TestStore;
 let raw: Database.Database;

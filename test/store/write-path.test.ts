@@ -2,7 +2,6 @@ import { connect } from "node:net";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Actor, type Store, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import { stopAll } from "../harness/server.ts";
-import { AUDIT } from "./audit-seal.ts";
 import {
   auditOf,
   change,
@@ -16,6 +15,7 @@ import {
   put,
   TWO,
 } from "./made-up-changes.ts";
+import { AUDIT } from "./record/audit-seal.ts";
 
 const ACTOR: Actor = { id: "0192d3c0-0000-7000-8000-0000000000aa", principal: 2 };
 

@@ -8,8 +8,8 @@ import {
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
 import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
-import { backOffMs, pause } from "../../runner/back-off.ts";
-import { connectTo } from "../../runner/connection.ts";
+import { backOffMs, pause } from "../../runner/protocol/back-off.ts";
+import { connectTo } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
 
 type Control = MessageInitShape<typeof AgentControlInputSchema>["control"];

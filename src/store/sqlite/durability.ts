@@ -1,9 +1,9 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import type Database from "better-sqlite3";
-import { Checkpoints } from "./checkpoints.ts";
+import { Checkpoints } from "./checkpoint/checkpoints.ts";
+import type { Upkeep } from "./checkpoint/upkeep-thread.ts";
 import type { Snapshot } from "./snapshot.ts";
-import type { Upkeep } from "./upkeep-thread.ts";
 
 /** How the commits of the writer come to outlast a loss of power. */
 export interface Durability {

@@ -1,8 +1,8 @@
 import type { Kysely } from "kysely";
-import type { HeldRow } from "../held-row.ts";
-import { type AuditSeal, insertRecords, type PendingRecord } from "../record.ts";
+import { type AuditSeal, insertRecords, type PendingRecord } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
-import type { EnteredText, TextIndex } from "./text-index.ts";
+import type { HeldRow } from "../write-back-row.ts";
+import type { EnteredText, TextIndex } from "./search/text-index.ts";
 
 /** The value of a held row, and whether it is to be written. */
 interface Held {

@@ -1,8 +1,8 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
-import { pageRepository } from "../../domain/project.ts";
-import { searchGrams } from "../../domain/search-grams.ts";
+import { pageRepository } from "../../domain/project/project.ts";
+import { searchGrams } from "../../domain/project/search-trigrams.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { AuditSeal } from "../record.ts";
+import type { AuditSeal } from "../record/record.ts";
 import {
   type Actor,
   NOTABLE_COLUMNS,
@@ -10,16 +10,16 @@ import {
   type WriteOptions,
   type WriteTransaction,
 } from "../store.ts";
+import { Upkeep } from "./checkpoint/upkeep-thread.ts";
 import { openConnection } from "./connection.ts";
 import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
 import { watchForeignCommits } from "./foreign-commits.ts";
 import { migrate } from "./migrate.ts";
-import { Searches } from "./search-thread.ts";
-import { listing, searching } from "./searching.ts";
+import { Searches } from "./search/search-thread.ts";
+import { listing, searching } from "./search/searching.ts";
+import { TextIndex } from "./search/text-index.ts";
 import { Snapshot } from "./snapshot.ts";
 import { isLostForce, storageProblem } from "./storage-problem.ts";
-import { TextIndex } from "./text-index.ts";
-import { Upkeep } from "./upkeep-thread.ts";
 import { GROUP_MS, Writer } from "./writer.ts";
 
 export interface StoreOptions {

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
-import { type AuditSeal, recordOf } from "../record.ts";
+import { type AuditSeal, recordOf } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
 import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
 import { topicsOf } from "../topics.ts";
@@ -9,8 +9,8 @@ import type { Durability } from "./durability.ts";
 import { Group } from "./group.ts";
 import { Listeners } from "./listeners.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
+import type { TextIndex } from "./search/text-index.ts";
 import { hasRoom, isEngineFailure, storageProblem } from "./storage-problem.ts";
-import type { TextIndex } from "./text-index.ts";
 import { WriteTurns } from "./write-turns.ts";
 
 /**

@@ -1,0 +1,61 @@
+import type { Readable, Writable } from "node:stream";
+import { type Command, Option } from "commander";
+import { type Config, readConfig, SETTINGS } from "../../config/config.ts";
+import type { Environment, FlagsOf, Setting, SettingTable } from "../../config/settings.ts";
+import type { SignalGroup } from "../../runner/process/process-group.ts";
+
+/** The flags of the server's settings as the command line gives them. */
+export type Flags = FlagsOf<typeof SETTINGS>;
+
+/** What a command knows of the process that it runs in; main.ts alone touches the process itself. */
+export interface Terminal {
+  readonly env: Environment;
+  /** To standard output. */
+  print(text: string): void;
+  readonly input: Readable & { readonly isTTY?: boolean };
+  readonly output: Writable;
+  readonly signalGroup: SignalGroup;
+  /** Whether the process may do anything on the machine. */
+  readonly isRoot: boolean;
+  /** The command has done its work, and this is its verdict. */
+  setExitCode(code: number): void;
+}
+
+/** What runs until it is told to stop. */
+export interface Running {
+  /** Rejects when it cannot go on; absent where nothing ends it. */
+  readonly ended?: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Runs something until the process is told to end, and then ends the process. */
+export type RunUntilTold = (start: () => Promise<Running>) => Promise<void>;
+
+/** The flag of a setting with its argument. */
+export function flagOf({ flag, argument }: Setting<unknown>): string {
+  return argument ? `${flag} <${argument}>` : flag;
+}
+
+/** The help names the variable and the default of each setting; the values are judged together when they are read. */
+export function withSettings(command: Command, table: SettingTable): Command {
+  for (const setting of Object.values(table)) {
+    const facts = [setting.env, setting.default && `default ${setting.default}`].filter(Boolean).join(", ");
+    command.addOption(new Option(flagOf(setting), `${setting.help} (${facts})`));
+  }
+  return command;
+}
+
+/** The settings of a command that works on the data folder beside a server. */
+export function withDataSettings(command: Command): Command {
+  const { dataDir, keyFile } = SETTINGS;
+  return withSettings(command, { dataDir, keyFile });
+}
+
+/** Runs a command on the data folder and prints what it has to say. */
+export async function runOnData(
+  terminal: Terminal,
+  flags: Flags,
+  command: (config: Config) => Promise<string>,
+): Promise<void> {
+  terminal.print(await command(readConfig(flags, terminal.env)));
+}

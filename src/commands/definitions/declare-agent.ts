@@ -1,0 +1,89 @@
+import { type Command, Option } from "commander";
+import type { AgentOptions } from "../agent.ts";
+import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+import { declareAgentChat } from "./declare-agent-chat.ts";
+
+// Loaded when it is asked for: no command waits for the parts of another.
+const work = () => import("../agent.ts");
+
+/** The forms in which an agent's program speaks, by their names on the command line. */
+const FORM_NAMES = ["json-lines", "text"] as const;
+export type FormName = (typeof FORM_NAMES)[number];
+
+/** What the flags of `agent add` are called where they differ from the options. */
+type AddFlags = Flags &
+  Omit<AgentOptions, "name" | "isDefault" | "takesSettings"> & {
+    readonly default?: boolean;
+    readonly takesSettings?: boolean;
+  };
+
+type OwnerFlags = Flags & Pick<AgentOptions, "organization">;
+
+/** `chartroom agent ...`. */
+export function declareAgent(program: Command, terminal: Terminal): void {
+  const agent = program
+    .command("agent")
+    .description("the agents that runs are of: programs that runners start");
+  withDataSettings(
+    ofOrganization(
+      agent
+        .command("add")
+        .description("register an agent and print its id")
+        .argument("<name>", "what people call it, at most 80 characters")
+        .requiredOption(
+          "--command <words>",
+          'its program and arguments, run without a shell: a JSON list such as ["agent", "--loop"], or plain words with spaces between',
+        )
+        .addOption(
+          new Option(
+            "--form <form>",
+            "how the program speaks: JSON lines (docs/agents.md), or plain text a turn",
+          )
+            .choices([...FORM_NAMES])
+            .default("text"),
+        )
+        .option("--description <text>", "what it is, for people", "")
+        .option("--takes-settings", "hand it the model, effort and tier that requests ask for")
+        .option("--default", "use it where a request names no agent"),
+    ).action((name: string, { command, form, description, organization, ...flags }: AddFlags) => {
+      const { default: isDefault = false, takesSettings = false, ...settings } = flags;
+      const options = { name, command, form, description, takesSettings, isDefault, organization };
+      return runOnData(terminal, settings, async (config) => (await work()).addAgent(config, options));
+    }),
+  );
+  withDataSettings(
+    agent
+      .command("list")
+      .description("list the agents with their ids, owners, forms and commands")
+      .action((flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await work()).listAgents(config)),
+      ),
+  );
+  withDataSettings(
+    ofOrganization(
+      agent
+        .command("remove")
+        .description("take an agent off the register: its runs that have begun go on, others fail")
+        .argument("<agent>", "its name or id"),
+    ).action((name: string, { organization, ...flags }: OwnerFlags) =>
+      runOnData(terminal, flags, async (config) => (await work()).dropAgent(config, { name, organization })),
+    ),
+  );
+  withDataSettings(
+    ofOrganization(
+      agent
+        .command("default")
+        .description("use an agent where a request names none")
+        .argument("<agent>", "its name or id"),
+    ).action((name: string, { organization, ...flags }: OwnerFlags) =>
+      runOnData(terminal, flags, async (config) =>
+        (await work()).makeDefault(config, { name, organization }),
+      ),
+    ),
+  );
+  declareAgentChat(agent, terminal);
+}
+
+function ofOrganization(command: Command): Command {
+  return command.option("--organization <id or name>", "whose agent; without it, that of all organizations");
+}

@@ -1,0 +1,52 @@
+import type { Command } from "commander";
+import { readConfig } from "../../config/config.ts";
+import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+
+// Loaded when it is asked for: no command waits for the parts of another.
+const backup = () => import("../backup.ts");
+
+/** `chartroom audit`, `keys`, `backup` and `restore`: what is done to the data folder as a whole. */
+export function declareData(program: Command, terminal: Terminal): void {
+  withDataSettings(
+    program
+      .command("audit")
+      .description("the record of who did what")
+      .command("verify")
+      .description(
+        "follow the audit chains of a data folder, or of a copy of one, and say where one breaks; exit code 1 when one does",
+      )
+      .action(async (flags: Flags) => {
+        const { holds, text } = await (await import("../audit.ts")).verifyAudit(
+          readConfig(flags, terminal.env),
+        );
+        terminal.print(text);
+        terminal.setExitCode(holds ? 0 : 1);
+      }),
+  );
+  withDataSettings(
+    program
+      .command("keys")
+      .description("the server's secrets, in the key file")
+      .command("rotate")
+      .description("make a new key and seal all credentials with it; no server may be running")
+      .action((flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await import("../keys.ts")).rotateKeys(config)),
+      ),
+  );
+  withDataSettings(
+    program
+      .command("backup <file>")
+      .description("write the data to one file, without the keys; the server may be running")
+      .action((file: string, flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await backup()).createBackup(config, file)),
+      ),
+  );
+  withDataSettings(
+    program
+      .command("restore <file>")
+      .description("make a data folder, which must be empty or absent, of a backup")
+      .action((file: string, flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await backup()).restoreBackup(config, file)),
+      ),
+  );
+}

@@ -1,0 +1,123 @@
+import { Argument, type Command, Option } from "commander";
+import type { MemberOptions, NamedMember, RoleOptions } from "../member.ts";
+import type { OrganizationOptions } from "../organization.ts";
+import type { RemovalOptions } from "../remove-organization.ts";
+import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+
+// Loaded when it is asked for: no command waits for the parts of another.
+const work = () => import("../organization.ts");
+const members = () => import("../member.ts");
+
+/** `chartroom organization ...` and `chartroom member ...`. */
+export function declareOrganization(program: Command, terminal: Terminal): void {
+  const organization = program.command("organization").description("the organizations that share the server");
+  withDataSettings(
+    organization
+      .command("create")
+      .description("make an organization and print the first token of its administrator")
+      .requiredOption("--name <text>", "what it is called, 3 to 255 characters")
+      .requiredOption("--email <address>", "its administrator; the account is made when there is none")
+      .option(
+        "--administrator-name <text>",
+        "the person's name, for an account that is made",
+        "Administrator",
+      )
+      .action(({ name, email, administratorName, ...flags }: Flags & OrganizationOptions) =>
+        runOnData(terminal, flags, async (config) =>
+          (await work()).createOrganization(config, { name, email, administratorName }),
+        ),
+      ),
+  );
+  withDataSettings(
+    organization
+      .command("list")
+      .description("list the organizations with their ids and the bytes that they store")
+      .action((flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await work()).listOrganizations(config)),
+      ),
+  );
+  withDataSettings(
+    organization
+      .command("remove")
+      .description(
+        "remove an organization with all its rows; where its audit chain ended stays in the installation's. No server may be running",
+      )
+      .argument("<organization>", "its id, or its name while no other has the same")
+      .option("--yes", "confirm it: only a backup brings the organization back", false)
+      .option("--force", "also while environments or executions run", false)
+      .action((named: string, { yes, force, ...flags }: Flags & Omit<RemovalOptions, "named">) =>
+        runOnData(terminal, flags, async (config) =>
+          (await import("../remove-organization.ts")).removeOrganization(
+            config,
+            { named, yes, force },
+            terminal.print,
+          ),
+        ),
+      ),
+  );
+  withDataSettings(
+    organization
+      .command("enterprise")
+      .description("mark an organization as enterprise, which some policies need, or take the mark away")
+      .argument("<organization>", "its id, or its name while no other has the same")
+      .addArgument(
+        new Argument("<mark>", "on, or off: policies that need the mark go with it").choices(["on", "off"]),
+      )
+      .action((named: string, mark: string, flags: Flags) =>
+        runOnData(terminal, flags, async (config) =>
+          (await import("../enterprise.ts")).markEnterprise(config, named, mark === "on"),
+        ),
+      ),
+  );
+  const member = program.command("member").description("people as members of organizations");
+  withDataSettings(
+    named(member.command("add"))
+      .description("make a person a member of an organization and print the member's first token")
+      .requiredOption("--name <text>", "the person's name; an account that exists keeps its own")
+      .addOption(roleOption().default("member"))
+      .action(({ organization: named, email, name, role, ...flags }: Flags & MemberOptions) =>
+        runOnData(terminal, flags, async (config) =>
+          (await members()).addMember(config, { organization: named, email, name, role }),
+        ),
+      ),
+  );
+  withDataSettings(
+    member
+      .command("list")
+      .description("list the members of an organization")
+      .requiredOption("--organization <id or name>", "which organization")
+      .action(({ organization: named, ...flags }: Flags & Pick<MemberOptions, "organization">) =>
+        runOnData(terminal, flags, async (config) => (await members()).listMembers(config, named)),
+      ),
+  );
+  withDataSettings(
+    named(member.command("role"))
+      .description("give a member another role")
+      .addOption(roleOption().makeOptionMandatory())
+      .action(({ organization, email, role, ...flags }: Flags & RoleOptions) =>
+        runOnData(terminal, flags, async (config) =>
+          (await members()).setRole(config, { organization, email, role }),
+        ),
+      ),
+  );
+  withDataSettings(
+    named(member.command("remove"))
+      .description("end a membership: its tokens go, and its executions and agents stop")
+      .action(({ organization, email, ...flags }: Flags & NamedMember) =>
+        runOnData(terminal, flags, async (config) =>
+          (await members()).removeMember(config, { organization, email }),
+        ),
+      ),
+  );
+}
+
+/** Adds the options that name one membership. */
+function named(command: Command): Command {
+  return command
+    .requiredOption("--organization <id or name>", "which organization")
+    .requiredOption("--email <address>", "whose account; to add a member it is made when there is none");
+}
+
+function roleOption(): Option {
+  return new Option("--role <role>", "what the member may do").choices(["administrator", "member"]);
+}

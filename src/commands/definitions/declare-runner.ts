@@ -1,0 +1,24 @@
+import type { Command } from "commander";
+import { RUNNER_SETTINGS, readRunnerConfig } from "../../config/config.ts";
+import type { FlagsOf } from "../../config/settings.ts";
+import { type RunUntilTold, type Terminal, withSettings } from "./command-line.ts";
+
+/** `chartroom runner`. */
+export function declareRunner(program: Command, terminal: Terminal, runUntilTold: RunUntilTold): void {
+  withSettings(
+    program
+      .command("runner")
+      .description(
+        "carry out the work of a server in folders on this machine: commands run as the user who starts this, and nothing keeps them in",
+      )
+      .action((flags: FlagsOf<typeof RUNNER_SETTINGS>) =>
+        runUntilTold(async () => {
+          const config = readRunnerConfig(flags, terminal.env);
+          // Loaded when it is asked for: no command waits for the parts of another.
+          const { runRunner } = await import("../runner.ts");
+          return runRunner(config, terminal);
+        }),
+      ),
+    RUNNER_SETTINGS,
+  );
+}

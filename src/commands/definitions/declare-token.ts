@@ -1,0 +1,51 @@
+import { type Command, InvalidArgumentError } from "commander";
+import type { TokenOptions } from "../token.ts";
+import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+
+// Loaded when it is asked for: no command waits for the parts of another.
+const work = () => import("../token.ts");
+
+/** `chartroom token ...`. */
+export function declareToken(program: Command, terminal: Terminal): void {
+  const token = program
+    .command("token")
+    .description("access tokens, made by whoever runs the command line on the server's machine");
+  withDataSettings(
+    token
+      .command("create")
+      .description("print a new personal access token for a user; the server may be running")
+      .option("--user <id or email>", "whose token; needed when there is more than one user")
+      .option("--description <text>", "what the token is for", "made on the command line")
+      .option("--days <number>", "how long it is valid, 1 to 90 days", days, 30)
+      .option("--read-only", "may call only operations that change nothing", false)
+      .action(({ user, description, days, readOnly, ...flags }: Flags & TokenOptions) =>
+        runOnData(terminal, flags, async (config) =>
+          (await work()).createToken(config, { ...(user && { user }), description, days, readOnly }),
+        ),
+      ),
+  );
+  withDataSettings(
+    token
+      .command("list")
+      .description("list access tokens of users and service accounts, without their values")
+      .option("--user <id or email>", "only tokens of this user")
+      .action(({ user, ...flags }: Flags & { user?: string }) =>
+        runOnData(terminal, flags, async (config) => (await work()).listTokens(config, user)),
+      ),
+  );
+  withDataSettings(
+    token
+      .command("revoke <id>")
+      .description("revoke an access token by its id; the next request that carries it is refused")
+      .action((id: string, flags: Flags) =>
+        runOnData(terminal, flags, async (config) => (await work()).revokeToken(config, id)),
+      ),
+  );
+}
+
+function days(text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 1 || number > 90)
+    throw new InvalidArgumentError("1 to 90 whole days.");
+  return number;
+}

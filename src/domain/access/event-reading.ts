@@ -1,0 +1,65 @@
+import { ResourceType } from "#gen/service/v1/event_pb.js";
+import type { Caller } from "../identity/caller.ts";
+import { readsEveryRun } from "../policy/agent-policy.ts";
+import type { Policies } from "../policy/policies.ts";
+import type { JudgedEvent } from "../record/event-filter.ts";
+
+/**
+ * Who, besides administrators, reads resources of a type (docs/permissions.md):
+ * everybody, the subject whose own it is, or nobody.
+ */
+type Readers = "everybody" | "owner" | "nobody";
+
+const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
+  [ResourceType.ACCOUNT]: "owner",
+  [ResourceType.AGENT]: "everybody",
+  [ResourceType.AGENT_EXECUTION]: "owner",
+  [ResourceType.ENVIRONMENT]: "everybody",
+  [ResourceType.ENVIRONMENT_CLASS]: "everybody",
+  [ResourceType.HOST_AUTHENTICATION_TOKEN]: "owner",
+  [ResourceType.ORGANIZATION]: "everybody",
+  [ResourceType.ORGANIZATION_POLICY]: "everybody",
+  [ResourceType.PERSONAL_ACCESS_TOKEN]: "owner",
+  [ResourceType.PREBUILD]: "everybody",
+  [ResourceType.PROJECT]: "everybody",
+  [ResourceType.RUNNER]: "everybody",
+  [ResourceType.SECURITY_POLICY]: "everybody",
+  [ResourceType.SERVICE_ACCOUNT]: "everybody",
+  [ResourceType.SERVICE_ACCOUNT_TOKEN]: "owner",
+  [ResourceType.SUBSCRIPTION]: "nobody",
+  [ResourceType.TOKEN]: "nobody",
+  [ResourceType.USER]: "everybody",
+  [ResourceType.WORKFLOW]: "everybody",
+  [ResourceType.WORKFLOW_EXECUTION]: "everybody",
+  [ResourceType.WORKFLOW_EXECUTION_ACTION]: "everybody",
+};
+
+/**
+ * Reports whether a caller may read the resource of an event, also when it is
+ * gone. A type that the table lacks is for administrators only.
+ *
+ * @param caller with its present role
+ */
+export function mayReadEvent(policies: Policies, caller: Caller, event: JudgedEvent): boolean {
+  if (caller.role === "administrator") return true;
+  if (caller.role !== "member" && caller.role !== "service_account") return false;
+  switch (READERS[event.resourceType]) {
+    case "everybody":
+      return true;
+    case "owner":
+      return isOwn(caller, event) || isShared(policies, caller, event);
+    default:
+      return false;
+  }
+}
+
+function isOwn({ subject, accountId }: Caller, event: JudgedEvent): boolean {
+  if (event.resourceType === ResourceType.ACCOUNT) return accountId !== "" && event.resourceId === accountId;
+  if (event.ownerId === subject.id) return true;
+  // Who made a token of a service account reads it too.
+  return event.resourceType === ResourceType.SERVICE_ACCOUNT_TOKEN && event.creatorId === subject.id;
+}
+
+function isShared(policies: Policies, { role }: Caller, { resourceType }: JudgedEvent): boolean {
+  return resourceType === ResourceType.AGENT_EXECUTION && readsEveryRun(policies, role);
+}

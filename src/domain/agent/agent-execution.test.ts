@@ -1,0 +1,152 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { describe, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import {
+  type AgentExecution,
+  AgentExecutionRole,
+  AgentMode,
+  AgentExecution_Phase as Phase,
+  AgentExecutionFailureReason as Reason,
+} from "#gen/service/v1/agent_pb.js";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import {
+  begunRun,
+  changedRun,
+  failingRun,
+  hasStopped,
+  isWantedStopped,
+  lostRun,
+  movedRun,
+  newAgentExecution,
+  phaseOfRun,
+  shownRun,
+  stoppedRun,
+  stoppingRun,
+} from "./agent-execution.ts";
+import { firstProgress } from "./agent-progress.ts";
+import { AGENT_MOVES } from "./agent-transitions.ts";
+
+const NOW = Date.UTC(2026, 0, 1);
+const LATER = NOW + 60_000;
+const run = () =>
+  newAgentExecution({
+    id: "run",
+    session: "first",
+    agentId: "agent",
+    creator: create(SubjectSchema, { id: "creator", principal: Principal.USER }),
+    role: AgentExecutionRole.DEFAULT,
+    name: "Fix the build",
+    annotations: { "example.org/ticket": "7" },
+    sessionId: "session",
+    parentExecutionId: "",
+    workflowActionId: undefined,
+    codeContext: undefined,
+    extAgentSettings: undefined,
+    environmentId: "environment",
+    madeEnvironment: true,
+    now: NOW,
+  });
+const running = () => movedRun(run(), "begin");
+const waiting = () => movedRun(running(), "wait");
+
+test("a new run waits, and tells where it will work", () => {
+  const { metadata, spec, status } = run();
+  expect([phaseOfRun(run()), spec?.desiredPhase]).toEqual([Phase.PENDING, Phase.RUNNING]);
+  expect([spec?.session, status?.session, spec?.specVersion, status?.statusVersion]).toEqual([
+    "first",
+    "first",
+    1n,
+    1n,
+  ]);
+  expect(status?.usedEnvironments).toMatchObject([{ environmentId: "environment", createdByAgent: true }]);
+  expect(metadata?.workflowActionId).toBeUndefined();
+  expect(spec?.extAgentSettings).toBeUndefined();
+});
+
+test("a run that waits for input goes on waiting through the loss of its runner and the next lease", () => {
+  expect(begunRun(waiting())).toBeUndefined();
+  expect(lostRun(waiting())).toBeUndefined();
+  expect(lostRun(run())).toBeUndefined();
+  expect(phaseOfRun(lostRun(running()) ?? run())).toBe(Phase.PENDING);
+});
+
+describe("a run that is told to stop", () => {
+  test("is wanted stopped from then on, under another mark, and still where it was", () => {
+    const told = stoppingRun(running(), { session: "second", now: LATER });
+    expect(told && [phaseOfRun(told), told.spec?.session, told.status?.session]).toEqual([
+      Phase.RUNNING,
+      "second",
+      "first",
+    ]);
+    expect(told?.spec?.specVersion).toBe(2n);
+    expect(told?.metadata?.updatedAt && timestampMs(told.metadata.updatedAt)).toBe(LATER);
+    expect(told && stoppingRun(told, { session: "third", now: LATER })).toBeUndefined();
+  });
+
+  test("keeps why it was told so, whatever its runner says at the end", () => {
+    const lost = { reason: Reason.ENVIRONMENT, message: "its environment was stopped" };
+    const told = failingRun(stoppingRun(running(), { session: "second", now: LATER }) ?? run(), lost);
+    const failure = { reason: Reason.AGENT_EXECUTION, message: "killed" };
+    const { spec, status } = stoppedRun(told, { event: "stop", failure, session: "third", now: LATER });
+    expect([spec?.session, status?.session, spec?.specVersion]).toEqual(["second", "second", 2n]);
+    expect([status?.failureReason, status?.failureMessage]).toEqual([lost.reason, lost.message]);
+  });
+});
+
+test("a run that ends by itself is wanted stopped, too, and waits for nothing any more", () => {
+  const waits = changedRun(waiting(), (status) => {
+    status.waitingInfo = { $typeName: "service.v1.AgentExecution.WaitingInfo", waitId: "w", interests: [] };
+  });
+  const ended = stoppedRun(waits, { event: "end", session: "second", now: LATER });
+  expect([hasStopped(ended), isWantedStopped(ended), ended.status?.failureMessage]).toEqual([true, true, ""]);
+  expect(ended.status?.waitingInfo).toBeUndefined();
+});
+
+test("what is answered has the progress and the sub-agents, and the row stays as it was", () => {
+  const stored = running();
+  const progress = { ...firstProgress(AgentMode.PLANNING), changes: 3 };
+  const { status } = shownRun(stored, progress, []);
+  expect([status?.mode, status?.statusVersion]).toEqual([AgentMode.PLANNING, 5n]);
+  expect([stored.status?.mode, stored.status?.statusVersion]).toEqual([AgentMode.UNSPECIFIED, 2n]);
+});
+
+test("whatever happens in whatever order, no run leaves the table, and versions only rise", () => {
+  const events = [...new Set(AGENT_MOVES.map(([, event]) => event))];
+  type Step = (present: AgentExecution) => AgentExecution | undefined;
+  const end = { session: "x", now: LATER } as const;
+  const failure = { reason: Reason.SERVICE, message: "lost" };
+  const steps: Step[] = [
+    ...events.map(
+      (event): Step =>
+        (present) =>
+          movedRun(present, event),
+    ),
+    begunRun,
+    lostRun,
+    (present) => stoppingRun(present, end),
+    (present) => stoppedRun(present, { ...end, event: "stop" }),
+    (present) => stoppedRun(present, { ...end, event: "end" }),
+    (present) => stoppedRun(present, { ...end, event: "stop", failure }),
+  ];
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...steps), { maxLength: 30 }), (taken) => {
+      let present = run();
+      for (const step of taken) {
+        let after: AgentExecution | undefined;
+        try {
+          after = step(present);
+        } catch (error) {
+          expect((error as Error).message).toMatch(/is no move$/);
+        }
+        if (!after) continue;
+        const [from, to] = [phaseOfRun(present), phaseOfRun(after)];
+        if (from !== to)
+          expect(AGENT_MOVES.some(([one, , other]) => one === from && other === to)).toBe(true);
+        expect((after.status?.statusVersion ?? 0n) >= (present.status?.statusVersion ?? 0n)).toBe(true);
+        expect((after.spec?.specVersion ?? 0n) >= (present.spec?.specVersion ?? 0n)).toBe(true);
+        present = after;
+      }
+    }),
+  );
+});

@@ -1,0 +1,42 @@
+import {
+  WorkflowExecutionAction_Status_StepStatus_StepPhase as StepPhase,
+  type WorkflowExecutionAction,
+  type WorkflowStep,
+} from "#gen/service/v1/workflow_pb.js";
+import { valueUnusable } from "../error.ts";
+import { isToStop } from "../workflow/execution/workflow-action-transitions.ts";
+
+/**
+ * The key of the run that carries out a step of an action, in one attempt at it.
+ *
+ * @param outputKey of a report step, the key of the output; empty for an agent step
+ */
+export function stepKey(attempt: number, stepIndex: number, outputKey: string): string {
+  return `${attempt}.${stepIndex}.${outputKey}`;
+}
+
+/** Whether the step that a key of {@link stepKey} names still needs its run. */
+export function isStepGoingOn(action: WorkflowExecutionAction, key: string): boolean {
+  const [attempt, stepIndex] = key.split(".");
+  if (isToStop(action) || Number(attempt) !== action.status?.attempt) return false;
+  return action.status.stepStatuses[Number(stepIndex)]?.phase === StepPhase.RUNNING;
+}
+
+/**
+ * What the agent of a step is told.
+ *
+ * @param outputKey of a report step, the key of the output that it is for; empty for an agent step
+ * @throws DomainError VALUE_UNUSABLE for a step, or an output, that no agent is asked for
+ */
+export function promptOf(steps: readonly WorkflowStep[], stepIndex: number, outputKey: string): string {
+  const step = steps[stepIndex]?.step;
+  if (outputKey === "") {
+    if (step?.case === "agent") return step.value.prompt;
+    throw valueUnusable("stepIndex", `the step ${stepIndex} of the action is no agent step`);
+  }
+  const outputs = step?.case === "report" ? step.value.outputs : [];
+  const extraction = outputs.find(({ key }) => key === outputKey)?.extraction;
+  if (extraction?.case === "prompt") return extraction.value;
+  const message = `the step ${stepIndex} of the action has no output of that key that a prompt asks for`;
+  throw valueUnusable("outputKey", message);
+}

@@ -1,0 +1,39 @@
+import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { phaseUnsuitable } from "../error.ts";
+import type { Move } from "../workflow/execution/workflow-transitions.ts";
+
+export type AgentEvent = "begin" | "wait" | "wake" | "lose" | "end" | "stop" | "fail";
+
+/**
+ * The legal moves of an agent run; whatever is not in the table does not happen.
+ * `begin` is a lease on its work, `lose` the loss of that lease in the middle of
+ * a turn, `end` the end of the agent's program. A run that waits for input goes
+ * on waiting when its runner is lost.
+ */
+export const AGENT_MOVES: readonly Move<Phase, AgentEvent>[] = [
+  [Phase.PENDING, "begin", Phase.RUNNING],
+  [Phase.PENDING, "stop", Phase.STOPPED],
+  [Phase.PENDING, "fail", Phase.STOPPED],
+  [Phase.RUNNING, "wait", Phase.WAITING_FOR_INPUT],
+  [Phase.RUNNING, "lose", Phase.PENDING],
+  [Phase.RUNNING, "end", Phase.STOPPED],
+  [Phase.RUNNING, "stop", Phase.STOPPED],
+  [Phase.RUNNING, "fail", Phase.STOPPED],
+  [Phase.WAITING_FOR_INPUT, "wake", Phase.RUNNING],
+  [Phase.WAITING_FOR_INPUT, "end", Phase.STOPPED],
+  [Phase.WAITING_FOR_INPUT, "stop", Phase.STOPPED],
+  [Phase.WAITING_FOR_INPUT, "fail", Phase.STOPPED],
+];
+
+/** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
+export function movedAgent(from: Phase, event: AgentEvent): Phase {
+  const to = AGENT_MOVES.find(([phase, on]) => phase === from && on === event)?.[2];
+  if (to !== undefined) return to;
+  const name = Phase[from] ?? "UNSPECIFIED";
+  throw phaseUnsuitable("agent execution", name, `the agent run is ${name}, in which ${event} is no move`);
+}
+
+/** Whether no event moves a run any more. */
+export function isFinalAgent(phase: Phase): boolean {
+  return !AGENT_MOVES.some(([from]) => from === phase);
+}

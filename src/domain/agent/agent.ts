@@ -1,0 +1,78 @@
+import { create } from "@bufbuild/protobuf";
+import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
+import { valueUnusable } from "../error.ts";
+
+const MOST_NAME_CHARACTERS = 80;
+const MOST_DESCRIPTION_CHARACTERS = 500;
+const MOST_WORDS = 64;
+const MOST_WORD_CHARACTERS = 4_096;
+
+/** What only a shell gives a meaning: whoever writes it expects one. */
+const SHELL = /['"`\\$|&;<>*?(){}]/;
+
+/** What the operator says of a new agent. */
+export interface AgentTemplate {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly takesSettings: boolean;
+}
+
+/** @throws DomainError VALUE_UNUSABLE for a name that is empty, too long or has control characters, or too long a description */
+export function newAgent({ id, name, description, takesSettings }: AgentTemplate): Agent {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (name.trim() !== name || name === "" || /[\x00-\x1f\x7f-\x9f]/.test(name)) {
+    throw valueUnusable(
+      "name",
+      "the name must not be empty, nor begin or end with spaces, nor have control characters",
+    );
+  }
+  refuseLonger("name", name, MOST_NAME_CHARACTERS);
+  refuseLonger("description", description, MOST_DESCRIPTION_CHARACTERS);
+  return create(AgentSchema, { id, name, description, takesSettings });
+}
+
+/**
+ * Program and arguments of an agent from one text: a JSON list of words or, without
+ * anything that only a shell understands, words with white space between.
+ *
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function commandWords(text: string): string[] {
+  const words = text.trimStart().startsWith("[") ? listedWords(text) : plainWords(text);
+  const [program] = words;
+  if (!program) throw valueUnusable("command", "the command must name a program");
+  if (words.length > MOST_WORDS)
+    throw valueUnusable("command", `the command has more than ${MOST_WORDS} words`);
+  for (const word of words) {
+    refuseLonger("command", word, MOST_WORD_CHARACTERS);
+    if (word.includes("\0"))
+      throw valueUnusable("command", "no word of the command may have a zero character");
+  }
+  return words;
+}
+
+function plainWords(text: string): string[] {
+  if (SHELL.test(text)) {
+    throw valueUnusable(
+      "command",
+      'the command is run without a shell: write words with quotes or special characters as a JSON list, such as ["sh", "-c", "agent < plan"]',
+    );
+  }
+  return text.split(/\s+/).filter((word) => word !== "");
+}
+
+function listedWords(text: string): string[] {
+  let words: unknown;
+  try {
+    words = JSON.parse(text);
+  } catch {
+    throw valueUnusable("command", "the command begins like a JSON list and is none");
+  }
+  if (Array.isArray(words) && words.every((word) => typeof word === "string")) return words;
+  throw valueUnusable("command", "the JSON list of a command has words only, each a string");
+}
+
+function refuseLonger(field: string, text: string, most: number): void {
+  if ([...text].length > most) throw valueUnusable(field, `the ${field} has more than ${most} characters`);
+}

@@ -1,0 +1,100 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { describe, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import {
+  AgentControlInput_GoalSchema as ControlSchema,
+  type AgentExecution_Status_Goal as Goal,
+  AgentExecution_Status_GoalSchema as GoalSchema,
+  AgentGoalStatus as Status,
+} from "#gen/service/v1/agent_pb.js";
+import { replay } from "../../../../test/harness/seed.ts";
+import { DomainError } from "../../error.ts";
+import { GOAL_MOVES, type GoalEvent, orderedGoal, reportedGoal } from "./agent-goal.ts";
+
+const NOW = 1_000;
+const STATUSES = [1, 2, 3, 4, 5, 6] as Status[];
+const EVENTS: GoalEvent[] = ["pause", "resume", "complete", "clear"];
+
+const order = (event: GoalEvent) => create(ControlSchema, { action: { case: event, value: {} } });
+const set = (objective: string, status?: Status) =>
+  create(ControlSchema, {
+    action: { case: "set", value: { objective, ...(status !== undefined && { status }) } },
+  });
+const goal = (status: Status): Goal =>
+  create(GoalSchema, {
+    objective: "ship",
+    status,
+    createdAt: timestampFromMs(1),
+    updatedAt: timestampFromMs(1),
+  });
+
+/** Where the goal stands after an order; undefined for one that is refused. */
+function ordered(present: Goal | undefined, event: GoalEvent): Status | undefined {
+  try {
+    return orderedGoal(present, order(event), NOW)?.status ?? Status.UNSPECIFIED;
+  } catch (error) {
+    expect(error).toBeInstanceOf(DomainError);
+    return undefined;
+  }
+}
+
+describe("an order", () => {
+  test("does what the table says, and nothing else", () => {
+    for (const from of STATUSES) {
+      for (const event of EVENTS) {
+        const to = GOAL_MOVES.find(([status, on]) => status === from && on === event)?.[2];
+        expect([from, event, ordered(goal(from), event)]).toEqual([from, event, to]);
+      }
+    }
+  });
+
+  test("about a goal that there is not is refused, with what to do", () => {
+    for (const event of EVENTS) expect(ordered(undefined, event)).toBeUndefined();
+    expect(() => orderedGoal(undefined, order("pause"), NOW)).toThrow("no goal to pause: set one first");
+    expect(() => orderedGoal(goal(Status.COMPLETED), order("pause"), NOW)).toThrow("the goal is COMPLETED");
+  });
+
+  test("that sets a goal puts it in place of the one before, active unless it says otherwise", () => {
+    for (const present of [undefined, ...STATUSES.map(goal)]) {
+      expect(orderedGoal(present, set("fly"), NOW)).toEqual({
+        ...goal(Status.ACTIVE),
+        objective: "fly",
+        createdAt: timestampFromMs(NOW),
+        updatedAt: timestampFromMs(NOW),
+      });
+    }
+    expect(orderedGoal(undefined, set("fly", Status.UNSPECIFIED), NOW)?.status).toBe(Status.ACTIVE);
+    expect(orderedGoal(undefined, set("fly", Status.PAUSED), NOW)?.status).toBe(Status.PAUSED);
+  });
+
+  test("keeps what is to be reached and since when, and says when it changed", () => {
+    expect(orderedGoal(goal(Status.ACTIVE), order("pause"), NOW)).toEqual({
+      ...goal(Status.PAUSED),
+      updatedAt: timestampFromMs(NOW),
+    });
+  });
+});
+
+describe("a report", () => {
+  test("of an agent at work tells what it found out", () => {
+    for (const told of [Status.COMPLETED, Status.BUDGET_EXHAUSTED, Status.BLOCKED, Status.USAGE_LIMITED]) {
+      expect(reportedGoal(goal(Status.ACTIVE), told, NOW)?.status).toBe(told);
+    }
+    expect(reportedGoal(goal(Status.BLOCKED), Status.ACTIVE, NOW)?.status).toBe(Status.ACTIVE);
+  });
+
+  test("never takes back what people ordered, save that the goal is reached already", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...STATUSES), fc.constantFrom(0 as Status, ...STATUSES), (from, told) => {
+        const after = reportedGoal(goal(from), told, NOW);
+        if (from === Status.COMPLETED) expect(after).toBeUndefined();
+        if (from === Status.PAUSED) expect(after === undefined || told === Status.COMPLETED).toBe(true);
+        if (told === Status.PAUSED || told === from || told === 0) expect(after).toBeUndefined();
+        if (after) expect(after.status).toBe(told);
+      }),
+      replay,
+    );
+    expect(reportedGoal(undefined, Status.ACTIVE, NOW)).toBeUndefined();
+  });
+});

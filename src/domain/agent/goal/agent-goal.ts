@@ -1,0 +1,99 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type AgentControlInput_Goal as Control,
+  type AgentExecution_Status_Goal as Goal,
+  AgentExecution_Status_GoalSchema as GoalSchema,
+  AgentGoalStatus as Status,
+} from "#gen/service/v1/agent_pb.js";
+import { phaseUnsuitable } from "../../error.ts";
+import type { Move } from "../../workflow/execution/workflow-transitions.ts";
+
+export type GoalEvent = "pause" | "resume" | "complete" | "clear";
+
+/** Where a goal stands of a run that has none. */
+const NONE = Status.UNSPECIFIED;
+
+/**
+ * What people may do to a goal. `set` is not among them: it gives a run a goal
+ * whatever it had, in the state that it says.
+ */
+export const GOAL_MOVES: readonly Move<Status, GoalEvent>[] = [
+  [Status.ACTIVE, "pause", Status.PAUSED],
+  [Status.BLOCKED, "pause", Status.PAUSED],
+  [Status.USAGE_LIMITED, "pause", Status.PAUSED],
+  [Status.PAUSED, "resume", Status.ACTIVE],
+  [Status.BLOCKED, "resume", Status.ACTIVE],
+  [Status.USAGE_LIMITED, "resume", Status.ACTIVE],
+  [Status.BUDGET_EXHAUSTED, "resume", Status.ACTIVE],
+  [Status.ACTIVE, "complete", Status.COMPLETED],
+  [Status.PAUSED, "complete", Status.COMPLETED],
+  [Status.BLOCKED, "complete", Status.COMPLETED],
+  [Status.USAGE_LIMITED, "complete", Status.COMPLETED],
+  [Status.BUDGET_EXHAUSTED, "complete", Status.COMPLETED],
+  [Status.ACTIVE, "clear", NONE],
+  [Status.PAUSED, "clear", NONE],
+  [Status.COMPLETED, "clear", NONE],
+  [Status.BLOCKED, "clear", NONE],
+  [Status.USAGE_LIMITED, "clear", NONE],
+  [Status.BUDGET_EXHAUSTED, "clear", NONE],
+];
+
+/** What an agent that works towards a goal may find out of it, and from which state it may go on by itself. */
+const FOUND: readonly Status[] = [
+  Status.COMPLETED,
+  Status.BUDGET_EXHAUSTED,
+  Status.BLOCKED,
+  Status.USAGE_LIMITED,
+];
+const STUCK: readonly Status[] = [Status.BUDGET_EXHAUSTED, Status.BLOCKED, Status.USAGE_LIMITED];
+
+/**
+ * The goal of a run after an order about it; undefined for none.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @throws DomainError PHASE_UNSUITABLE for what cannot be done in the goal's state
+ */
+export function orderedGoal(present: Goal | undefined, { action }: Control, now: number): Goal | undefined {
+  const at = timestampFromMs(now);
+  switch (action.case) {
+    case "set": {
+      const { objective, status } = action.value;
+      return create(GoalSchema, { objective, status: status || Status.ACTIVE, createdAt: at, updatedAt: at });
+    }
+    case undefined:
+      return present;
+    default: {
+      const status = movedGoal(present?.status ?? NONE, action.case);
+      return present && status !== NONE ? { ...present, status, updatedAt: at } : undefined;
+    }
+  }
+}
+
+/**
+ * The goal after a report of the agent; undefined when that changes nothing. A
+ * report that comes late changes nothing either: the agent does not know yet of
+ * the order that people gave meanwhile.
+ */
+export function reportedGoal(present: Goal | undefined, told: Status, now: number): Goal | undefined {
+  if (!present || !follows(present.status, told)) return undefined;
+  return { ...present, status: told, updatedAt: timestampFromMs(now) };
+}
+
+function follows(from: Status, to: Status): boolean {
+  if (from === to) return false;
+  if (from === Status.PAUSED) return to === Status.COMPLETED;
+  if (from === Status.ACTIVE) return FOUND.includes(to);
+  return STUCK.includes(from) && (to === Status.ACTIVE || FOUND.includes(to));
+}
+
+function movedGoal(from: Status, event: GoalEvent): Status {
+  const to = GOAL_MOVES.find(([status, on]) => status === from && on === event)?.[2];
+  if (to !== undefined) return to;
+  const name = from === NONE ? "NONE" : (Status[from] ?? "UNSPECIFIED");
+  const message =
+    from === NONE
+      ? `the run has no goal to ${event}: set one first`
+      : `the goal is ${name}, in which it takes no ${event}`;
+  throw phaseUnsuitable("goal", name, message);
+}

@@ -1,0 +1,159 @@
+import { clone, create, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type Duration, DurationSchema, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  AdmissionLevel,
+  AdmissionLevelSchema,
+  type Environment,
+  type EnvironmentSpec,
+  EnvironmentSpec_TimeoutSchema,
+  EnvironmentSpecSchema,
+} from "#gen/service/v1/environment_pb.js";
+import { type RunnerKind, RunnerKindSchema } from "#gen/service/v1/runner_configuration_pb.js";
+import type { Caller } from "../identity/caller.ts";
+import { permissionOf } from "../identity/permissions.ts";
+import type { Policies } from "../policy/policies.ts";
+import { denied } from "../policy/policy-decision.ts";
+import { isLimit, limitMs } from "../policy/policy-limit.ts";
+import { isLocalKind } from "../runner/runner.ts";
+
+const RUNNER_KINDS = RunnerKindSchema.values.map(({ number }): RunnerKind => number);
+
+/** What of a new environment the policies look at besides its spec. */
+export interface EnvironmentSurroundings {
+  readonly role: Caller["role"];
+  /** Whether it is created from a project. */
+  readonly fromProject: boolean;
+  /** Whether it goes to a runner on a member's own machine. */
+  readonly local: boolean;
+}
+
+/**
+ * The spec of a new environment with what the policies put into it: the longest
+ * timeout where it has none, and the organization's security policy.
+ *
+ * @throws PolicyDenied by the first policy that forbids it
+ */
+export function specUnderPolicies(
+  policies: Policies,
+  asked: EnvironmentSpec | undefined,
+  { role, fromProject, local }: EnvironmentSurroundings,
+): EnvironmentSpec {
+  const spec = asked ? clone(EnvironmentSpecSchema, asked) : create(EnvironmentSpecSchema);
+  const { inForce } = policies;
+  const isFree = role === "administrator";
+  if (inForce.membersRequireProjects && !fromProject && !isFree) {
+    const allowed = "members to create environments from projects only";
+    throw denied(policies, { fieldPath: "membersRequireProjects", allowed });
+  }
+  if (inForce.disableFromScratch && !isFree && !spec.content?.initializer?.specs.length) {
+    const allowed = "members to create environments with a git or URL initializer only";
+    throw denied(policies, { fieldPath: "disableFromScratch", allowed });
+  }
+  if (!inForce.allowLocalRunners && local) {
+    const allowed = "environments on runners that are not local";
+    throw denied(policies, { fieldPath: "allowLocalRunners", asked: true, allowed });
+  }
+  refuseAdmission(policies, spec.admission);
+  boundTimeout(policies, spec);
+  assignSecurityPolicy(policies, spec);
+  return spec;
+}
+
+/** The kinds of runners whose classes take environments of a role; empty for a role that creates none. */
+export function kindsTaking({ inForce }: Policies, role: Caller["role"]): readonly RunnerKind[] {
+  if (permissionOf("service.v1.EnvironmentService/CreateEnvironment")?.grants[role] === "none") return [];
+  return RUNNER_KINDS.filter((kind) => inForce.allowLocalRunners || !isLocalKind(kind));
+}
+
+/** Puts the end of its lifetime on a new environment, where the organization has a longest one. */
+export function boundLifetime({ inForce }: Policies, environment: Environment): Environment {
+  const lifetime = limitMs(inForce.maximumEnvironmentLifetime);
+  const { metadata } = environment;
+  if (lifetime !== undefined && metadata?.createdAt) {
+    metadata.lockdownAt = timestampFromMs(timestampMs(metadata.createdAt) + lifetime);
+  }
+  return environment;
+}
+
+/**
+ * Holds the start of an environment against its lifetime; `now` in milliseconds
+ * since 1970 UTC.
+ *
+ * @throws PolicyDenied from the end of a strict lifetime on
+ */
+export function refuseLockedDown(policies: Policies, { metadata }: Environment, now: number): void {
+  if (!policies.inForce.maximumEnvironmentLifetimeStrict || !metadata?.lockdownAt) return;
+  if (now < timestampMs(metadata.lockdownAt)) return;
+  const fieldPath = "maximumEnvironmentLifetimeStrict";
+  throw denied(policies, { fieldPath, allowed: "starts until the lockdownAt of an environment only" });
+}
+
+/** Whether the lifetime has ended, and the environment was not started since. */
+export function hasOutlived({ metadata }: Environment, now: number): boolean {
+  if (!metadata?.lockdownAt) return false;
+  const end = timestampMs(metadata.lockdownAt);
+  return now >= end && (!metadata.lastStartedAt || timestampMs(metadata.lastStartedAt) < end);
+}
+
+/** How far each level opens; a level that is not stated opens to the creator alone. */
+const OPENNESS: Readonly<Record<AdmissionLevel, number>> = {
+  [AdmissionLevel.UNSPECIFIED]: 0,
+  [AdmissionLevel.OWNER_ONLY]: 0,
+  [AdmissionLevel.CREATOR_ONLY]: 0,
+  [AdmissionLevel.ORGANIZATION]: 1,
+  [AdmissionLevel.EVERYONE]: 2,
+};
+
+/**
+ * Holds what a user opens of an environment against the organization's cap. What
+ * the system opens is not held against it.
+ *
+ * @throws PolicyDenied
+ */
+export function refuseAdmission(policies: Policies, level: AdmissionLevel): void {
+  const { portSharingDisabled, maxPortAdmissionLevel: most } = policies.inForce;
+  if (OPENNESS[level] === 0) return;
+  const asked = levelName(level);
+  if (portSharingDisabled) {
+    const allowed = `only ${levelName(AdmissionLevel.CREATOR_ONLY)}`;
+    throw denied(policies, { fieldPath: "portSharingDisabled", asked, allowed });
+  }
+  if (most === AdmissionLevel.UNSPECIFIED || OPENNESS[level] <= OPENNESS[most]) return;
+  throw denied(policies, {
+    fieldPath: "maxPortAdmissionLevel",
+    asked,
+    allowed: `at most ${levelName(most)}`,
+  });
+}
+
+function boundTimeout(policies: Policies, spec: EnvironmentSpec): void {
+  const most = policies.inForce.maximumEnvironmentTimeout;
+  if (!isLimit(most)) return;
+  spec.timeout ??= create(EnvironmentSpec_TimeoutSchema);
+  spec.timeout.disconnected ??= most;
+  const asked = spec.timeout.disconnected;
+  // An environment with a timeout of 0 s is never stopped for being idle, which is longer than any limit.
+  if (isLimit(asked) && compare(asked, most) <= 0) return;
+  throw denied(policies, {
+    fieldPath: "maximumEnvironmentTimeout",
+    asked: toJson(DurationSchema, asked),
+    allowed: `a timeout of at most ${toJson(DurationSchema, most)}`,
+  });
+}
+
+function assignSecurityPolicy(policies: Policies, spec: EnvironmentSpec): void {
+  const assigned = policies.inForce.securityPolicyId;
+  if (assigned === "") return;
+  spec.securityPolicyId ||= assigned;
+  if (spec.securityPolicyId === assigned) return;
+  const asked = spec.securityPolicyId;
+  throw denied(policies, { fieldPath: "securityPolicyId", asked, allowed: `only ${assigned}` });
+}
+
+function levelName(level: AdmissionLevel): JsonValue {
+  return AdmissionLevelSchema.value[level]?.name ?? level;
+}
+
+function compare(one: Duration, other: Duration): number {
+  return Number(one.seconds - other.seconds) || one.nanos - other.nanos;
+}

@@ -1,0 +1,145 @@
+import { clone, create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Environment,
+  EnvironmentPhase,
+  EnvironmentSchema,
+  type EnvironmentSpec,
+  EnvironmentSpecSchema,
+} from "#gen/service/v1/environment_pb.js";
+import { pendingDeletion, valueUnusable } from "../error.ts";
+import { fold } from "../fold.ts";
+import type { Origin } from "../project/project.ts";
+
+/** What a request, and the project it names, say about a new environment. */
+export interface EnvironmentTemplate {
+  readonly spec: EnvironmentSpec | undefined;
+  readonly name: string;
+  readonly annotations: Record<string, string>;
+  /** Empty when the environment belongs to no session. */
+  readonly sessionId: string;
+  /** Empty when the environment is created without a project. */
+  readonly projectId: string;
+  /** The runner that the environment is bound to; empty leaves it to any runner of the organization. */
+  readonly runnerId: string;
+}
+
+/** Version of a spec or status that never changed. */
+const FIRST_VERSION = 1n;
+
+/**
+ * A new environment, which no runner has taken on.
+ *
+ * @throws DomainError VALUE_UNUSABLE for a desired phase other than running or stopped
+ */
+export function newEnvironment(template: EnvironmentTemplate, origin: Origin): Environment {
+  const spec = template.spec ? clone(EnvironmentSpecSchema, template.spec) : create(EnvironmentSpecSchema);
+  spec.specVersion = FIRST_VERSION;
+  spec.desiredPhase = firstDesiredPhase(spec.desiredPhase);
+  const source = spec.content?.initializer?.specs[0]?.spec;
+  const metadata: MessageInitShape<typeof EnvironmentSchema>["metadata"] = {
+    organizationId: origin.organizationId,
+    annotations: template.annotations,
+    name: template.name,
+    creator: origin.creator,
+    originalContextUrl: source?.case === "contextUrl" ? source.value.url : "",
+    createdAt: timestampFromMs(origin.now),
+    projectId: template.projectId,
+    runnerId: template.runnerId,
+    sessionId: template.sessionId,
+  };
+  return create(EnvironmentSchema, {
+    id: origin.id,
+    metadata,
+    spec,
+    status: { statusVersion: FIRST_VERSION, phase: EnvironmentPhase.CREATING },
+  });
+}
+
+/**
+ * The environment wanted running, as of `now` (milliseconds since 1970 UTC);
+ * one that was archived is so no more.
+ *
+ * @throws DomainError PENDING_DELETION
+ */
+export function startedEnvironment(present: Environment, now: number): Environment {
+  refusePendingDeletion(present);
+  const environment = withDesiredPhase(present, EnvironmentPhase.RUNNING);
+  if (environment.metadata) {
+    environment.metadata.lastStartedAt = timestampFromMs(now);
+    delete environment.metadata.archivedAt;
+  }
+  return environment;
+}
+
+/**
+ * The environment wanted stopped; undefined when it already is.
+ *
+ * @throws DomainError PENDING_DELETION
+ */
+export function stoppedEnvironment(present: Environment): Environment | undefined {
+  refusePendingDeletion(present);
+  if (present.spec?.desiredPhase === EnvironmentPhase.STOPPED) return undefined;
+  return withDesiredPhase(present, EnvironmentPhase.STOPPED);
+}
+
+/** The environment archived as of `now`. */
+export function archivedEnvironment(present: Environment, now: number): Environment {
+  const environment = clone(EnvironmentSchema, present);
+  if (environment.metadata) environment.metadata.archivedAt = timestampFromMs(now);
+  return environment;
+}
+
+/** The environment wanted deleted; undefined when it already is. */
+export function deletedEnvironment(present: Environment): Environment | undefined {
+  if (present.spec?.desiredPhase === EnvironmentPhase.DELETED) return undefined;
+  return withDesiredPhase(present, EnvironmentPhase.DELETED);
+}
+
+/**
+ * Whether no runner ever took the environment on, so that there is nothing to
+ * clean up. The first thing a runner does is to report, which raises the version.
+ */
+export function isUntouched({ status }: Environment): boolean {
+  return (status?.statusVersion ?? FIRST_VERSION) === FIRST_VERSION;
+}
+
+/** Whether it rests: it is wanted stopped, and its machine is, or no runner ever made one. */
+export function isStopped(environment: Environment): boolean {
+  if (environment.spec?.desiredPhase !== EnvironmentPhase.STOPPED) return false;
+  return environment.status?.phase === EnvironmentPhase.STOPPED || isUntouched(environment);
+}
+
+/** What `search` looks through: one folded line each for name and id. */
+export function environmentSearchText({ id, metadata }: Environment): string {
+  return fold([metadata?.name ?? "", id].join("\n"));
+}
+
+function firstDesiredPhase(asked: EnvironmentPhase): EnvironmentPhase {
+  switch (asked) {
+    case EnvironmentPhase.UNSPECIFIED:
+      return EnvironmentPhase.RUNNING;
+    case EnvironmentPhase.RUNNING:
+    case EnvironmentPhase.STOPPED:
+      return asked;
+    default:
+      throw valueUnusable(
+        "spec.desiredPhase",
+        "a new environment can be wanted running or stopped, in no other phase",
+      );
+  }
+}
+
+function refusePendingDeletion({ spec }: Environment): void {
+  if (spec?.desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
+}
+
+function withDesiredPhase(present: Environment, phase: EnvironmentPhase): Environment {
+  const environment = clone(EnvironmentSchema, present);
+  environment.spec ??= create(EnvironmentSpecSchema);
+  if (environment.spec.desiredPhase !== phase) {
+    environment.spec.desiredPhase = phase;
+    environment.spec.specVersion += 1n;
+  }
+  return environment;
+}

@@ -1,0 +1,71 @@
+import { create } from "@bufbuild/protobuf";
+import { type Duration, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import { type PersonalAccessToken, PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
+import { permissionDenied, valueUnusable } from "../error.ts";
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/** How long a token holds when nothing is said (contract, CreatePersonalAccessTokenRequest): 30 days. */
+export const TOKEN_VALID_DEFAULT_MS = 30 * DAY_MS;
+
+/** The longest a token may hold, also one that the operator issues (contract, same place): 90 days. */
+export const TOKEN_VALID_MAX_MS = 90 * DAY_MS;
+
+export interface PersonalTokenTemplate {
+  readonly userId: string;
+  readonly description: string;
+  /** How long the token holds, in milliseconds; 0 means the default of 30 days. */
+  readonly validForMs: number;
+  readonly readOnly: boolean;
+  /** Absent for a token that the operator issues from the command line. */
+  readonly creator?: Subject;
+  /** The account of the creator; absent likewise. */
+  readonly creatorAccountId?: string;
+}
+
+/**
+ * The description of a new token, as of `now` (milliseconds since 1970 UTC).
+ *
+ * @throws DomainError VALUE_UNUSABLE for a time that is negative, no number, or longer than 90 days
+ */
+export function newPersonalToken(
+  { userId, description, validForMs, readOnly, creator }: PersonalTokenTemplate,
+  id: string,
+  now: number,
+): { token: PersonalAccessToken; expiresAtMs: number } {
+  if (!(validForMs >= 0 && validForMs <= TOKEN_VALID_MAX_MS)) {
+    throw valueUnusable("validFor", "a token holds for at most 90 days (7776000s)");
+  }
+  const expiresAtMs = now + (validForMs || TOKEN_VALID_DEFAULT_MS);
+  const token = create(PersonalAccessTokenSchema, {
+    id,
+    userId,
+    description,
+    ...(creator && { creator }),
+    createdAt: timestampFromMs(now),
+    expiresAt: timestampFromMs(expiresAtMs),
+    readOnly,
+  });
+  return { token, expiresAtMs };
+}
+
+/** A length in milliseconds, rounded up so that the shortest of all is not taken for none. */
+export function validForMs(validFor: Duration | undefined): number {
+  return validFor ? Number(validFor.seconds) * 1000 + Math.ceil(validFor.nanos / 1e6) : 0;
+}
+
+/**
+ * The user that a request for a token means: the caller, named or not.
+ *
+ * @throws DomainError PERMISSION_DENIED for anybody else
+ */
+export function ownUserId(asked: string, callerId: string): string {
+  if (asked !== "" && asked !== callerId) {
+    throw permissionDenied(
+      "create_personal_access_token",
+      "personal access tokens are created by the user that they act for",
+    );
+  }
+  return callerId;
+}

@@ -1,0 +1,87 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import {
+  type ServiceAccount,
+  ServiceAccountSchema,
+  type ServiceAccountToken,
+  ServiceAccountTokenSchema,
+} from "#gen/service/v1/service_account_pb.js";
+import type { CreateServiceAccountRequest } from "#gen/service/v1/service_account_service_pb.js";
+import { phaseUnsuitable, valueUnusable } from "../error.ts";
+import { momentMs, refuseNoMoment } from "../moment.ts";
+import { TOKEN_VALID_DEFAULT_MS } from "./personal-token.ts";
+
+/** What a new service account takes from its surroundings. */
+export interface ServiceAccountOrigin {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly creator: Subject;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+}
+
+/**
+ * A new service account.
+ *
+ * @throws DomainError VALUE_UNUSABLE when the end of its validity is not to come
+ */
+export function newServiceAccount(
+  { name, description, validUntil }: CreateServiceAccountRequest,
+  { id, organizationId, creator, now }: ServiceAccountOrigin,
+): { serviceAccount: ServiceAccount; validUntilMs: number } {
+  refuseNoMoment("validUntil", validUntil);
+  const validUntilMs = momentMs(validUntil);
+  if (validUntilMs <= now) throw valueUnusable("validUntil", "validUntil must be a time to come");
+  const serviceAccount = create(ServiceAccountSchema, {
+    id,
+    organizationId,
+    name,
+    description,
+    creator,
+    createdAt: timestampFromMs(now),
+    ...(validUntil && { validUntil }),
+  });
+  return { serviceAccount, validUntilMs };
+}
+
+/** Whether a service account is suspended at `now`; both in milliseconds since 1970 UTC. */
+export function isSuspended(validUntilMs: number, now: number): boolean {
+  return validUntilMs <= now;
+}
+
+/** What a new token of a service account is made from. */
+export interface ServiceAccountTokenTemplate {
+  readonly serviceAccountId: string;
+  readonly description: string;
+  /** How long the token holds, in milliseconds; 0 means the default of 30 days. */
+  readonly validForMs: number;
+  /** Absent when an operator's token stands at the beginning. */
+  readonly creator: Subject | undefined;
+}
+
+/**
+ * The description of a new token of a service account, which it never outlives.
+ *
+ * @param validUntilMs until when the service account holds, in milliseconds since 1970 UTC
+ * @throws DomainError PHASE_UNSUITABLE while the service account is suspended
+ */
+export function newServiceAccountToken(
+  { serviceAccountId, description, validForMs, creator }: ServiceAccountTokenTemplate,
+  validUntilMs: number,
+  { id, now }: { readonly id: string; readonly now: number },
+): { token: ServiceAccountToken; expiresAtMs: number } {
+  if (isSuspended(validUntilMs, now)) {
+    throw phaseUnsuitable("service account", "SUSPENDED", "the service account is suspended");
+  }
+  const expiresAtMs = Math.min(now + (validForMs || TOKEN_VALID_DEFAULT_MS), validUntilMs);
+  const token = create(ServiceAccountTokenSchema, {
+    id,
+    serviceAccountId,
+    description,
+    ...(creator && { creator }),
+    createdAt: timestampFromMs(now),
+    expiresAt: timestampFromMs(expiresAtMs),
+  });
+  return { token, expiresAtMs };
+}

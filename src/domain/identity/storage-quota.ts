@@ -1,0 +1,56 @@
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { DomainError } from "../error.ts";
+
+/**
+ * Operations that an organization without room may still do: they end, remove or
+ * protect something, replace what is bounded by its own, or hold what they start
+ * against the quota themselves. A phase or a mark that they write is a few bytes
+ * longer than the one before.
+ */
+export const NEEDS_NO_ROOM: ReadonlySet<string> = new Set([
+  "service.v1.AccountService/BlockAccount",
+  "service.v1.AccountService/UnblockAccount",
+  "service.v1.AgentService/DeleteAgentExecution",
+  "service.v1.AgentService/StopAgentExecution",
+  "service.v1.EnvironmentService/DeleteEnvironment",
+  "service.v1.EnvironmentService/StartEnvironment",
+  "service.v1.EnvironmentService/StopEnvironment",
+  "service.v1.OrganizationService/RemoveMember",
+  "service.v1.OrganizationService/SetRole",
+  "service.v1.OrganizationService/UpdateOrganizationPolicies",
+  "service.v1.ProjectService/DeleteProject",
+  "service.v1.RunnerConfigurationService/DeleteHostAuthenticationToken",
+  "service.v1.RunnerConfigurationService/UpdateEnvironmentClass",
+  "service.v1.RunnerConfigurationService/UpdateHostAuthenticationToken",
+  "service.v1.RunnerService/DeleteRunner",
+  "service.v1.SecurityService/DeleteSecurityPolicy",
+  "service.v1.SecurityService/UpdateSecurityPolicy",
+  "service.v1.ServiceAccountService/DeleteServiceAccount",
+  "service.v1.ServiceAccountService/DeleteServiceAccountToken",
+  "service.v1.UserService/DeletePersonalAccessToken",
+  "service.v1.WorkflowService/CancelWorkflowExecution",
+  "service.v1.WorkflowService/CancelWorkflowExecutionAction",
+  "service.v1.WorkflowService/DeleteWorkflow",
+  "service.v1.WorkflowService/GetWorkflowWebhookSecret",
+  "service.v1.WorkflowService/RedeliverWorkflowTriggerEvent",
+  "service.v1.WorkflowService/RotateWorkflowWebhookSecret",
+  "service.v1.WorkflowService/StartWorkflow",
+]);
+
+/**
+ * Refuses a write that leaves an organization with more than it may store and
+ * with more than it had before.
+ *
+ * @param before bytes that the organization stored before the write
+ * @param after bytes that it would store
+ * @throws DomainError STORAGE_QUOTA_EXCEEDED
+ */
+export function requireRoom(before: number, after: number, limitBytes: number): void {
+  if (after <= limitBytes || after <= before) return;
+  throw new DomainError(
+    ErrorReason.STORAGE_QUOTA_EXCEEDED,
+    `the organization stores ${before} bytes, would store ${after} and may store ${limitBytes}: ` +
+      "delete workflows, agent executions, environments or projects, or have the operator raise --organization-quota",
+    { used_bytes: String(before), needed_bytes: String(after), limit_bytes: String(limitBytes) },
+  );
+}

@@ -1,0 +1,74 @@
+import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
+import { type PolicyDecision, PolicyDecisionSchema } from "#gen/service/v1/policy_decision_pb.js";
+import { DomainError } from "../error.ts";
+import type { Policies, PolicyOrigin, PolicyOrigins } from "./policies.ts";
+
+/** A policy of the organization forbids what a request asks for. */
+export class PolicyDenied extends DomainError {
+  readonly decision: PolicyDecision;
+
+  constructor(decision: PolicyDecision) {
+    const { policy, fieldPath, allowed } = decision;
+    super(
+      ErrorReason.POLICY_DENIED,
+      `the organization's policy ${fieldPath} forbids this; it allows ${allowed}`,
+      { policy, field_path: fieldPath },
+    );
+    this.decision = decision;
+  }
+}
+
+/** What is denied, and what would not have been. */
+export interface Denial {
+  /** Path of the field of OrganizationPolicies that decides, in JSON names. */
+  readonly fieldPath: string;
+  /** What the request asks for; undefined when it asks for nothing that can be told as a value. */
+  readonly asked?: JsonValue;
+  /** Completes "it allows ...". */
+  readonly allowed: string;
+}
+
+/** The denial with the value in force and its origin. */
+export function denied({ inForce, origins }: Policies, { fieldPath, asked, allowed }: Denial): PolicyDenied {
+  const json = toJson(OrganizationPoliciesSchema, inForce, { alwaysEmitImplicit: true });
+  const decision = create(PolicyDecisionSchema, {
+    policy: "OrganizationPolicies",
+    fieldPath,
+    valueInForce: JSON.stringify(valueAt(json, fieldPath) ?? null),
+    valueAsked: asked === undefined ? "" : JSON.stringify(asked),
+    allowed,
+  });
+  const origin = originOf(origins, fieldPath);
+  if (origin) {
+    decision.setAt = timestampFromMs(origin.at);
+    decision.setBy = create(SubjectSchema, {
+      id: origin.id,
+      principal: origin.principal,
+    });
+  }
+  return new PolicyDenied(decision);
+}
+
+/** The value at a dotted path of JSON names; undefined when nothing is there. */
+export function valueAt(json: JsonValue | undefined, path: string): JsonValue | undefined {
+  let value = json;
+  for (const name of path.split(".")) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+/** A field inside a message that was set as a whole has that message's origin. */
+function originOf(origins: PolicyOrigins, fieldPath: string): PolicyOrigin | undefined {
+  const names = fieldPath.split(".");
+  for (let length = names.length; length > 0; length--) {
+    const origin = origins[names.slice(0, length).join(".")];
+    if (origin) return origin;
+  }
+  return undefined;
+}

@@ -1,0 +1,166 @@
+import {
+  clearField,
+  clone,
+  create,
+  type DescField,
+  type DescMessage,
+  isFieldSet,
+  type Message,
+  toJson,
+} from "@bufbuild/protobuf";
+import { AdmissionLevel } from "#gen/service/v1/environment_pb.js";
+import { type OrganizationPolicies, OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
+import {
+  type UpdateOrganizationPoliciesRequest,
+  UpdateOrganizationPoliciesRequestSchema,
+} from "#gen/service/v1/organization_service_pb.js";
+import { valueUnusable } from "../error.ts";
+import { maskedPaths } from "../field-mask.ts";
+import type { PolicyOrigin, PolicyOrigins, SetPolicies } from "./policies.ts";
+import { valueAt } from "./policy-decision.ts";
+
+type Values = Record<string, unknown>;
+
+/**
+ * The policies after an update: what it sets replaces the stored value, what its
+ * mask names and it does not set goes back to the default, the rest stays.
+ *
+ * @throws DomainError FIELD_MASK_INVALID; VALUE_UNUSABLE for a default editor that is not allowed
+ */
+export function updatedPolicies(
+  before: SetPolicies,
+  update: UpdateOrganizationPoliciesRequest,
+  origin: PolicyOrigin,
+): SetPolicies {
+  const cleared = maskedPaths(UpdateOrganizationPoliciesRequestSchema, update.updateMask, [
+    "organization_id",
+  ]);
+  const policies = clone(OrganizationPoliciesSchema, before.policies);
+  const touched: string[] = [];
+  merge(
+    { stored: policies, schema: OrganizationPoliciesSchema, json: "" },
+    {
+      update,
+      schema: UpdateOrganizationPoliciesRequestSchema,
+      path: "",
+    },
+    cleared,
+    touched,
+  );
+  normalize(policies);
+  refuseDefaultEditor(policies);
+  return { policies, origins: changedOrigins(before, policies, touched, origin) };
+}
+
+/** The policies without those that only organizations have which the operator marked as enterprise. */
+export function withoutEnterprise({ policies: present, origins }: SetPolicies): SetPolicies {
+  const policies = clone(OrganizationPoliciesSchema, present);
+  delete policies.archiveEnvironmentsAfter;
+  const { archiveEnvironmentsAfter: _, ...others } = origins;
+  return { policies, origins: others };
+}
+
+/** What is merged into, and its path in JSON names with a closing dot. */
+interface Stored {
+  readonly stored: Message;
+  readonly schema: DescMessage;
+  readonly json: string;
+}
+
+/** What is merged, and its path in .proto names with a closing dot. */
+interface Update {
+  readonly update: Message | undefined;
+  readonly schema: DescMessage;
+  readonly path: string;
+}
+
+/** Notes in `touched` the paths in JSON names of what was set or cleared. */
+function merge(into: Stored, from: Update, cleared: ReadonlySet<string>, touched: string[]): void {
+  for (const field of into.schema.fields) {
+    const asked = from.schema.fields.find(({ name }) => name === field.name);
+    if (!asked || field.name === "organization_id") continue;
+    const path = from.path + field.name;
+    const json = into.json + field.jsonName;
+    const isSet = from.update !== undefined && isFieldSet(from.update, asked);
+    const messages = mergedMessages(field, asked);
+    if (messages) {
+      if (cleared.has(path)) {
+        clearField(into.stored, field);
+        touched.push(json);
+      }
+      const isReached = isSet || [...cleared].some((each) => each.startsWith(`${path}.`));
+      if (!isReached) continue;
+      const nested =
+        ((into.stored as unknown as Values)[field.localName] as Message) ?? create(messages.stored);
+      const value = isSet ? ((from.update as unknown as Values)[asked.localName] as Message) : undefined;
+      merge(
+        { stored: nested, schema: messages.stored, json: `${json}.` },
+        { update: value, schema: messages.update, path: `${path}.` },
+        cleared,
+        touched,
+      );
+      if (isSet || hasAny(nested, messages.stored)) {
+        (into.stored as unknown as Values)[field.localName] = nested;
+      }
+    } else if (isSet) {
+      (into.stored as unknown as Values)[field.localName] = (from.update as unknown as Values)[
+        asked.localName
+      ];
+      touched.push(json);
+    } else if (cleared.has(path)) {
+      clearField(into.stored, field);
+      touched.push(json);
+    }
+  }
+}
+
+/** A message of changes is merged field by field; one of the stored kind replaces it whole. */
+function mergedMessages(
+  field: DescField,
+  asked: DescField,
+): { stored: DescMessage; update: DescMessage } | undefined {
+  if (field.fieldKind !== "message" || asked.fieldKind !== "message") return undefined;
+  if (field.message.typeName === asked.message.typeName) return undefined;
+  return { stored: field.message, update: asked.message };
+}
+
+function hasAny(message: Message, schema: DescMessage): boolean {
+  return schema.fields.some((field) => isFieldSet(message, field));
+}
+
+/** Brings values that have two spellings, or that only the server sets, to the form that is stored. */
+function normalize(policies: OrganizationPolicies): void {
+  if (policies.maxPortAdmissionLevel === AdmissionLevel.OWNER_ONLY) {
+    policies.maxPortAdmissionLevel = AdmissionLevel.CREATOR_ONLY;
+  }
+  if (policies.vetoExecPolicy) policies.vetoExecPolicy.safelist = [];
+}
+
+function refuseDefaultEditor({ allowedEditorIds, defaultEditorId = "" }: OrganizationPolicies): void {
+  if (defaultEditorId === "" || allowedEditorIds.length === 0) return;
+  if (allowedEditorIds.includes(defaultEditorId)) return;
+  throw valueUnusable(
+    "defaultEditorId",
+    `defaultEditorId must be one of allowedEditorIds: ${JSON.stringify(defaultEditorId)} is not among them`,
+  );
+}
+
+/** A value that stays what it was keeps who set it; one that went back to its default has nobody. */
+function changedOrigins(
+  before: SetPolicies,
+  policies: OrganizationPolicies,
+  touched: readonly string[],
+  origin: PolicyOrigin,
+): PolicyOrigins {
+  const origins: Record<string, PolicyOrigin> = { ...before.origins };
+  const [old, now] = [before.policies, policies].map((each) => toJson(OrganizationPoliciesSchema, each));
+  for (const path of touched) {
+    const value = valueAt(now, path);
+    if (value !== undefined && JSON.stringify(value) === JSON.stringify(valueAt(old, path))) continue;
+    for (const known of Object.keys(origins)) {
+      if (known === path || known.startsWith(`${path}.`)) delete origins[known];
+    }
+    if (value !== undefined) origins[path] = origin;
+  }
+  return origins;
+}

@@ -1,0 +1,54 @@
+import { equals } from "@bufbuild/protobuf";
+import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import type { UpdateProjectRequest } from "#gen/service/v1/project_service_pb.js";
+import { permissionDenied, valueUnusable } from "../error.ts";
+import type { Caller } from "../identity/caller.ts";
+import { isSameSubject } from "../source/source-trust.ts";
+
+/**
+ * Keeps prebuilds from cloning what somebody names with the credentials of
+ * another person, as workflows are kept from running as one.
+ *
+ * @param before undefined for a new project
+ * @throws DomainError VALUE_UNUSABLE for a person as executor who is neither the
+ *   caller nor the project's creator nor was it before; PERMISSION_DENIED for
+ *   another source, from who is neither an administrator nor that person
+ */
+export function refuseBorrowedPrebuilds(before: Project | undefined, after: Project, caller: Caller): void {
+  const executor = after.prebuildConfiguration?.executor;
+  if (executor?.principal !== Principal.USER || executor.id === caller.subject.id) return;
+  const known = [after.metadata?.creator, before?.prebuildConfiguration?.executor];
+  if (!known.some((subject) => isSameSubject(subject, executor))) {
+    throw valueUnusable(
+      "prebuildConfiguration.executor",
+      "prebuilds run as the caller, the project's creator or a service account of the organization",
+    );
+  }
+  if (!before || caller.role === "administrator" || hasSameSource(before, after)) return;
+  throw permissionDenied(
+    "update_project",
+    "the project's prebuilds run as another person: name yourself or a service account as their executor with this change",
+  );
+}
+
+/**
+ * Returns whether an update makes its caller the one who last set the project's
+ * source: it sends an initializer, be it the same one, or makes the caller the
+ * executor that prebuilds clone as.
+ */
+export function adoptsSource(
+  before: Project,
+  { initializer, prebuildConfiguration }: Pick<UpdateProjectRequest, "initializer" | "prebuildConfiguration">,
+  { subject }: Pick<Caller, "subject">,
+): boolean {
+  if (initializer) return true;
+  const namesCaller = isSameSubject(prebuildConfiguration?.executor, subject);
+  return namesCaller && !isSameSubject(before.prebuildConfiguration?.executor, subject);
+}
+
+function hasSameSource({ initializer: before }: Project, { initializer: after }: Project): boolean {
+  if (!before || !after) return before === after;
+  return equals(EnvironmentInitializerSchema, before, after);
+}

@@ -1,0 +1,21 @@
+import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
+import { valueUnusable } from "../error.ts";
+
+/**
+ * The order of a project list: by popularity, highest first, unless the request
+ * says otherwise; by id, oldest first.
+ *
+ * @throws DomainError VALUE_UNUSABLE for a field that projects are not sorted by
+ */
+export function projectOrder(sort: Sort | undefined): {
+  field: "id" | "popularity";
+  direction: "asc" | "desc";
+} {
+  const field = sort?.field || "popularity";
+  if (field !== "id" && field !== "popularity") {
+    throw valueUnusable("sort.field", `projects can be sorted by "id" and "popularity", not by "${field}"`);
+  }
+  const usual = field === "id" ? "asc" : "desc";
+  const asked = { [SortOrder.UNSPECIFIED]: usual, [SortOrder.ASC]: "asc", [SortOrder.DESC]: "desc" } as const;
+  return { field, direction: asked[sort?.order ?? SortOrder.UNSPECIFIED] };
+}

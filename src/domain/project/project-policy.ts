@@ -1,0 +1,44 @@
+import type { RecommendedEditors } from "#gen/service/v1/project_pb.js";
+import type { Caller } from "../identity/caller.ts";
+import type { Policies } from "../policy/policies.ts";
+import { denied } from "../policy/policy-decision.ts";
+
+/** @throws PolicyDenied for everybody but administrators while members may not create projects */
+export function refuseProjectCreation(policies: Policies, role: Caller["role"]): void {
+  if (policies.inForce.membersCreateProjects || role === "administrator") return;
+  const allowed = "administrators alone to create projects";
+  throw denied(policies, { fieldPath: "membersCreateProjects", allowed });
+}
+
+/**
+ * Holds the editors that a project recommends, and their versions, against those
+ * that may be used.
+ *
+ * @throws PolicyDenied for the first editor, or the first version, that may not be
+ */
+export function refuseEditors(policies: Policies, { editors }: RecommendedEditors): void {
+  const { allowedEditorIds, editorVersionRestrictions } = policies.inForce;
+  const asked = Object.keys(editors);
+  if (allowedEditorIds.length > 0 && asked.some((editor) => !allowedEditorIds.includes(editor))) {
+    const allowed = `only the editors ${allowedEditorIds.join(", ")}`;
+    throw denied(policies, { fieldPath: "allowedEditorIds", asked, allowed });
+  }
+  if (Object.keys(editorVersionRestrictions).length === 0) return;
+  for (const [editor, { versions }] of Object.entries(editors)) {
+    const permitted = Object.hasOwn(editorVersionRestrictions, editor)
+      ? (editorVersionRestrictions[editor]?.allowedVersions ?? [])
+      : [];
+    if (versions.every((version) => permitted.some((each) => isWithin(version, each)))) continue;
+    const allowed =
+      permitted.length > 0
+        ? `only the versions ${permitted.join(", ")} of ${editor}`
+        : `the latest version of ${editor} alone, which is recommended by naming no version`;
+    const fieldPath = "editorVersionRestrictions";
+    throw denied(policies, { fieldPath, asked: { [editor]: { allowedVersions: versions } }, allowed });
+  }
+}
+
+/** Whether a version is the major version that is permitted, or one inside it. */
+function isWithin(version: string, permitted: string): boolean {
+  return version === permitted || version.startsWith(`${permitted}.`);
+}

@@ -1,0 +1,237 @@
+import { clone, create } from "@bufbuild/protobuf";
+import { DurationSchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type {
+  Environment,
+  EnvironmentInitializer,
+  EnvironmentInitializer_Spec,
+} from "#gen/service/v1/environment_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import {
+  type Project,
+  type ProjectEnvironmentClass,
+  ProjectEnvironmentClassSchema,
+  ProjectPhase,
+  type ProjectPrebuildConfiguration,
+  ProjectPrebuildConfigurationSchema,
+  ProjectSchema,
+} from "#gen/service/v1/project_pb.js";
+import type { CreateProjectRequest, UpdateProjectRequest } from "#gen/service/v1/project_service_pb.js";
+import { initializerMissing, pendingDeletion, valueUnusable } from "../error.ts";
+import { fold } from "../fold.ts";
+import { sourceOfPage } from "../source/context-url.ts";
+import { remoteForms, repositoryName } from "../source/remote.ts";
+
+/** Longest project name in characters (interface specification, Limits). */
+const NAME_MAX_CHARACTERS = 80;
+
+/** Prebuild timeout when none is given (interface specification, ProjectPrebuildConfiguration). */
+const PREBUILD_TIMEOUT_DEFAULT_SECONDS = 3600n;
+
+/** What a new project takes from its surroundings. */
+export interface Origin {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly creator: Subject;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+}
+
+/** The part of a create request that single, batch and template creation share. */
+export type ProjectTemplate = Pick<CreateProjectRequest, "initializer"> &
+  Partial<
+    Pick<
+      CreateProjectRequest,
+      | "name"
+      | "devcontainerFilePath"
+      | "automationsFilePath"
+      | "technicalDescription"
+      | "prebuildConfiguration"
+      | "annotations"
+    >
+  > & { readonly environmentClasses?: ProjectEnvironmentClass[] };
+
+/**
+ * A new, active project.
+ *
+ * @throws DomainError VALUE_UNUSABLE when no name is given and none can be read from the initializer
+ */
+export function newProject(template: ProjectTemplate, origin: Origin): Project {
+  const createdAt = timestampFromMs(origin.now);
+  const project = create(ProjectSchema, {
+    id: origin.id,
+    metadata: {
+      organizationId: origin.organizationId,
+      name: template.name ?? nameFromInitializer(template.initializer),
+      creator: origin.creator,
+      createdAt,
+      updatedAt: createdAt,
+      annotations: template.annotations ?? {},
+    },
+    usedBy: {},
+    devcontainerFilePath: template.devcontainerFilePath ?? "",
+    automationsFilePath: template.automationsFilePath ?? "",
+    technicalDescription: template.technicalDescription ?? "",
+    desiredPhase: ProjectPhase.ACTIVE,
+  });
+  if (template.initializer) project.initializer = template.initializer;
+  if (template.prebuildConfiguration) {
+    project.prebuildConfiguration = completePrebuilds(template.prebuildConfiguration, origin.creator);
+  }
+  setEnvironmentClasses(project, template.environmentClasses ?? []);
+  return project;
+}
+
+/**
+ * What an environment would be made from again.
+ *
+ * @param isLocal whether it is on a runner of somebody's own machine, whose classes a project cannot name
+ * @throws DomainError INITIALIZER_MISSING when the environment has no initializer
+ */
+export function templateFromEnvironment(environment: Environment, isLocal = false): ProjectTemplate {
+  const spec = environment.spec;
+  const initializer = spec?.content?.initializer;
+  if (!initializer || initializer.specs.length === 0) throw initializerMissing();
+  const classId = spec.machine?.class ?? "";
+  return {
+    initializer,
+    devcontainerFilePath: spec.devcontainer?.devcontainerFilePath ?? "",
+    automationsFilePath: spec.automationsFile?.automationsFilePath ?? "",
+    environmentClasses: isLocal
+      ? [classEntry({ case: "localRunner", value: true })]
+      : classId
+        ? [classEntry({ case: "environmentClassId", value: classId })]
+        : [],
+  };
+}
+
+function classEntry(environmentClass: ProjectEnvironmentClass["environmentClass"]): ProjectEnvironmentClass {
+  return create(ProjectEnvironmentClassSchema, { environmentClass });
+}
+
+/**
+ * The project after an update: what is absent in the request stays.
+ *
+ * @throws DomainError PENDING_DELETION
+ */
+export function updatedProject(present: Project, update: UpdateProjectRequest, now: number): Project {
+  refuseDeleted(present);
+  const project = clone(ProjectSchema, present);
+  if (project.metadata) {
+    project.metadata.updatedAt = timestampFromMs(now);
+    if (update.name !== undefined) project.metadata.name = update.name;
+  }
+  if (update.initializer) project.initializer = update.initializer;
+  if (update.devcontainerFilePath !== undefined) project.devcontainerFilePath = update.devcontainerFilePath;
+  if (update.automationsFilePath !== undefined) project.automationsFilePath = update.automationsFilePath;
+  if (update.technicalDescription !== undefined) project.technicalDescription = update.technicalDescription;
+  if (update.prebuildConfiguration) {
+    project.prebuildConfiguration = completePrebuilds(
+      update.prebuildConfiguration,
+      present.metadata?.creator,
+    );
+  }
+  if (update.recommendedEditors) {
+    if (Object.keys(update.recommendedEditors.editors).length > 0) {
+      project.recommendedEditors = update.recommendedEditors;
+    } else {
+      delete project.recommendedEditors;
+    }
+  }
+  return project;
+}
+
+/**
+ * The project with another list of environment classes.
+ *
+ * @throws DomainError PENDING_DELETION; VALUE_UNUSABLE for an entry that stands twice or names nothing
+ */
+export function withEnvironmentClasses(
+  present: Project,
+  classes: readonly ProjectEnvironmentClass[],
+  now: number,
+): Project {
+  refuseDeleted(present);
+  const seen = new Set<string>();
+  for (const [index, { environmentClass }] of classes.entries()) {
+    const field = `projectEnvironmentClasses[${index}]`;
+    if (environmentClass.case === undefined || environmentClass.value === false) {
+      throw valueUnusable(field, `${field} must name an environment class or set localRunner to true`);
+    }
+    const key = String(environmentClass.value);
+    if (seen.has(key)) throw valueUnusable(field, `${field} stands in the list twice`);
+    seen.add(key);
+  }
+  const project = clone(ProjectSchema, present);
+  if (project.metadata) project.metadata.updatedAt = timestampFromMs(now);
+  setEnvironmentClasses(project, classes);
+  return project;
+}
+
+/** The project marked for removal; undefined when it already is. */
+export function deletedProject(present: Project, now: number): Project | undefined {
+  if (present.desiredPhase === ProjectPhase.DELETED) return undefined;
+  const project = clone(ProjectSchema, present);
+  project.desiredPhase = ProjectPhase.DELETED;
+  if (project.metadata) project.metadata.updatedAt = timestampFromMs(now);
+  return project;
+}
+
+/** @throws DomainError PENDING_DELETION for a project that is marked for removal */
+export function refuseDeleted(project: Project): void {
+  if (project.desiredPhase === ProjectPhase.DELETED) throw pendingDeletion("project");
+}
+
+/** What `search` looks through: one folded line each for name, id and every repository name. */
+export function projectSearchText(project: Project): string {
+  const repositories = (project.initializer?.specs ?? []).map(({ spec }) => repositoryOf(spec));
+  return fold([project.metadata?.name ?? "", project.id, ...new Set(repositories)].join("\n"));
+}
+
+/** Returns the name of the repository that a source begins from; empty when there is none. */
+function repositoryOf(spec: EnvironmentInitializer_Spec["spec"] | undefined): string {
+  if (spec?.case === "git") return repositoryName(spec.value.remoteUri);
+  return spec?.case === "contextUrl" ? pageRepository(spec.value.url) : "";
+}
+
+/** Returns the name of the repository that the address of a page leads to; empty when there is none. */
+export function pageRepository(url: string): string {
+  return repositoryName(sourceOfPage(url).remoteUri);
+}
+
+/** Every form of every remote that an exact match may name. */
+export function projectRemotes(project: Project): string[] {
+  return [...new Set(gitRemotes(project).flatMap(remoteForms))];
+}
+
+function gitRemotes(project: Project): string[] {
+  return (project.initializer?.specs ?? []).flatMap(({ spec }) =>
+    spec.case === "git" ? [spec.value.remoteUri] : [],
+  );
+}
+
+function nameFromInitializer(initializer: EnvironmentInitializer | undefined): string {
+  const repository = repositoryOf(initializer?.specs[0]?.spec);
+  const name = [...repository.replace(/\p{Cc}/gu, "")].slice(0, NAME_MAX_CHARACTERS).join("");
+  if (name === "") {
+    throw valueUnusable(
+      "name",
+      "no repository name can be read from the initializer: give the project a name",
+    );
+  }
+  return name;
+}
+
+function completePrebuilds(
+  configuration: ProjectPrebuildConfiguration,
+  creator: Subject | undefined,
+): ProjectPrebuildConfiguration {
+  const complete = clone(ProjectPrebuildConfigurationSchema, configuration);
+  complete.timeout ??= create(DurationSchema, { seconds: PREBUILD_TIMEOUT_DEFAULT_SECONDS });
+  if (creator) complete.executor ??= creator;
+  return complete;
+}
+
+function setEnvironmentClasses(project: Project, classes: readonly ProjectEnvironmentClass[]): void {
+  project.environmentClasses = classes.toSorted((one, other) => one.order - other.order);
+  project.environmentClass = project.environmentClasses[0] ?? create(ProjectEnvironmentClassSchema);
+}

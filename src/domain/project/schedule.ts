@@ -1,0 +1,195 @@
+import { Cron } from "croner";
+import { valueUnusable } from "../error.ts";
+
+/** The fields of an expression in their order, each with what it takes. */
+const FIELDS = [
+  ["minute", "0 to 59"],
+  ["hour", "0 to 23"],
+  ["day of month", "1 to 31"],
+  ["month", "1 to 12, or JAN to DEC"],
+  ["day of week", "0 to 7, where 0 and 7 are Sunday, or SUN to SAT"],
+] as const;
+
+/**
+ * What may stand in a list, range or step. croner takes more (L, W, #, ?, +),
+ * which other readers of five-field cron do not: an expression means the same
+ * everywhere or is refused.
+ */
+const VALUE = /^(?:\*|\d{1,2}|[a-z]{3})$/i;
+
+/** When a trigger comes due. */
+export interface Schedule {
+  /** Five fields that white space parts. */
+  readonly cronExpression: string;
+  /** Name in the IANA database; empty for UTC. */
+  readonly timeZone: string;
+}
+
+/** The most missed instants that are counted: a schedule of every minute reaches it after 17 hours. */
+export const MOST_MISSED = 1_000;
+
+/**
+ * Where neither day field of an expression starts with `*`, a day of either
+ * one is due; otherwise a day must fit both, as in Vixie cron.
+ *
+ * @param nowMs epoch milliseconds
+ * @param path JSON path of the schedule
+ * @throws DomainError VALUE_UNUSABLE when the expression does not parse or never comes due after nowMs,
+ *   and for an unknown time zone
+ */
+export function checkSchedule(schedule: Schedule, nowMs: number, path: string): void {
+  const { cronExpression, timeZone } = schedule;
+  const field = `${path}.cronExpression`;
+  const problem = problemOf(cronExpression);
+  if (problem !== undefined) throw valueUnusable(field, problem);
+  if (!isTimeZone(timeZone)) {
+    throw valueUnusable(
+      `${path}.timeZone`,
+      `${path}.timeZone: "${timeZone}" is no time zone: name one of the IANA database, such as Europe/Berlin`,
+    );
+  }
+  if (!hasSuchDay(cronExpression) || nextInstant(schedule, nowMs) === undefined) {
+    throw valueUnusable(field, `"${cronExpression}" never comes due: no month it names has such a day`);
+  }
+}
+
+/**
+ * The first instant after afterMs (epoch milliseconds, exclusive), or undefined
+ * when the expression never comes due again.
+ *
+ * @param schedule one that checkSchedule accepts; throws croner's TypeError for another
+ */
+export function nextInstant(schedule: Schedule, afterMs: number): number | undefined {
+  return instants(schedule).nextRun(new Date(afterMs))?.getTime();
+}
+
+/** The most instants that are told of a schedule. */
+const UPCOMING = 5;
+const YEAR_MS = 366 * 86_400_000;
+
+/**
+ * The first instants after afterMs (epoch milliseconds, exclusive): the next
+ * one, and up to four more of the 366 days after afterMs. What comes later is
+ * left out: to find five 29ths of February takes milliseconds.
+ *
+ * @param schedule one that checkSchedule accepts
+ */
+export function upcomingInstants(schedule: Schedule, afterMs: number): number[] {
+  const cron = instants(schedule);
+  const found: number[] = [];
+  let instant = cron.nextRun(new Date(afterMs));
+  while (instant !== null && found.length < UPCOMING) {
+    if (found.length > 0 && instant.getTime() - afterMs > YEAR_MS) break;
+    found.push(instant.getTime());
+    instant = found.length < UPCOMING ? cron.nextRun(instant) : null;
+  }
+  return found;
+}
+
+/**
+ * What a schedule owes after fromMs (exclusive) and up to nowMs (inclusive):
+ * the latest instant, which runs, and how many before it were missed, at most
+ * MOST_MISSED. Undefined when nothing came due.
+ */
+export function dueInstant(
+  schedule: Schedule,
+  fromMs: number,
+  nowMs: number,
+): { instantMs: number; missed: number } | undefined {
+  const cron = instants(schedule);
+  // previousRuns leaves out its own reference; a millisecond later includes an instant that is now.
+  const latest = cron.previousRuns(1, new Date(nowMs + 1))[0];
+  if (latest === undefined || latest.getTime() <= fromMs) return undefined;
+  let missed = 0;
+  let instant = cron.nextRun(new Date(fromMs));
+  while (instant !== null && instant < latest && missed < MOST_MISSED) {
+    missed += 1;
+    instant = cron.nextRun(instant);
+  }
+  return { instantMs: latest.getTime(), missed };
+}
+
+/** Daily prebuilds of one hour start spread over this span, so that runners are not asked all at once. */
+const SPREAD_SECONDS = 15 * 60;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * The first instant after afterMs (epoch milliseconds, exclusive) at which the
+ * daily prebuild of hourUtc (0 to 23) starts: within the first 15 minutes of
+ * that hour, each day at the same second, which the id decides.
+ */
+export function prebuildInstant(hourUtc: number, id: string, afterMs: number): number {
+  const ofDayMs = hourUtc * HOUR_MS + (hash(id) % SPREAD_SECONDS) * 1_000;
+  const startOfDayMs = Math.floor(afterMs / DAY_MS) * DAY_MS;
+  const instantMs = startOfDayMs + ofDayMs;
+  return instantMs > afterMs ? instantMs : instantMs + DAY_MS;
+}
+
+/** FNV-1a of 32 bits: the same on every machine and in every release, or prebuilds would run twice a day. */
+function hash(id: string): number {
+  let state = 0x811c9dc5;
+  for (let index = 0; index < id.length; index += 1) {
+    state = Math.imul(state ^ id.charCodeAt(index), 0x01000193) >>> 0;
+  }
+  return state;
+}
+
+function instants({ cronExpression, timeZone }: Schedule): Cron {
+  return new Cron(cronExpression, {
+    mode: "5-part",
+    timezone: timeZone || "UTC",
+    // croner itself looks for a field that is exactly `*`, and would read `*/2` in one as "or".
+    domAndDow: mustFitBothDays(cronExpression),
+  });
+}
+
+function mustFitBothDays(expression: string): boolean {
+  const [, , dayOfMonth = "", , dayOfWeek = ""] = fieldsOf(expression);
+  return dayOfMonth.startsWith("*") || dayOfWeek.startsWith("*");
+}
+
+/** Asked apart from the day of the week, since croner looks for it ten times as long as without. */
+function hasSuchDay(expression: string): boolean {
+  if (!mustFitBothDays(expression)) return true;
+  const [, , dayOfMonth, month] = fieldsOf(expression);
+  return nextInstant({ cronExpression: `0 0 ${dayOfMonth} ${month} *`, timeZone: "" }, 0) !== undefined;
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name || "UTC" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function problemOf(expression: string): string | undefined {
+  const fields = fieldsOf(expression);
+  if (fields.length !== FIELDS.length) {
+    return `write the five cron fields minute, hour, day of month, month and day of week, such as "0 9 * * 1-5"; "${expression}" has ${fields.length}`;
+  }
+  const wrong = fields.findIndex((text, index) => !isField(text, index));
+  const [name, takes] = FIELDS[wrong] ?? [];
+  if (name === undefined) return undefined;
+  return `"${fields[wrong]}" is no ${name}: it takes ${takes}, and lists (1,2), ranges (1-3) and steps (*/2, 1-9/2)`;
+}
+
+/** The field alone, among others that allow everything: so it is known which one croner refuses. */
+function isField(text: string, index: number): boolean {
+  if (!text.split(/[,\-/]/).every((value) => VALUE.test(value))) return false;
+  try {
+    instants({
+      cronExpression: FIELDS.map((_, other) => (other === index ? text : "*")).join(" "),
+      timeZone: "",
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function fieldsOf(expression: string): string[] {
+  return expression.split(/\s+/).filter((text) => text !== "");
+}

@@ -1,0 +1,173 @@
+import type { JsonObject } from "../diff.ts";
+import { type AuditFacts, auditBytes } from "./audit-chain.ts";
+
+/** An audit row as it is stored; rows of the first release carry no hash. */
+export interface StoredAuditRow extends Omit<AuditFacts, "key_id"> {
+  readonly key_id: string | null;
+  readonly previous_hash: Uint8Array | null;
+  readonly hash: Uint8Array | null;
+}
+
+/** What the owner of a chain says about its newest row. */
+export interface ChainHead {
+  readonly sequence: number;
+  readonly chain_hash: Uint8Array | null;
+}
+
+/** What was found in one chain. */
+export interface ChainReport {
+  /** Null for the chain of the installation. */
+  readonly organizationId: string | null;
+  /** Rows that are there. */
+  readonly rows: number;
+  /** Rows before the break; all of them without one. */
+  readonly holding: number;
+  /** Of those, the rows of the first release, which no hash vouches for. */
+  readonly unhashed: number;
+  /** Hash of the last row that holds; null when none has one. */
+  readonly hash: Uint8Array | null;
+  /** The first place where the chain does not hold. */
+  readonly broken?: ChainBreak;
+  /** How the chain ended, of an organization that the operator removed. */
+  readonly removal?: ChainRemoval;
+}
+
+/** What the installation's chain says of the chain of an organization that was removed. */
+export interface ChainRemoval {
+  readonly organizationId: string;
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number;
+  readonly actorId: string;
+  readonly head: ChainHead;
+}
+
+export interface ChainBreak {
+  /** Number of the row that is wrong or missing. */
+  readonly sequence: number;
+  /** What differs, as the end of a sentence about that row. */
+  readonly problem: string;
+}
+
+/** The hash of an audit row; undefined when the secret of that id is not at hand. */
+export type AuditMac = (keyId: string, bytes: Uint8Array) => Uint8Array | undefined;
+
+/**
+ * Follows one chain from its first row. Rows are told in ascending order; the
+ * head, which is kept apart from the rows, tells a tail that was cut.
+ */
+export function chainVerifier(organizationId: string | null, mac: AuditMac) {
+  let rows = 0;
+  let holding = 0;
+  let unhashed = 0;
+  let sequence = 0;
+  let previous: Uint8Array | null = null;
+  let broken: ChainBreak | undefined;
+  return {
+    /** @returns whether the chain holds up to the row */
+    add(row: StoredAuditRow): boolean {
+      rows += 1;
+      if (broken) return false;
+      broken = outOfPlace(row, sequence + 1) ?? unvouched(row, previous, mac);
+      if (broken) return false;
+      holding += 1;
+      sequence = row.sequence;
+      previous = row.hash;
+      if (row.hash === null) unhashed += 1;
+      return true;
+    },
+    /** @param head undefined when the organization itself is gone */
+    end(head: ChainHead | undefined): ChainReport {
+      broken ??= beyond({ sequence, hash: previous }, head);
+      return { organizationId, rows, holding, unhashed, hash: previous, ...(broken && { broken }) };
+    },
+  };
+}
+
+/** The head of a removed chain as the entry about its removal has it, with the name of the organization. */
+export function removedBody(name: string, { sequence, chain_hash }: ChainHead): JsonObject {
+  const hash = chain_hash === null ? null : Buffer.from(chain_hash).toString("hex");
+  return { name, chain: { sequence, hash } };
+}
+
+/** Returns the removal that a row of the installation's chain records; undefined when it records none. */
+export function removalIn(row: StoredAuditRow): ChainRemoval | undefined {
+  if (row.organization_id !== null || row.subject_type !== "organization") return undefined;
+  const diff = JSON.parse(row.diff) as Partial<
+    Record<string, [{ sequence: number; hash: string | null }, unknown]>
+  >;
+  const [chain] = diff.chain ?? [];
+  if (!chain) return undefined;
+  const chain_hash = chain.hash === null ? null : Buffer.from(chain.hash, "hex");
+  const head = { sequence: chain.sequence, chain_hash };
+  return { organizationId: row.subject_id, at: row.at, actorId: row.actor_id, head };
+}
+
+/** Returns the report on an organization that the installation's chain names and of which nothing is left. */
+export function goneChain(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
+  const gone = { organizationId, rows: 0, holding: 0, unhashed: 0 };
+  if (removal) return { ...gone, hash: removal.head.chain_hash, removal };
+  const problem = "the chain is gone with its organization, which the installation's chain names";
+  return { ...gone, hash: null, broken: { sequence: 1, problem } };
+}
+
+/** Returns the report on a chain that is there although the installation's says that it was removed. */
+export function resurrectedChain(report: ChainReport): ChainReport {
+  const problem = "the installation's chain says that the organization was removed";
+  return { ...report, holding: 0, broken: { sequence: 1, problem } };
+}
+
+function outOfPlace({ sequence }: StoredAuditRow, expected: number): ChainBreak | undefined {
+  if (sequence === expected) return undefined;
+  if (sequence < expected) return { sequence, problem: "its number appears twice" };
+  const last = sequence - 1;
+  const problem = last === expected ? "it is missing" : `the rows from here to ${last} are missing`;
+  return { sequence: expected, problem };
+}
+
+function unvouched(row: StoredAuditRow, previous: Uint8Array | null, mac: AuditMac): ChainBreak | undefined {
+  const { sequence, key_id, hash } = row;
+  if (hash === null || key_id === null) {
+    const isFirstRelease = hash === null && key_id === null && row.previous_hash === null;
+    if (isFirstRelease && previous === null) return undefined;
+    return { sequence, problem: "it carries no hash, although the rows before it or parts of it do" };
+  }
+  if (!equal(row.previous_hash, previous)) {
+    return { sequence, problem: "the hash of the row before it is not the one that it names" };
+  }
+  const expected = mac(key_id, auditBytes({ ...row, key_id }, previous));
+  if (!expected)
+    return { sequence, problem: `it was made with the key ${key_id}, which is not in the key file` };
+  if (!equal(hash, expected)) return { sequence, problem: "what it says is not what its hash was made over" };
+  return undefined;
+}
+
+function beyond(
+  last: { sequence: number; hash: Uint8Array | null },
+  head: ChainHead | undefined,
+): ChainBreak | undefined {
+  const next = last.sequence + 1;
+  if (!head)
+    return { sequence: next, problem: "the chain belongs to no organization, so its end is unknown" };
+  if (head.sequence > last.sequence) {
+    const problem =
+      head.sequence === next
+        ? "it is missing at the end of the chain"
+        : `the rows from here to ${head.sequence} are missing at the end of the chain`;
+    return { sequence: next, problem };
+  }
+  if (head.sequence < last.sequence) {
+    return {
+      sequence: last.sequence,
+      problem: `the head of the chain names ${head.sequence} as the last row`,
+    };
+  }
+  if (!equal(head.chain_hash, last.hash)) {
+    return { sequence: last.sequence, problem: "its hash is not the one that the head of the chain names" };
+  }
+  return undefined;
+}
+
+function equal(one: Uint8Array | null, other: Uint8Array | null): boolean {
+  if (one === null || other === null) return one === other;
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}

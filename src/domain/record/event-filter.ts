@@ -1,0 +1,30 @@
+import type { ResourceType } from "#gen/service/v1/event_pb.js";
+import type {
+  WatchEventsRequest,
+  WatchEventsRequest_ResourceTypeFilter,
+} from "#gen/service/v1/event_service_pb.js";
+import type { EventFacts } from "../event-facts.ts";
+
+/** An event as filters and permissions judge it. */
+export interface JudgedEvent extends EventFacts {
+  readonly resourceType: ResourceType;
+  /** Lower-case UUID. */
+  readonly resourceId: string;
+}
+
+/** Reports whether a request asks for an event: it is in the scope, and one of the filters matches it. */
+export function isWanted(
+  req: Pick<WatchEventsRequest, "scope" | "resourceTypeFilters">,
+  event: JudgedEvent,
+): boolean {
+  const { scope, resourceTypeFilters: filters } = req;
+  if (scope.case === "environmentId" && event.environmentId !== scope.value) return false;
+  return filters.length === 0 || filters.some((filter) => matches(filter, event));
+}
+
+function matches(filter: WatchEventsRequest_ResourceTypeFilter, event: JudgedEvent): boolean {
+  const { resourceType, resourceIds, creatorIds } = filter;
+  if (resourceType !== event.resourceType) return false;
+  if (resourceIds.length > 0 && !resourceIds.includes(event.resourceId)) return false;
+  return creatorIds.length === 0 || (event.creatorId !== null && creatorIds.includes(event.creatorId));
+}

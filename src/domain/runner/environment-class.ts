@@ -1,0 +1,75 @@
+import { clone, create, equals } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Project, ProjectEnvironmentClassSchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
+import {
+  type EnvironmentClass,
+  EnvironmentClassSchema,
+  RunnerKind,
+} from "#gen/service/v1/runner_configuration_pb.js";
+import type {
+  CreateEnvironmentClassRequest,
+  UpdateEnvironmentClassRequest,
+} from "#gen/service/v1/runner_configuration_service_pb.js";
+import type { Runner } from "#gen/service/v1/runner_pb.js";
+import { phaseUnsuitable, valueUnusable } from "../error.ts";
+
+/**
+ * A new class of the runner, enabled.
+ *
+ * @throws DomainError VALUE_UNUSABLE for the runner that stands for local runners
+ */
+export function newEnvironmentClass(
+  { displayName, description, configuration }: CreateEnvironmentClassRequest,
+  runner: Runner,
+  id: string,
+): EnvironmentClass {
+  if (runner.kind === RunnerKind.LOCAL_CONFIGURATION) {
+    throw valueUnusable("runnerId", "the runner stands for local runners, which have no classes to create");
+  }
+  const { runnerId } = runner;
+  return create(EnvironmentClassSchema, {
+    id,
+    displayName,
+    description,
+    configuration,
+    runnerId,
+    enabled: true,
+  });
+}
+
+/** The class after an update, where absent fields stay; undefined when that changes nothing. */
+export function updatedEnvironmentClass(
+  present: EnvironmentClass,
+  { displayName, description, enabled }: UpdateEnvironmentClassRequest,
+): EnvironmentClass | undefined {
+  const environmentClass = clone(EnvironmentClassSchema, present);
+  if (displayName !== undefined) environmentClass.displayName = displayName;
+  if (description !== undefined) environmentClass.description = description;
+  if (enabled !== undefined) environmentClass.enabled = enabled;
+  return equals(EnvironmentClassSchema, present, environmentClass) ? undefined : environmentClass;
+}
+
+/** @throws DomainError PHASE_UNSUITABLE for a class that takes no new environments */
+export function refuseDisabled({ enabled }: EnvironmentClass): void {
+  if (enabled) return;
+  throw phaseUnsuitable(
+    "environment class",
+    "disabled",
+    "the environment class is disabled: enable it, or choose another",
+  );
+}
+
+/** The project without its entries for the named classes, which are about to be gone. */
+export function withoutClasses(present: Project, classIds: ReadonlySet<string>, now: number): Project {
+  const project = clone(ProjectSchema, present);
+  project.environmentClasses = project.environmentClasses.filter(
+    ({ environmentClass: { case: kind, value } }) => kind !== "environmentClassId" || !classIds.has(value),
+  );
+  project.environmentClass = project.environmentClasses[0] ?? create(ProjectEnvironmentClassSchema);
+  const prebuilds = project.prebuildConfiguration;
+  if (prebuilds) {
+    prebuilds.environmentClassIds = prebuilds.environmentClassIds.filter((id) => !classIds.has(id));
+  }
+  if (project.metadata) project.metadata.updatedAt = timestampFromMs(now);
+  return project;
+}

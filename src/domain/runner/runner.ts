@@ -1,0 +1,93 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
+import { type Runner, RunnerPhase, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import type { CreateRunnerRequest } from "#gen/service/v1/runner_service_pb.js";
+import { inUse, valueUnusable } from "../error.ts";
+
+/** How long an exchange token can be used (contract, CreateRunnerResponse): 24 hours. */
+export const EXCHANGE_TOKEN_VALID_MS = 24 * 3600 * 1000;
+
+/** Name of the runner that stands for the local runners of an organization's members. */
+const LOCAL_CONFIGURATION_NAME = "Local runners";
+
+/** What a new runner takes from its surroundings; the one that the system makes has no creator. */
+export interface RunnerOrigin {
+  readonly id: string;
+  readonly creator?: Subject;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+}
+
+/**
+ * A new runner, which has not connected yet.
+ *
+ * @throws DomainError VALUE_UNUSABLE for the kind that only the system makes
+ */
+export function newRunner(
+  { name, kind, spec }: Pick<CreateRunnerRequest, "name" | "kind" | "spec">,
+  origin: RunnerOrigin,
+): Runner {
+  if (kind === RunnerKind.LOCAL_CONFIGURATION) {
+    throw valueUnusable("kind", "a runner of the kind RUNNER_KIND_LOCAL_CONFIGURATION is made by the system");
+  }
+  return createdRunner(name, kind || RunnerKind.REMOTE, spec?.desiredPhase || RunnerPhase.ACTIVE, origin);
+}
+
+/** The runner that stands for the local runners of all members; each organization has one. */
+export function newLocalConfiguration(origin: RunnerOrigin): Runner {
+  return createdRunner(LOCAL_CONFIGURATION_NAME, RunnerKind.LOCAL_CONFIGURATION, RunnerPhase.ACTIVE, origin);
+}
+
+/** Whether runners of a kind are on a member's own machine. */
+export function isLocalKind(kind: RunnerKind): boolean {
+  return kind === RunnerKind.LOCAL || kind === RunnerKind.LOCAL_CONFIGURATION;
+}
+
+/** @throws DomainError VALUE_UNUSABLE for the runner that stands for local runners: no program connects as it */
+export function refuseExchange({ kind }: Runner): void {
+  if (kind === RunnerKind.LOCAL_CONFIGURATION) {
+    throw valueUnusable("runnerId", "the runner stands for local runners, and no program connects as it");
+  }
+}
+
+/** @throws DomainError VALUE_UNUSABLE for a runner on somebody's own machine: a project is not for one person */
+export function refuseLocalClass({ kind }: Runner): void {
+  if (kind === RunnerKind.LOCAL) {
+    throw valueUnusable(
+      "projectEnvironmentClasses",
+      "an entry names an environment class of a local runner: set localRunner to true instead",
+    );
+  }
+}
+
+/** @throws DomainError IN_USE for the runner that stands for local runners */
+export function refuseDeletion({ kind }: Runner): void {
+  if (kind === RunnerKind.LOCAL_CONFIGURATION) {
+    throw inUse(
+      "runner",
+      "organization",
+      "the runner stands for local runners and stays with its organization",
+    );
+  }
+}
+
+function createdRunner(
+  name: string,
+  kind: RunnerKind,
+  desiredPhase: RunnerPhase,
+  { id, creator, now }: RunnerOrigin,
+): Runner {
+  const at = timestampFromMs(now);
+  return create(RunnerSchema, {
+    runnerId: id,
+    createdAt: at,
+    updatedAt: at,
+    name,
+    spec: { desiredPhase },
+    status: { updatedAt: at, phase: RunnerPhase.CREATED },
+    ...(creator && { creator }),
+    kind,
+  });
+}

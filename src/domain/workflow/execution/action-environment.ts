@@ -1,0 +1,90 @@
+import { create } from "@bufbuild/protobuf";
+import type { PullRequest } from "#gen/service/v1/agent_pb.js";
+import {
+  type EnvironmentSpec,
+  EnvironmentSpec_ContentSchema,
+  EnvironmentSpec_MachineSchema,
+  EnvironmentSpecSchema,
+  type GitInitializer,
+  GitInitializerSchema,
+  GitInitializer_CloneTargetMode as Mode,
+} from "#gen/service/v1/environment_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import { specFromProject } from "../../environment/environment-from-project.ts";
+import { repositoryIdentity } from "../../source/repository-identity.ts";
+import { remoteOfAction } from "./workflow-expansion.ts";
+
+/** Most characters of an environment's name (contract, EnvironmentMetadata.name). */
+const MOST_NAME_CHARACTERS = 80;
+
+/** What the environment of an action is made from. */
+export interface ActionSurroundings {
+  readonly execution: WorkflowExecution;
+  readonly action: WorkflowExecutionAction;
+  /** The project of its context; undefined without one. */
+  readonly project: Project | undefined;
+  /** Id of the class that it was queued for; null for none. */
+  readonly environmentClassId: string | null;
+}
+
+/**
+ * What is wanted of the environment of an action: filled from its project or
+ * repository, and empty without either.
+ *
+ * @throws DomainError PENDING_DELETION for a project that is marked for removal
+ */
+export function specOfAction({
+  execution,
+  action,
+  project,
+  environmentClassId,
+}: ActionSurroundings): EnvironmentSpec {
+  const spec = create(EnvironmentSpecSchema);
+  if (environmentClassId !== null) {
+    spec.machine = create(EnvironmentSpec_MachineSchema, { class: environmentClassId });
+  }
+  if (project) {
+    const fromProject = specFromProject(project, spec);
+    // The project's first class may be another than the first that takes environments.
+    if (environmentClassId === null) delete fromProject.machine;
+    return fromProject;
+  }
+  const remoteUri = remoteOfAction(execution, action);
+  if (remoteUri === undefined) return spec;
+  const git = checkout(remoteUri, action.spec?.context?.pullRequest);
+  const source = { case: "git", value: git } as const;
+  spec.content = create(EnvironmentSpec_ContentSchema, { initializer: { specs: [{ spec: source }] } });
+  return spec;
+}
+
+/** The pull request whose event started an execution. */
+export function pullRequestOf({ spec }: WorkflowExecution): PullRequest | undefined {
+  const trigger = spec?.trigger?.trigger;
+  return trigger?.case === "pullRequest" ? trigger.value : undefined;
+}
+
+/** Name of the environment of an action, for people. */
+export function environmentNameOf({ metadata }: WorkflowExecutionAction): string {
+  return [...(metadata?.actionName ?? "")].slice(0, MOST_NAME_CHARACTERS).join("");
+}
+
+/**
+ * The repository as it stands at its default branch, or for that of a pull
+ * request at the pull request's newest commit. By the commit before the branch:
+ * that may be in a fork, or gone once the pull request is merged.
+ */
+function checkout(remoteUri: string, pullRequest: PullRequest | undefined): GitInitializer {
+  const initializer = create(GitInitializerSchema, { remoteUri });
+  const identity = repositoryIdentity(remoteUri) ?? remoteUri;
+  const cloneUrl = pullRequest?.repository?.cloneUrl ?? "";
+  if (!pullRequest || identity !== (repositoryIdentity(cloneUrl) ?? cloneUrl)) return initializer;
+  if (pullRequest.headSha !== "") {
+    initializer.targetMode = Mode.REMOTE_COMMIT;
+    initializer.cloneTarget = pullRequest.headSha;
+  } else if (pullRequest.fromBranch !== "") {
+    initializer.targetMode = Mode.REMOTE_BRANCH;
+    initializer.cloneTarget = pullRequest.fromBranch;
+  }
+  return initializer;
+}

@@ -1,0 +1,127 @@
+import { create } from "@bufbuild/protobuf";
+import { type AgentCodeContext, AgentCodeContextSchema, type PullRequest } from "#gen/service/v1/agent_pb.js";
+import type {
+  WorkflowAction,
+  WorkflowExecution,
+  WorkflowExecutionAction,
+  WorkflowExecutionTrigger,
+  WorkflowTriggerContext,
+} from "#gen/service/v1/workflow_pb.js";
+import { valueUnusable } from "../../error.ts";
+import { remoteForms, repositoryName } from "../../source/remote.ts";
+
+/** What an action is made from. */
+export interface ActionSource {
+  readonly name: string;
+  /** Undefined for an empty workspace. */
+  readonly context: AgentCodeContext | undefined;
+}
+
+/** What a context leads to besides what it says itself. */
+export interface Findings {
+  /** Names of the projects that there are, by id. */
+  readonly projectNames: ReadonlyMap<string, string>;
+  /** What the search for repositories found: clone URLs in the host's order. */
+  readonly cloneUrls: readonly string[];
+}
+
+/** Steps of an action (contract, WorkflowAction.steps). */
+const MOST_STEPS = 50;
+
+/**
+ * What the actions of an execution are made from, in their order: one for each
+ * project or repository, named twice or not, or one for an agent's prompt.
+ */
+export function actionSources(
+  { context, trigger }: WorkflowExecutionTrigger,
+  { projectNames, cloneUrls }: Findings,
+): ActionSource[] {
+  const pullRequest = trigger.case === "pullRequest" ? trigger.value : undefined;
+  switch (context?.context.case) {
+    case "projects":
+      return unique(context.context.value.projectIds).map((id) => ({
+        name: projectNames.get(id) ?? id,
+        context: codeContext({ case: "projectId", value: id }, pullRequest),
+      }));
+    case "repositories": {
+      const { repositorySelector: selector, environmentClassId } = context.context.value;
+      const remotes = selector.case === "repositoryUrls" ? selector.value.repoUrls : cloneUrls;
+      return unique(remotes).map((remote) => ({
+        name: repositoryName(remote) || remote,
+        context: contextOfRemote(remote, environmentClassId, pullRequest),
+      }));
+    }
+    case "agent":
+      return [{ name: "agent", context: pullRequest && codeContext({ case: undefined }, pullRequest) }];
+    default:
+      throw new Error("an execution has a context of projects, repositories or an agent");
+  }
+}
+
+/**
+ * The remote that the environment of an action over a repository is cloned from,
+ * as the workflow names it: the scp form and the URL that is made of it need not
+ * lead to the same folder. Undefined for other actions.
+ */
+export function remoteOfAction(
+  { spec }: WorkflowExecution,
+  action: WorkflowExecutionAction,
+): string | undefined {
+  const code = action.spec?.context?.context;
+  if (code?.case !== "contextUrl") return undefined;
+  const url = code.value.url;
+  const context = spec?.trigger?.context?.context;
+  if (context?.case !== "repositories") return url;
+  const { repositorySelector: selector } = context.value;
+  if (selector.case !== "repositoryUrls") return url;
+  return selector.value.repoUrls.find((each) => remoteForms(each).includes(url)) ?? url;
+}
+
+/** The search for repositories that a context asks for; undefined for one that asks for none. */
+export function searchOf(
+  context: WorkflowTriggerContext | undefined,
+): { readonly host: string; readonly query: string } | undefined {
+  if (context?.context.case !== "repositories") return undefined;
+  const { repositorySelector: selector } = context.context.value;
+  if (selector.case !== "repoSelector") return undefined;
+  return { host: selector.value.scmHost.toLowerCase(), query: selector.value.repoSearchString };
+}
+
+/**
+ * An agent's prompt is a step of its own, before the workflow's.
+ *
+ * @throws DomainError VALUE_UNUSABLE when that makes more steps than an action may have
+ */
+export function refuseTooManySteps(
+  { context }: WorkflowTriggerContext,
+  action: WorkflowAction | undefined,
+): void {
+  if (context.case !== "agent" || (action?.steps.length ?? 0) < MOST_STEPS) return;
+  throw valueUnusable(
+    "action.steps",
+    `the prompt of an agent context is a step too: with one, an action has at most ${MOST_STEPS - 1} others`,
+  );
+}
+
+function contextOfRemote(
+  remote: string,
+  environmentClassId: string,
+  pullRequest: PullRequest | undefined,
+): AgentCodeContext {
+  // The scp form is no URL, and readers may hold the field against its rule.
+  const url = remoteForms(remote).at(-1) ?? remote;
+  return codeContext({ case: "contextUrl", value: { url, environmentClassId } }, pullRequest);
+}
+
+type Context =
+  | { case: "projectId"; value: string }
+  | { case: "contextUrl"; value: { url: string; environmentClassId: string } }
+  | { case: undefined };
+
+function codeContext(context: Context, pullRequest: PullRequest | undefined): AgentCodeContext {
+  return create(AgentCodeContextSchema, { context, ...(pullRequest && { pullRequest }) });
+}
+
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)];
+}

@@ -1,0 +1,155 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { AgentExecution_Status_OutputValue } from "#gen/service/v1/agent_pb.js";
+import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
+import {
+  WorkflowExecutionAction_Status_StepStatus_StepPhase as Phase,
+  type WorkflowExecutionAction_Status_StepStatus,
+  WorkflowExecutionAction_Status_StepStatusSchema,
+  type WorkflowStep,
+  type WorkflowStep_Report_OutputSpec,
+} from "#gen/service/v1/workflow_pb.js";
+import { phaseUnsuitable, valueUnusable } from "../../error.ts";
+import { readOutput } from "../report-output.ts";
+import { workflowError } from "./workflow-error.ts";
+import { movedStep } from "./workflow-transitions.ts";
+
+type StepStatus = WorkflowExecutionAction_Status_StepStatus;
+
+/** What a runner reports of one step. */
+export interface StepMove {
+  /** Place of the step in its action, from 0. */
+  readonly stepIndex: number;
+  readonly state: "running" | "done" | "failed";
+  /** Why it failed; `step_failed` without. */
+  readonly error?: WorkflowError;
+  /** The page of the pull request that it opened. */
+  readonly pullRequestUrl?: string;
+  /** For a report step that is done: what was printed for each output, by its key. */
+  readonly outputs?: Readonly<Record<string, Uint8Array>>;
+}
+
+/** Values by the keys of a report's outputs. */
+export type OutputValues = Record<string, AgentExecution_Status_OutputValue>;
+
+/** The statuses of an action's steps before any of them began. */
+export function waitingSteps(count: number): StepStatus[] {
+  return Array.from({ length: count }, (_, stepIndex) =>
+    create(WorkflowExecutionAction_Status_StepStatusSchema, { stepIndex, phase: Phase.PENDING }),
+  );
+}
+
+/**
+ * Moves one step as a runner reports it, in place. A report of what is known
+ * already changes nothing. A report step is done only when its outputs can be
+ * read and are accepted; otherwise it fails.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @returns the values of a report step that is done now
+ * @throws DomainError VALUE_UNUSABLE for a step that the action has not;
+ *   PHASE_UNSUITABLE for a move that the step cannot make
+ */
+export function moveStep(
+  statuses: readonly StepStatus[],
+  steps: readonly WorkflowStep[],
+  move: StepMove,
+  now: number,
+): OutputValues | undefined {
+  const status = statuses[move.stepIndex];
+  const step = steps[move.stepIndex];
+  if (!status || !step) {
+    throw valueUnusable("steps[].stepIndex", `the action has ${statuses.length} steps, numbered from 0`);
+  }
+  if (isKnown(status.phase, move.state)) return undefined;
+  if (move.state === "running") {
+    refuseOutOfTurn(statuses, move.stepIndex);
+    status.phase = movedStep(status.phase, "begin");
+    status.startedAt = timestampFromMs(now);
+    return undefined;
+  }
+  if (move.state === "failed") {
+    failStep(status, move.error ?? workflowError("step_failed", "the step failed"), now);
+    return undefined;
+  }
+  const read =
+    step.step.case === "report" ? readOutputs(step.step.value.outputs, move.outputs ?? {}) : undefined;
+  if (read && "error" in read) {
+    failStep(status, read.error, now);
+    return undefined;
+  }
+  status.phase = movedStep(status.phase, "finish");
+  status.finishedAt = timestampFromMs(now);
+  status.pullRequestUrl = move.pullRequestUrl ?? "";
+  return read?.values;
+}
+
+/** Ends the steps that have not ended, in place: those that wait never run. */
+export function cancelSteps(statuses: readonly StepStatus[], now: number): void {
+  for (const status of statuses) {
+    if (status.phase !== Phase.PENDING && status.phase !== Phase.RUNNING) continue;
+    if (status.phase === Phase.RUNNING) status.finishedAt = timestampFromMs(now);
+    status.phase = movedStep(status.phase, "cancel");
+  }
+}
+
+/** Lets the steps of a lost attempt wait anew, in place; none of them may have failed. */
+export function resetSteps(statuses: readonly StepStatus[]): void {
+  for (const status of statuses) {
+    if (status.phase === Phase.PENDING) continue;
+    status.phase = movedStep(status.phase, "lose");
+    status.pullRequestUrl = "";
+    delete status.startedAt;
+    delete status.finishedAt;
+  }
+}
+
+/** The failures of steps, in their order. */
+export function stepErrors(statuses: readonly StepStatus[]): WorkflowError[] {
+  return statuses.flatMap(({ error }) => error ?? []);
+}
+
+export function areAllDone(statuses: readonly StepStatus[]): boolean {
+  return statuses.every(({ phase }) => phase === Phase.DONE);
+}
+
+/** A step that has ended is told of as often as the runner likes; the first report holds. */
+function isKnown(phase: Phase, state: StepMove["state"]): boolean {
+  if (phase === Phase.DONE) return state !== "failed";
+  if (phase === Phase.FAILED) return true;
+  return phase === Phase.RUNNING && state === "running";
+}
+
+function refuseOutOfTurn(statuses: readonly StepStatus[], index: number): void {
+  const before = statuses.slice(0, index).find(({ phase }) => phase !== Phase.DONE);
+  if (!before) return;
+  const phase = Phase[before.phase] ?? "";
+  throw phaseUnsuitable("step", phase, `step ${before.stepIndex} is ${phase}: steps run in their order`);
+}
+
+function failStep(status: StepStatus, error: WorkflowError, now: number): void {
+  status.phase = movedStep(status.phase, "fail");
+  status.finishedAt = timestampFromMs(now);
+  status.error = error;
+  status.failureMessage = error.message;
+}
+
+function readOutputs(
+  specs: readonly WorkflowStep_Report_OutputSpec[],
+  printed: Readonly<Record<string, Uint8Array>>,
+): { values: OutputValues } | { error: WorkflowError } {
+  const values: OutputValues = {};
+  for (const spec of specs) {
+    const bytes = printed[spec.key];
+    if (bytes === undefined) {
+      return {
+        error: workflowError("output_missing", `output ${spec.key} was not given`, { output: spec.key }),
+      };
+    }
+    const read = readOutput(spec, new TextDecoder().decode(bytes));
+    if ("problem" in read) {
+      return { error: workflowError("output_invalid", read.problem, { output: spec.key }) };
+    }
+    values[spec.key] = read.value;
+  }
+  return { values };
+}

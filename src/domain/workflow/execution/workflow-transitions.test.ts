@@ -1,0 +1,73 @@
+import { describe, expect, test } from "@jest/globals";
+import {
+  WorkflowExecutionActionPhase as Action,
+  WorkflowExecutionPhase as Execution,
+  WorkflowExecutionAction_Status_StepStatus_StepPhase as Step,
+} from "#gen/service/v1/workflow_pb.js";
+import {
+  ACTION_MOVES,
+  EXECUTION_MOVES,
+  isFinalAction,
+  isFinalExecution,
+  type Move,
+  movedAction,
+  movedExecution,
+  movedStep,
+  STEP_MOVES,
+} from "./workflow-transitions.ts";
+
+type Table = readonly Move<number, string>[];
+type Names = Readonly<Record<number, string>>;
+
+const TABLES: [name: string, table: Table, names: Names, finals: string[]][] = [
+  ["execution", EXECUTION_MOVES, Execution, ["COMPLETED", "STOPPED"]],
+  ["action", ACTION_MOVES, Action, ["DONE", "STOPPED"]],
+  ["step", STEP_MOVES, Step, ["CANCELLED", "FAILED"]],
+];
+
+describe.each(TABLES)("the moves of an %s", (_, table, names, finals) => {
+  const phases = new Set(table.flatMap(([from, , to]) => [from, to]));
+  const nameOf = (phase: number) => names[phase];
+
+  test("lead from PENDING to every phase there is", () => {
+    const reached = new Set(table.filter(([from]) => nameOf(from) === "PENDING").map(([from]) => from));
+    for (let size = 0; size < reached.size; ) {
+      size = reached.size;
+      for (const [from, , to] of table) if (reached.has(from)) reached.add(to);
+    }
+    expect([...reached].toSorted()).toEqual([...phases].toSorted());
+  });
+
+  test("end in the phases that are final, and in no other", () => {
+    const left = new Set(table.map(([from]) => from));
+    const ends = [...phases].filter((phase) => !left.has(phase)).map(nameOf);
+    expect(ends.toSorted()).toEqual(finals);
+  });
+
+  test("say of each phase and event at most one thing", () => {
+    const keys = table.map(([from, event]) => `${from} ${event}`);
+    expect(new Set(keys).size).toBe(keys.length);
+  });
+
+  test("change the phase", () => {
+    expect(table.filter(([from, , to]) => from === to)).toEqual([]);
+  });
+});
+
+test("a move of a table is made, and any other refused with the phase", () => {
+  expect(movedExecution(Execution.PENDING, "begin")).toBe(Execution.RUNNING);
+  expect(movedAction(Action.RUNNING, "lose")).toBe(Action.PENDING);
+  expect(movedStep(Step.DONE, "lose")).toBe(Step.PENDING);
+  expect(() => movedExecution(Execution.STOPPED, "complete")).toThrow(
+    expect.objectContaining({ metadata: { resource: "workflow execution", phase: "STOPPED" } }),
+  );
+  expect(() => movedAction(Action.DONE, "begin")).toThrow("is DONE, in which begin is no move");
+  expect(() => movedStep(Step.FAILED, "lose")).toThrow("is FAILED, in which lose is no move");
+});
+
+test("the final phases are those without a move", () => {
+  expect([Action.DONE, Action.STOPPED].every(isFinalAction)).toBe(true);
+  expect([Action.PENDING, Action.RUNNING, Action.STOPPING].some(isFinalAction)).toBe(false);
+  expect([Execution.COMPLETED, Execution.STOPPED].every(isFinalExecution)).toBe(true);
+  expect([Execution.PENDING, Execution.RUNNING, Execution.STOPPING].some(isFinalExecution)).toBe(false);
+});

@@ -1,0 +1,99 @@
+import {
+  WorkflowExecutionActionPhase as Action,
+  WorkflowExecutionPhase as Execution,
+  WorkflowExecutionAction_Status_StepStatus_StepPhase as Step,
+} from "#gen/service/v1/workflow_pb.js";
+import { phaseUnsuitable } from "../../error.ts";
+
+/** One legal move: in this phase, on this event, to that phase. Whatever is not in a table does not happen. */
+export type Move<P extends number, E extends string> = readonly [from: P, event: E, to: P];
+
+export type ExecutionEvent = "begin" | "complete" | "cancel" | "stop";
+
+/** `stop` is the end of a cancellation: at once when no action runs, or when the last one has let go. */
+export const EXECUTION_MOVES: readonly Move<Execution, ExecutionEvent>[] = [
+  [Execution.PENDING, "begin", Execution.RUNNING],
+  [Execution.PENDING, "complete", Execution.COMPLETED],
+  [Execution.PENDING, "stop", Execution.STOPPED],
+  [Execution.RUNNING, "complete", Execution.COMPLETED],
+  [Execution.RUNNING, "cancel", Execution.STOPPING],
+  [Execution.RUNNING, "stop", Execution.STOPPED],
+  [Execution.STOPPING, "stop", Execution.STOPPED],
+];
+
+export type ActionEvent = "begin" | "finish" | "fail" | "lose" | "cancel" | "expire" | "stop";
+
+/**
+ * `lose` is an attempt that ended with its runner, `expire` the end of the
+ * longest time. Both ends of an action are DONE; one with failures has failed.
+ */
+export const ACTION_MOVES: readonly Move<Action, ActionEvent>[] = [
+  [Action.PENDING, "begin", Action.RUNNING],
+  [Action.PENDING, "fail", Action.DONE],
+  [Action.PENDING, "stop", Action.STOPPED],
+  [Action.RUNNING, "finish", Action.DONE],
+  [Action.RUNNING, "fail", Action.DONE],
+  [Action.RUNNING, "lose", Action.PENDING],
+  [Action.RUNNING, "cancel", Action.STOPPING],
+  [Action.RUNNING, "expire", Action.STOPPING],
+  [Action.RUNNING, "stop", Action.STOPPED],
+  [Action.STOPPING, "finish", Action.DONE],
+  [Action.STOPPING, "fail", Action.DONE],
+  [Action.STOPPING, "stop", Action.STOPPED],
+];
+
+export type StepEvent = "begin" | "finish" | "fail" | "cancel" | "lose";
+
+/** A step whose attempt is lost waits anew, also one that was done: the next attempt has another environment. */
+export const STEP_MOVES: readonly Move<Step, StepEvent>[] = [
+  [Step.PENDING, "begin", Step.RUNNING],
+  [Step.PENDING, "cancel", Step.CANCELLED],
+  [Step.RUNNING, "finish", Step.DONE],
+  [Step.RUNNING, "fail", Step.FAILED],
+  [Step.RUNNING, "cancel", Step.CANCELLED],
+  [Step.RUNNING, "lose", Step.PENDING],
+  [Step.DONE, "lose", Step.PENDING],
+];
+
+/** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
+export function movedExecution(from: Execution, event: ExecutionEvent): Execution {
+  const to = target(EXECUTION_MOVES, from, event);
+  if (to !== undefined) return to;
+  throw illegal("workflow execution", Execution[from], event);
+}
+
+/** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
+export function movedAction(from: Action, event: ActionEvent): Action {
+  const to = target(ACTION_MOVES, from, event);
+  if (to !== undefined) return to;
+  throw illegal("workflow execution action", Action[from], event);
+}
+
+/** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
+export function movedStep(from: Step, event: StepEvent): Step {
+  const to = target(STEP_MOVES, from, event);
+  if (to !== undefined) return to;
+  throw illegal("step", Step[from], event);
+}
+
+/** Whether no event moves an execution any more. */
+export function isFinalExecution(phase: Execution): boolean {
+  return !EXECUTION_MOVES.some(([from]) => from === phase);
+}
+
+/** Whether no event moves an action any more. */
+export function isFinalAction(phase: Action): boolean {
+  return !ACTION_MOVES.some(([from]) => from === phase);
+}
+
+function target<P extends number, E extends string>(
+  moves: readonly Move<P, E>[],
+  phase: P,
+  event: E,
+): P | undefined {
+  return moves.find(([from, on]) => from === phase && on === event)?.[2];
+}
+
+function illegal(resource: string, phase = "UNSPECIFIED", event: string) {
+  return phaseUnsuitable(resource, phase, `the ${resource} is ${phase}, in which ${event} is no move`);
+}

@@ -1,0 +1,74 @@
+import { valueUnusable } from "../../error.ts";
+
+/** A place in a text that says `{{ .Parameters.<key> }}`. */
+export interface ParameterExpression {
+  readonly key: string;
+  /** Where it begins, in UTF-16 units from the start of the text. */
+  readonly start: number;
+  /** Where the text after it begins, in the same units. */
+  readonly end: number;
+}
+
+/** Longest key in characters, as StartWorkflowRequest.parameters takes them. */
+const KEY_MAX_CHARACTERS = 128;
+
+/**
+ * What can only be meant as an expression. Every other `{{` belongs to somebody
+ * else's template, as in `docker ps --format '{{.ID}}'`.
+ */
+const MEANT = /\{\{\s*\.Parameters(?![a-zA-Z0-9_])/g;
+
+const WELL_FORMED = /\{\{[ \t]*\.Parameters\.([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*\}\}/y;
+
+/**
+ * The parameter expressions of a text, in their order. Between the braces only
+ * spaces and tabs may surround `.Parameters.<key>`, any number of them.
+ *
+ * @param field JSON path of the text, for the error
+ * @throws DomainError VALUE_UNUSABLE for the first malformed expression
+ */
+export function parameterExpressions(text: string, field: string): ParameterExpression[] {
+  const expressions: ParameterExpression[] = [];
+  for (const { index: start } of text.matchAll(MEANT)) {
+    WELL_FORMED.lastIndex = start;
+    const [whole, key] = WELL_FORMED.exec(text) ?? [];
+    if (whole === undefined || key === undefined || key.length > KEY_MAX_CHARACTERS) {
+      throw valueUnusable(
+        field,
+        `${field} has a malformed parameter expression at character ${[...text.slice(0, start)].length + 1}: ` +
+          `${problem(text.slice(start))}; write {{ .Parameters.<key> }}`,
+      );
+    }
+    expressions.push({ key, start, end: start + whole.length });
+  }
+  return expressions;
+}
+
+/** Whether a text has a parameter expression, well formed or not. */
+export function meansParameter(text: string): boolean {
+  return text.search(MEANT) >= 0;
+}
+
+/** The text with each of its expressions replaced; what comes in is not read again. */
+export function replaceExpressions(
+  text: string,
+  expressions: readonly ParameterExpression[],
+  replacement: (expression: ParameterExpression) => string,
+): string {
+  let replaced = "";
+  let end = 0;
+  for (const expression of expressions) {
+    replaced += text.slice(end, expression.start) + replacement(expression);
+    end = expression.end;
+  }
+  return replaced + text.slice(end);
+}
+
+function problem(malformed: string): string {
+  const named = malformed.slice(malformed.indexOf(".Parameters") + ".Parameters".length);
+  if (!named.startsWith(".")) return "it names no key";
+  const [key] = /^[a-zA-Z_][a-zA-Z0-9_]*/.exec(named.slice(1)) ?? [];
+  if (key === undefined) return "the key must match ^[a-zA-Z_][a-zA-Z0-9_]*$";
+  if (key.length > KEY_MAX_CHARACTERS) return `the key has more than ${KEY_MAX_CHARACTERS} characters`;
+  return "only spaces and tabs may stand between {{, .Parameters.<key> and }}";
+}

@@ -1,0 +1,90 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh have ${ } that no template fills.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import { replay } from "../../../../test/harness/seed.ts";
+import { runShell, SHELLS } from "../../../../test/harness/shell.ts";
+import { brokenShellProgram, HOLE, shellProgram } from "../../../../test/harness/shell-program.ts";
+import { DomainError } from "../../error.ts";
+import { parameterVariable, withReferences } from "./parameter-reference.ts";
+
+/** Characters that mean the same to sh wherever they stand: what a program prints with them tells where a value belongs. */
+const MARK = ".Qq7.";
+
+/** Nothing but functions, so that a broken program can run nothing of the machine. */
+const PRELUDE = [
+  "show() { printf '<%s>' \"$@\"; printf '\\n'; }",
+  "cat() { while IFS= read -r line; do printf '%s\\n' \"$line\"; done; }",
+  "v=",
+  "",
+].join("\n");
+
+const SYNTAX = /syntax|unterminated|unexpected|bad substitution/i;
+
+const folder = mkdtempSync(join(tmpdir(), "chartroom-program-"));
+writeFileSync(join(folder, "f1"), "");
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/**
+ * Holds what a program with references prints, given the value, against what
+ * the same program prints with the mark in place of each reference.
+ *
+ * @returns whether the program could be judged
+ */
+function judge(program: string, value: string): boolean {
+  const written = PRELUDE + program;
+  let command: string;
+  try {
+    command = withReferences(written.replaceAll(HOLE, "{{ .Parameters.p }}"), "place").command;
+  } catch (thrown) {
+    if (thrown instanceof DomainError) return false;
+    throw thrown;
+  }
+  let judged = false;
+  for (const shell of SHELLS) {
+    const environment = { PATH: folder, [parameterVariable("p")]: value };
+    const marked = runShell(shell, written.replaceAll(HOLE, MARK), environment, folder);
+    if (SYNTAX.test(marked.errors)) continue;
+    judged = true;
+    const { status, output } = runShell(shell, command, environment, folder);
+    const expected = marked.output.replaceAll(MARK, () => value);
+    expect({ shell, command, status, output }).toEqual({
+      shell,
+      command,
+      status: marked.status,
+      output: expected,
+    });
+  }
+  return judged;
+}
+
+test("a value stands in whatever a program prints just as plain text would", () => {
+  const value = "@a  *  $(id) 'x' \"y\" `id` \\ ;rm} ${v} # )\nE\n,{@";
+  let judged = 0;
+  const numRuns = 100;
+  fc.assert(
+    fc.property(shellProgram, (program) => {
+      if (judge(`w=${HOLE}z${HOLE}; ${program}`, value)) judged += 1;
+    }),
+    { ...replay, numRuns },
+  );
+  expect(judged).toBeGreaterThan(numRuns / 2);
+});
+
+test("of a broken program a value prints as plain text would, or the program is refused", () => {
+  // Without blanks and patterns, which sh would act on where the program takes quotes off a $( ).
+  const value = "@a'b\"c$(id)d`id`\\e;f#g}h)&|<k@";
+  let judged = 0;
+  const numRuns = 150;
+  fc.assert(
+    fc.property(brokenShellProgram, (program) => {
+      // The number of its process, which $$ prints, is another one each time.
+      fc.pre(!/\$\{?\$/.test(program.replaceAll("\\\n", "")));
+      if (judge(`w=z; show ${HOLE}; ${program}`, value)) judged += 1;
+    }),
+    { ...replay, numRuns },
+  );
+  expect(judged).toBeGreaterThan(numRuns / 10);
+});

@@ -1,0 +1,59 @@
+import { valueUnusable } from "../../error.ts";
+import { type ShellPlace, shellPlaces } from "../shell/shell-place.ts";
+import { parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
+
+/** Most characters of a command, before and after its references are in (interface, WorkflowStep.Task). */
+const COMMAND_MAX_CHARACTERS = 20_000;
+
+/** A reference that yields the value and nothing else, and lets the quoting around it go on. */
+const REFERENCE: Readonly<Record<ShellPlace, (variable: string) => string>> = {
+  unquoted: (variable) => `"\${${variable}}"`,
+  doubleQuoted: (variable) => `\${${variable}}`,
+  singleQuoted: (variable) => `'"\${${variable}}"'`,
+};
+
+/** The environment variable in which a parameter travels to the commands that use it. */
+export function parameterVariable(key: string): string {
+  return `CHARTROOM_PARAMETER_${key}`;
+}
+
+/** A command that gets its parameters from the environment. */
+export interface ReferringCommand {
+  readonly command: string;
+  /** The keys whose variables it refers to; each once, in the order of their first use. */
+  readonly keys: readonly string[];
+}
+
+/**
+ * The command with a reference to an environment variable in place of each
+ * expression, so that no value ever becomes a part of its text.
+ *
+ * What a command itself hands on as a program (`eval`, `sh -c`, `trap`, `ssh`,
+ * `awk '...'`) is read as one by whoever gets it, the values in it included.
+ *
+ * @param field JSON path of the command, for the error
+ * @throws DomainError VALUE_UNUSABLE for a malformed expression, and for one where sh could not
+ *   substitute it as data; it depends on the command alone and never on a value
+ */
+export function withReferences(command: string, field: string): ReferringCommand {
+  const expressions = parameterExpressions(command, field);
+  if (expressions.length === 0) return { command, keys: [] };
+  const places = shellPlaces(command, expressions);
+  if ("problem" in places) {
+    const { expression, problem } = places;
+    const what = expression ? `{{ .Parameters.${expression.key} }} stands` : "the command ends";
+    throw valueUnusable(field, `${field} cannot carry its parameters: ${what} ${problem}`);
+  }
+  const referring = replaceExpressions(command, expressions, (expression) => {
+    const place = places.get(expression);
+    if (!place) throw new Error("an expression was read past without its place");
+    return REFERENCE[place](parameterVariable(expression.key));
+  });
+  if ([...referring].length > COMMAND_MAX_CHARACTERS) {
+    throw valueUnusable(
+      field,
+      `${field} has more than ${COMMAND_MAX_CHARACTERS} characters once its expressions are references to environment variables: shorten it`,
+    );
+  }
+  return { command: referring, keys: [...new Set(expressions.map(({ key }) => key))] };
+}

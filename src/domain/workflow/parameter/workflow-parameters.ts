@@ -1,0 +1,150 @@
+import { clone } from "@bufbuild/protobuf";
+import {
+  type Workflow_Spec,
+  type WorkflowAction,
+  WorkflowActionSchema,
+  type WorkflowParameter,
+  type WorkflowTrigger,
+  type WorkflowTriggerContext,
+  WorkflowTriggerContextSchema,
+  WorkflowTriggerSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import { valueUnusable } from "../../error.ts";
+import { rewriteTexts, type VisitText } from "../../message-texts.ts";
+import { checkText, refuseExpressions, renderText } from "./parameter-place.ts";
+import { parameterVariable } from "./parameter-reference.ts";
+
+/** What a request writes of a workflow; what is absent is not checked. */
+export interface WrittenWorkflow {
+  readonly name?: string | undefined;
+  readonly description?: string | undefined;
+  readonly triggers?: readonly WorkflowTrigger[] | undefined;
+  readonly action?: WorkflowAction | undefined;
+  readonly report?: WorkflowAction | undefined;
+  readonly parameters?: readonly WorkflowParameter[] | undefined;
+}
+
+/**
+ * Checks the parameter expressions of a workflow as it is written.
+ *
+ * @throws DomainError VALUE_UNUSABLE, naming the place (action.steps[0].task.command), for an expression
+ *   that is malformed, stands in none of the six places, or stands in a command where sh could not
+ *   substitute it as data; also for a branch name that git refuses whatever its parameters are
+ */
+export function checkWorkflowParameters(written: WrittenWorkflow): void {
+  const check: VisitText = (text) => {
+    checkText(text);
+    return text.text;
+  };
+  refuseExpressions(written.name ?? "", "name");
+  refuseExpressions(written.description ?? "", "description");
+  for (const [index, { description }] of (written.parameters ?? []).entries()) {
+    refuseExpressions(description, `parameters[${index}].description`);
+  }
+  for (const [index, trigger] of (written.triggers ?? []).entries()) {
+    rewriteTexts(WorkflowTriggerSchema, trigger, `triggers[${index}]`, check);
+  }
+  if (written.action) rewriteTexts(WorkflowActionSchema, written.action, "action", check);
+  if (written.report) rewriteTexts(WorkflowActionSchema, written.report, "report", check);
+}
+
+/** What an execution copies of its workflow. */
+export interface ExecutionTemplate {
+  readonly action?: WorkflowAction | undefined;
+  readonly report?: WorkflowAction | undefined;
+  readonly context: WorkflowTriggerContext;
+  /** JSON path of the context: `triggers[0].context` or `contextOverride`. */
+  readonly contextPath: string;
+  /** What the workflow declares; a default is the value where a start gives none. */
+  readonly declared?: readonly WorkflowParameter[];
+}
+
+/** An execution's copies, with the parameters in them. */
+export interface RenderedWorkflow {
+  readonly action: WorkflowAction | undefined;
+  readonly report: WorkflowAction | undefined;
+  readonly context: WorkflowTriggerContext;
+  /** Variables for the environment of the commands, by name: the only way in which values reach them. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Keys that the start gave and no expression uses, sorted. */
+  readonly unusedKeys: readonly string[];
+}
+
+/**
+ * Copies a workflow with parameters in place of their expressions.
+ *
+ * @param parameters at most 10 values by key, as StartWorkflowRequest.parameters takes them
+ * @param missing makes the error for an expression whose key is not given and has no default
+ * @throws DomainError VALUE_UNUSABLE, naming the place, for such an expression, for a text that its field
+ *   does not allow once values are in it, and as {@link checkWorkflowParameters} does
+ */
+export function renderWorkflow(
+  { action, report, context, contextPath, declared = [] }: ExecutionTemplate,
+  parameters: Readonly<Record<string, string>>,
+  missing: (key: string, path: string) => Error = parameterMissing,
+): RenderedWorkflow {
+  const values = new Map([...defaultsOf(declared), ...Object.entries(parameters)]);
+  const used = new Set<string>();
+  const environment: Record<string, string> = {};
+  const value = (key: string, path: string): string => {
+    const text = values.get(key);
+    if (text === undefined) throw missing(key, path);
+    used.add(key);
+    return text;
+  };
+  const refer = (key: string, path: string): void => {
+    environment[parameterVariable(key)] = value(key, path);
+  };
+  const render: VisitText = (text) => renderText(text, { value, refer });
+
+  const copies = {
+    action: action && clone(WorkflowActionSchema, action),
+    report: report && clone(WorkflowActionSchema, report),
+    context: clone(WorkflowTriggerContextSchema, context),
+  };
+  if (copies.action) rewriteTexts(WorkflowActionSchema, copies.action, "action", render);
+  if (copies.report) rewriteTexts(WorkflowActionSchema, copies.report, "report", render);
+  rewriteTexts(WorkflowTriggerContextSchema, copies.context, contextPath, render);
+  const unusedKeys = Object.keys(parameters)
+    .filter((key) => !used.has(key))
+    .sort();
+  return { ...copies, environment, unusedKeys };
+}
+
+/**
+ * Requires that each time and pull-request trigger can start the workflow:
+ * nobody gives parameters then, so the defaults must do.
+ *
+ * @throws DomainError VALUE_UNUSABLE, naming the place that needs a parameter without a default, or
+ *   that does not allow the default
+ */
+export function requireDefaults({ triggers, action, report, parameters }: Workflow_Spec): void {
+  let steps: Pick<ExecutionTemplate, "action" | "report"> = { action, report };
+  for (const [index, { trigger, context }] of triggers.entries()) {
+    if (trigger.case === "manual" || trigger.case === undefined || !context) continue;
+    const template = { ...steps, context, contextPath: `triggers[${index}].context`, declared: parameters };
+    renderWorkflow(template, {}, (key, path) =>
+      valueUnusable(
+        path,
+        `${path} uses the parameter ${key}, which triggers[${index}].${trigger.case} cannot give: ` +
+          "declare it in parameters with a defaultValue",
+      ),
+    );
+    // The steps are alike for every trigger.
+    steps = {};
+  }
+}
+
+function defaultsOf(declared: readonly WorkflowParameter[]): [key: string, value: string][] {
+  return declared.flatMap(({ key, defaultValue }) =>
+    defaultValue === undefined ? [] : [[key, defaultValue]],
+  );
+}
+
+function parameterMissing(key: string, path: string): Error {
+  return valueUnusable(
+    path,
+    `${path} uses the parameter ${key}, which is not given and has no default: ` +
+      `start the workflow with parameters.${key}`,
+  );
+}

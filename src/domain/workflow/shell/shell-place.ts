@@ -1,0 +1,173 @@
+import type { ParameterExpression } from "../parameter/parameter-expression.ts";
+import { readCommand } from "./shell-command.ts";
+import type { ShellFrame } from "./shell-frame.ts";
+import { openHereDocument } from "./shell-here-document.ts";
+import {
+  readAnsi,
+  readArithmetic,
+  readBackquotes,
+  readBraces,
+  readComment,
+  readDouble,
+  readHereDocument,
+  readQuotesInBraces,
+  readSingle,
+} from "./shell-quotation.ts";
+import { PlaceRefused, ShellReader } from "./shell-reader.ts";
+
+/** How the text around an expression is quoted; in a here-document and in a comment as if double quoted. */
+export type ShellPlace = "unquoted" | "doubleQuoted" | "singleQuoted";
+
+/** What is wrong with a command that holds an expression. */
+export interface ShellProblem {
+  /** The expression that cannot be carried out; undefined when the command has no end. */
+  readonly expression: ParameterExpression | undefined;
+  /** Completes "the expression stands ..." or "the command ends ...". */
+  readonly problem: string;
+}
+
+/**
+ * How each expression of a shell program is quoted where it stands.
+ *
+ * This reads the program as POSIX sh does, as far as quoting goes. Where it
+ * cannot tell, or shells differ, it says so rather than guess.
+ */
+export function shellPlaces(
+  program: string,
+  expressions: readonly ParameterExpression[],
+): ReadonlyMap<ParameterExpression, ShellPlace> | ShellProblem {
+  const reader = new ShellReader(program, expressions);
+  const places = new Map<ParameterExpression, ShellPlace>();
+  try {
+    while (goesOn(reader)) {
+      const { expression } = reader;
+      if (expression?.start === reader.at) {
+        places.set(expression, placeIn(reader));
+        reader.passExpression();
+      } else step(reader, reader.top);
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof PlaceRefused)) throw thrown;
+    // Nobody needs to know how a program goes on after its last expression.
+    return reader.expression ? { expression: reader.expression, problem: thrown.message } : places;
+  }
+  const problem = unended(reader.top);
+  return problem === undefined ? places : { expression: undefined, problem };
+}
+
+/** Whether there is more to read; leaves here-documents and comments that end here. */
+function goesOn(reader: ShellReader): boolean {
+  while (reader.at >= reader.limit) {
+    const { top } = reader;
+    if (top.kind === "comment") reader.close(0);
+    else if (top.kind === "hereDocument") {
+      reader.close(top.resume - reader.at);
+      if (reader.top.kind === "command") openHereDocument(reader, reader.top);
+    } else return false;
+  }
+  return true;
+}
+
+function step(reader: ShellReader, top: ShellFrame): void {
+  switch (top.kind) {
+    case "command":
+      readCommand(reader, top);
+      break;
+    case "comment":
+      readComment(reader);
+      break;
+    case "single":
+      readSingle(reader);
+      break;
+    case "ansi":
+      readAnsi(reader);
+      break;
+    case "double":
+      readDouble(reader);
+      break;
+    case "backquotes":
+      readBackquotes(reader);
+      break;
+    case "braces":
+      readBraces(reader, top);
+      break;
+    case "quotesInBraces":
+      readQuotesInBraces(reader);
+      break;
+    case "arithmetic":
+      readArithmetic(reader, top);
+      break;
+    case "hereDocument":
+      readHereDocument(reader, top);
+      break;
+  }
+}
+
+/**
+ * A word that begins like an element of an array, `name[` or in a list `[`.
+ * Some shells compute the index, and run commands that they find in it.
+ */
+const INDEX = /^(?:[a-zA-Z_][a-zA-Z0-9_]*)?\[[^\]]*$/;
+
+/** Why a frame can hold no expression at this offset, however deep inside; undefined where it can. */
+function refusedIn(frame: ShellFrame, text: string, at: number): string | undefined {
+  switch (frame.kind) {
+    case "command":
+      if (!INDEX.test(text.slice(frame.wordStart ?? at, at))) return undefined;
+      return "inside a [ that may begin an array's index, which is program text: quote the [";
+    case "arithmetic":
+      return "inside $(( )), where its value would be program text: assign it to a variable and check that first";
+    case "quotesInBraces":
+      return "between double quotes inside a quoted ${: take the inner quotes off";
+    case "ansi":
+      return "inside $'...', which shells read in different ways: use '...' or \"...\"";
+    case "backquotes":
+      return "inside backquotes: write $( ) in their place";
+    case "braces":
+      if (frame.word !== "untold") return undefined;
+      return "in a pattern in a here-document, which shells read in different ways: use a variable of your own";
+    case "hereDocument":
+      if (!frame.quoted) return undefined;
+      return "in a here-document with a quoted delimiter, where sh substitutes nothing: take the quotes off";
+    default:
+      return undefined;
+  }
+}
+
+function placeIn({ top, stack, text, at }: ShellReader): ShellPlace {
+  for (const frame of stack) {
+    const refused = refusedIn(frame, text, at);
+    if (refused !== undefined) throw new PlaceRefused(refused);
+  }
+  if (top.kind === "command") {
+    top.wordStart ??= at;
+    top.plain = false;
+    return "unquoted";
+  }
+  if (top.kind === "single") return "singleQuoted";
+  return top.kind === "braces" && top.word === "unquoted" ? "unquoted" : "doubleQuoted";
+}
+
+/** What a program that ends in this frame lacks, to complete "the command ends ..."; undefined for nothing. */
+function unended(top: ShellFrame): string | undefined {
+  switch (top.kind) {
+    case "command":
+      if (top.substituted) return "inside $(";
+      return top.awaited.length > 0 ? "before its here-document begins" : undefined;
+    case "single":
+    case "ansi":
+      return "inside single quotes";
+    case "double":
+    case "quotesInBraces":
+      return "inside double quotes";
+    case "backquotes":
+      return "inside backquotes";
+    case "braces":
+      return "inside ${";
+    case "arithmetic":
+      return "inside $((";
+    case "comment":
+    case "hereDocument":
+      return undefined;
+  }
+}

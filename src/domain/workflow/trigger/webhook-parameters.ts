@@ -1,0 +1,84 @@
+import type { WorkflowParameter } from "#gen/service/v1/workflow_pb.js";
+import { valueUnusable } from "../../error.ts";
+import { isJsonObject, valueProblem } from "./webhook-body.ts";
+import type { WebhookReading } from "./webhook-reading.ts";
+
+type ManualReading = Extract<WebhookReading, { kind: "manual" }>;
+
+/**
+ * What the ledger keeps of a delivery's body for a redelivery: its JSON, or the
+ * texts of the fields that parameters were taken from, by their paths, with null
+ * for a field that the body does not have.
+ */
+export type KeptBody =
+  | { readonly body: string }
+  | { readonly fields: Readonly<Record<string, string | null>> };
+
+/** The longest JSON of a body, in characters, that is kept whole: twice a host's usual event. */
+const BODY_MAX_CHARACTERS = 65_536;
+
+/**
+ * Returns what to keep of a body, so that a redelivery runs with the values that
+ * the delivery had: all of it up to 65,536 characters of JSON, and of a longer one
+ * the fields that the workflow declares, as far as a parameter takes their texts.
+ */
+export function keptBody(declared: readonly WorkflowParameter[], { body, fields }: ManualReading): KeptBody {
+  if (fields) return { fields };
+  const json = JSON.stringify(body ?? null);
+  if (json.length <= BODY_MAX_CHARACTERS) return { body: json };
+  const texts = declared
+    .filter(({ payloadField }) => payloadField !== "")
+    .map(({ payloadField }) => [payloadField, textAt(body, payloadField) ?? null] as const);
+  return { fields: Object.fromEntries(texts.filter(([, text]) => text === null || !valueProblem(text))) };
+}
+
+/**
+ * Returns the parameters of a start by a webhook: those that the delivery
+ * gives, and those that the workflow takes from fields of its body.
+ *
+ * @throws DomainError VALUE_UNUSABLE for a text there that no parameter takes, and for a field of a
+ *   body that the ledger did not keep
+ */
+export function webhookParameters(
+  declared: readonly WorkflowParameter[],
+  { parameters, body, fields }: ManualReading,
+): Record<string, string> {
+  const values = new Map<string, string>();
+  for (const { key, payloadField } of declared) {
+    if (payloadField === "" || Object.hasOwn(parameters, key)) continue;
+    const text = fields ? keptText(fields, payloadField, key) : textAt(body, payloadField);
+    if (text === undefined) continue;
+    const problem = valueProblem(text);
+    if (problem !== undefined) {
+      throw valueUnusable(`parameters.${key}`, `${payloadField} of the body, which gives ${key}, ${problem}`);
+    }
+    values.set(key, text);
+  }
+  return Object.fromEntries([...values, ...Object.entries(parameters)]);
+}
+
+function keptText(
+  fields: Readonly<Record<string, string | null>>,
+  path: string,
+  key: string,
+): string | undefined {
+  const text = Object.hasOwn(fields, path) ? fields[path] : undefined;
+  if (text === undefined) {
+    throw valueUnusable(
+      `parameters.${key}`,
+      `the ledger kept too little of the delivery's body to take ${path} from it, which gives ${key}: have its sender deliver it again`,
+    );
+  }
+  return text ?? undefined;
+}
+
+/** Texts as they are, numbers and truth values as JSON writes them; nothing else is a value. */
+function textAt(body: unknown, path: string): string | undefined {
+  let value = body;
+  for (const name of path.split(".")) {
+    if (!isJsonObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+}

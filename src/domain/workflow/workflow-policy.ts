@@ -1,0 +1,16 @@
+import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
+import type { Role } from "../identity/caller.ts";
+import type { Policies } from "../policy/policies.ts";
+import { denied } from "../policy/policy-decision.ts";
+
+/**
+ * Holds a context against the organization's policy: an agent without code works
+ * in an environment from scratch.
+ *
+ * @throws PolicyDenied
+ */
+export function refuseContext(policies: Policies, { context }: WorkflowTriggerContext, role: Role): void {
+  if (!policies.inForce.disableFromScratch || role === "administrator" || context.case !== "agent") return;
+  const allowed = "members to run over projects and repositories only";
+  throw denied(policies, { fieldPath: "disableFromScratch", allowed });
+}

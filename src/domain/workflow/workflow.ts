@@ -1,0 +1,204 @@
+import { clone, create, equals } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type ExtAgentSettings, ExtAgentSettingsSchema } from "#gen/service/v1/agent_pb.js";
+import { Principal, type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import {
+  type Workflow,
+  Workflow_NextInstantsSchema,
+  Workflow_SpecSchema,
+  WorkflowSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import {
+  type CreateWorkflowRequest,
+  type UpdateWorkflowRequest,
+  UpdateWorkflowRequestSchema,
+} from "#gen/service/v1/workflow_service_pb.js";
+import { pendingDeletion, permissionDenied } from "../error.ts";
+import { maskedPaths } from "../field-mask.ts";
+import { fold } from "../fold.ts";
+import type { Caller } from "../identity/caller.ts";
+import { upcomingInstants } from "../project/schedule.ts";
+
+/** What a new workflow takes from its surroundings. */
+export interface WorkflowOrigin {
+  readonly id: string;
+  readonly creator: Subject;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+}
+
+/** A new, enabled workflow. Its webhook URL is no part of it: see {@link withWebhookUrl}. */
+export function newWorkflow(req: CreateWorkflowRequest, { id, creator, now }: WorkflowOrigin): Workflow {
+  const { name, description, triggers, action, report, agentId, parameters } = req;
+  const createdAt = timestampFromMs(now);
+  const executor = isNamed(req.executor) ? req.executor : creator;
+  return create(WorkflowSchema, {
+    id,
+    metadata: { name, description, creator, createdAt, updatedAt: createdAt, executor },
+    spec: {
+      triggers,
+      agentId,
+      parameters,
+      ...(action && { action }),
+      ...(report && { report }),
+      ...(hasChoice(req.extAgentSettings) && { extAgentSettings: req.extAgentSettings }),
+    },
+  });
+}
+
+/**
+ * What an update makes of a workflow: a field that the request sets replaces the
+ * stored value, one that it sets empty or that only its mask names goes back to
+ * what it was before anybody set it. Undefined when that changes nothing.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @throws DomainError PENDING_DELETION; FIELD_MASK_INVALID for a mask that names what cannot be cleared
+ */
+export function changedWorkflow(
+  present: Workflow,
+  req: UpdateWorkflowRequest,
+  now: number,
+): Workflow | undefined {
+  refuseDeleting(present);
+  const named = namedFields(req);
+  const workflow = clone(WorkflowSchema, present);
+  const { metadata, spec } = workflow;
+  if (!metadata || !spec) return undefined;
+  if (req.name !== undefined) metadata.name = req.name;
+  if (req.description !== undefined || named.has("description")) metadata.description = req.description ?? "";
+  if (req.executor || named.has("executor")) {
+    const executor = isNamed(req.executor) ? req.executor : metadata.creator;
+    if (executor) metadata.executor = executor;
+  }
+  if (req.triggers.length > 0 || named.has("triggers")) spec.triggers = req.triggers;
+  if (req.parameters.length > 0 || named.has("parameters")) spec.parameters = req.parameters;
+  if (req.action) spec.action = req.action;
+  if (req.report) spec.report = req.report;
+  else if (named.has("report")) delete spec.report;
+  if (req.disabled !== undefined || named.has("disabled")) spec.disabled = req.disabled ?? false;
+  if (req.agentId !== undefined || named.has("agent_id")) spec.agentId = req.agentId ?? "";
+  if (hasChoice(req.extAgentSettings)) spec.extAgentSettings = req.extAgentSettings;
+  else if (req.extAgentSettings || named.has("ext_agent_settings")) delete spec.extAgentSettings;
+  if (equals(WorkflowSchema, present, workflow)) return undefined;
+  metadata.updatedAt = timestampFromMs(now);
+  return workflow;
+}
+
+/** Whether a request does nothing but disable a workflow. */
+export function onlyDisables(req: UpdateWorkflowRequest): boolean {
+  const { workflowId } = req;
+  return equals(
+    UpdateWorkflowRequestSchema,
+    req,
+    create(UpdateWorkflowRequestSchema, { workflowId, disabled: true }),
+  );
+}
+
+/** The executor that a request asks for in place of the present one; undefined when it stays or goes back. */
+export function newExecutor(
+  { executor }: Pick<UpdateWorkflowRequest, "executor">,
+  present?: Workflow,
+): Subject | undefined {
+  if (!isNamed(executor)) return undefined;
+  const before = present?.metadata?.executor;
+  return before && equals(SubjectSchema, executor, before) ? undefined : executor;
+}
+
+/**
+ * Keeps a member from having something of its own done as another person, whom
+ * an administrator may have made the executor of the member's workflow.
+ *
+ * @throws DomainError PERMISSION_DENIED for a change of what a workflow does or
+ *   when, by who is neither an administrator nor the person that it runs as
+ */
+export function refuseBorrowedExecutor(before: Workflow, after: Workflow, caller: Caller): void {
+  const executor = after.metadata?.executor;
+  if (caller.role === "administrator" || executor?.principal !== Principal.USER) return;
+  if (executor.id === caller.subject.id || sameWork(before, after)) return;
+  throw permissionDenied(
+    "update_workflow",
+    "the workflow runs as another person: name yourself or a service account as its executor with this change",
+  );
+}
+
+/** The workflow marked for removal; undefined when it already is. */
+export function deletingWorkflow(present: Workflow, now: number): Workflow | undefined {
+  if (present.spec?.deleting) return undefined;
+  const workflow = clone(WorkflowSchema, present);
+  if (workflow.spec) workflow.spec.deleting = true;
+  if (workflow.metadata) workflow.metadata.updatedAt = timestampFromMs(now);
+  return workflow;
+}
+
+/** @throws DomainError PENDING_DELETION for a workflow that is marked for removal */
+export function refuseDeleting({ spec }: Workflow): void {
+  if (spec?.deleting) throw pendingDeletion("workflow");
+}
+
+/**
+ * The workflow as it is answered.
+ *
+ * @param baseUrl URL under which clients reach the server, without a slash at its end
+ */
+export function withWebhookUrl(workflow: Workflow, baseUrl: string): Workflow {
+  return { ...workflow, webhookUrl: `${baseUrl}/workflows/${workflow.id}/webhooks` };
+}
+
+/**
+ * The workflow with the instants that its time triggers come due at next.
+ *
+ * @param now milliseconds since 1970 UTC
+ */
+export function withNextInstants(workflow: Workflow, now: number): Workflow {
+  const { spec } = workflow;
+  if (!spec || spec.disabled || spec.deleting) return workflow;
+  const nextInstants = spec.triggers.flatMap(({ trigger }, triggerIndex) => {
+    if (trigger.case !== "time") return [];
+    const instants = upcomingInstants(trigger.value, now).map((ms) => timestampFromMs(ms));
+    return [create(Workflow_NextInstantsSchema, { triggerIndex, instants })];
+  });
+  return { ...workflow, nextInstants };
+}
+
+/** What `search` looks through: one folded line each for name, description and id. */
+export function workflowSearchText({ id, metadata }: Workflow): string {
+  return fold([metadata?.name ?? "", metadata?.description ?? "", id].join("\n"));
+}
+
+/** Name and action are replaced, never removed. */
+function namedFields({ updateMask, name, action }: UpdateWorkflowRequest): ReadonlySet<string> {
+  return maskedPaths(UpdateWorkflowRequestSchema, updateMask, [
+    "workflow_id",
+    ...(name === undefined ? ["name"] : []),
+    ...(action ? [] : ["action"]),
+  ]);
+}
+
+/** Whether two states of a workflow do the same at the same times, while they are enabled. */
+function sameWork(before: Workflow, after: Workflow): boolean {
+  const present = clone(WorkflowSchema, before).spec;
+  if (!present || !after.spec) return false;
+  present.disabled = after.spec.disabled;
+  return equals(Workflow_SpecSchema, present, after.spec);
+}
+
+/** Whether two states of a workflow are alike in what decides which parameters a start needs. */
+export function hasSameParameterUse({ spec: before }: Workflow, { spec: after }: Workflow): boolean {
+  const [present, next] = [before, after].map((spec) =>
+    create(Workflow_SpecSchema, {
+      triggers: spec?.triggers ?? [],
+      parameters: spec?.parameters ?? [],
+      ...(spec?.action && { action: spec.action }),
+      ...(spec?.report && { report: spec.report }),
+    }),
+  );
+  return present !== undefined && next !== undefined && equals(Workflow_SpecSchema, present, next);
+}
+
+function isNamed(subject: Subject | undefined): subject is Subject {
+  return subject !== undefined && (subject.id !== "" || subject.principal !== 0);
+}
+
+function hasChoice(settings: ExtAgentSettings | undefined): settings is ExtAgentSettings {
+  return settings !== undefined && !equals(ExtAgentSettingsSchema, settings, create(ExtAgentSettingsSchema));
+}

@@ -1,0 +1,76 @@
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { answer } from "../../rpc/error/error.ts";
+
+/** Bodies up to this are not counted: they have mostly come together with their headers. */
+const FREE_BYTES = 16 * 1024;
+
+export interface BudgetLimits {
+  /** Bytes of the bodies of one account, service account, runner or environment. */
+  readonly callerBytes: number;
+  /** Bytes of all bodies. */
+  readonly totalBytes: number;
+}
+
+/** Bounds the bytes of request bodies that are held at the same time. */
+export class BodyBudget {
+  readonly #limits: BudgetLimits;
+  readonly #held = new Map<string, number>();
+  #total = 0;
+
+  constructor(limits: BudgetLimits) {
+    this.#limits = limits;
+  }
+
+  /** Begins the account of one body; `release` must be called when the body is no longer needed. */
+  hold(caller: string): BodyHold {
+    return new BodyHold(this, caller);
+  }
+
+  /**
+   * For the holds alone: adds to what a caller holds; less than nothing gives back.
+   *
+   * @throws ConnectError BODY_BUDGET_EXCEEDED, when nothing was added
+   */
+  add(caller: string, bytes: number): void {
+    const held = (this.#held.get(caller) ?? 0) + bytes;
+    const { callerBytes, totalBytes } = this.#limits;
+    if (bytes > 0 && held > callerBytes) throw exceeded("your", callerBytes);
+    if (bytes > 0 && this.#total + bytes > totalBytes) throw exceeded("the", totalBytes);
+    this.#total += bytes;
+    if (held > 0) this.#held.set(caller, held);
+    else this.#held.delete(caller);
+  }
+}
+
+/** The bytes that one body holds of the budget. One for each request, so it has fields and no closures. */
+export class BodyHold {
+  readonly #budget: BodyBudget;
+  readonly #caller: string;
+  #bytes = 0;
+
+  constructor(budget: BodyBudget, caller: string) {
+    this.#budget = budget;
+    this.#caller = caller;
+  }
+
+  /**
+   * Sets how many bytes the body holds from now on.
+   *
+   * @throws ConnectError BODY_BUDGET_EXCEEDED; it holds what it held then
+   */
+  set(bytes: number): void {
+    const counted = bytes > FREE_BYTES ? bytes : 0;
+    if (counted === this.#bytes) return;
+    this.#budget.add(this.#caller, counted - this.#bytes);
+    this.#bytes = counted;
+  }
+
+  release(): void {
+    this.set(0);
+  }
+}
+
+function exceeded(whose: string, limitBytes: number) {
+  const message = `${whose} requests that the server reads at the same time are more than ${limitBytes} bytes together: send this one again when others are answered`;
+  return answer(ErrorReason.BODY_BUDGET_EXCEEDED, message, { limit_bytes: String(limitBytes) });
+}

@@ -1,0 +1,74 @@
+import type { ListenerLimits } from "../connection/listener-limits.ts";
+
+/** The part of the idle limit for which a rate is measured before it counts, so that one late packet does not. */
+const MEASURED_PART = 1 / 8;
+
+type PaceLimits = Pick<ListenerLimits, "bodyIdleMs" | "bodyMinBytesPerSecond" | "checkIntervalMs" | "now">;
+
+/** How fast one request body comes. */
+export interface BodyPace {
+  arrived(bytes: number): void;
+  full(): void;
+  wanted(): void;
+  isTooSlow(): boolean;
+}
+
+/**
+ * Keeps the account of a body that begins now. Only time in which our side
+ * took bytes counts: a client cannot help a server that does not read, nor one
+ * that stands still. To be looked at in every `checkIntervalMs`.
+ */
+export function measurePace(limits: PaceLimits): BodyPace {
+  return new Account(limits);
+}
+
+/** One for each request with a body, so it has fields and no closures. */
+class Account implements BodyPace {
+  readonly #limits: PaceLimits;
+  #accountedAt: number;
+  #isTaking = true;
+  #elapsedMs = 0;
+  #idleMs = 0;
+  #bytesAfterGrace = 0;
+
+  constructor(limits: PaceLimits) {
+    this.#limits = limits;
+    this.#accountedAt = limits.now();
+  }
+
+  arrived(bytes: number): void {
+    this.#account();
+    this.#idleMs = 0;
+    if (this.#elapsedMs > this.#limits.bodyIdleMs) this.#bytesAfterGrace += bytes;
+  }
+
+  full(): void {
+    this.#account();
+    this.#isTaking = false;
+  }
+
+  wanted(): void {
+    this.#account();
+    this.#isTaking = true;
+  }
+
+  isTooSlow(): boolean {
+    this.#account();
+    const { bodyIdleMs: graceMs, bodyMinBytesPerSecond } = this.#limits;
+    if (this.#idleMs >= graceMs) return true;
+    const measuredMs = this.#elapsedMs - graceMs;
+    if (measuredMs < graceMs * MEASURED_PART) return false;
+    return this.#bytesAfterGrace < (measuredMs / 1_000) * bodyMinBytesPerSecond;
+  }
+
+  #account(): void {
+    const now = this.#limits.now();
+    if (this.#isTaking) {
+      // Every account is looked at once in an interval: what is longer, the server itself stood still.
+      const ms = Math.min(now - this.#accountedAt, this.#limits.checkIntervalMs);
+      this.#elapsedMs += ms;
+      this.#idleMs += ms;
+    }
+    this.#accountedAt = now;
+  }
+}

@@ -1,0 +1,96 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { answer } from "../../rpc/error/error.ts";
+import type { HttpRequest } from "../connection/listener.ts";
+import { incomingBody } from "./incoming-body.ts";
+
+/** The most bytes that a delivery may have (issue 4: 1 MiB). */
+export const MOST_BYTES = 1_048_576;
+
+/**
+ * Held of all deliveries at the same time. Whose a delivery is can be told from
+ * the whole body only, so strangers could fill the memory with theirs.
+ */
+export const MOST_HELD_BYTES = 64 * MOST_BYTES;
+
+/** Reads the bodies of deliveries into memory that is bounded. */
+export interface DeliveryBodies {
+  /**
+   * Holds a body until `take` has settled.
+   *
+   * @returns what `take` does; undefined for a body that is too large, of which
+   *   no more is read
+   * @throws ConnectError unavailable for the body that began to arrive first,
+   *   when those that are arriving are too much together: it has had the most time
+   */
+  hold<T>(req: HttpRequest, take: (body: Uint8Array) => Promise<T>): Promise<T | undefined>;
+}
+
+export function deliveryBodies(mostHeldBytes: number): DeliveryBodies {
+  /** In the order in which they began. */
+  const arriving = new Set<Arrival>();
+  let heldBytes = 0;
+
+  const release = (arrival: Arrival): void => {
+    arriving.delete(arrival);
+    heldBytes -= arrival.bytes;
+    arrival.bytes = 0;
+  };
+  const keep = (arrival: Arrival, bytes: number): void => {
+    arrival.bytes += bytes;
+    heldBytes += bytes;
+    for (const first of arriving) {
+      if (heldBytes <= mostHeldBytes) break;
+      release(first);
+      first.crowdedOut.reject(tooMany());
+    }
+  };
+  return {
+    async hold(req, take) {
+      const arrival: Arrival = { bytes: 0, crowdedOut: Promise.withResolvers() };
+      arrival.crowdedOut.promise.catch(() => undefined);
+      arriving.add(arrival);
+      try {
+        const body = await read(req, arrival, keep);
+        arriving.delete(arrival);
+        return body && (await take(body));
+      } finally {
+        release(arrival);
+      }
+    },
+  };
+}
+
+/** A body that is held, at first in part. */
+interface Arrival {
+  bytes: number;
+  readonly crowdedOut: PromiseWithResolvers<never>;
+}
+
+async function read(
+  req: HttpRequest,
+  arrival: Arrival,
+  keep: (arrival: Arrival, bytes: number) => void,
+): Promise<Uint8Array | undefined> {
+  if (Number(req.headers["content-length"] ?? 0) > MOST_BYTES) return undefined;
+  const incoming = incomingBody(req, undefined);
+  const chunks: Uint8Array[] = [];
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([arrival.crowdedOut.promise, incoming.next()]);
+      if (done) return Buffer.concat(chunks);
+      if (arrival.bytes + value.length > MOST_BYTES) return undefined;
+      chunks.push(value);
+      keep(arrival, value.length);
+    }
+  } finally {
+    void incoming.return();
+  }
+}
+
+function tooMany(): ConnectError {
+  return answer(
+    ErrorReason.UNAVAILABLE,
+    "too many deliveries arrive at the same time: send it again, under the same id",
+  );
+}

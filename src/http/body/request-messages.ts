@@ -1,0 +1,180 @@
+import { bodyTooLarge } from "../../rpc/error/error.ts";
+import { freeChunk } from "../../rpc/request/free-chunk.ts";
+import type { RequestReading } from "../../rpc/request/request-reading.ts";
+import type { HttpRequest } from "../connection/listener.ts";
+import type { BodyHold } from "./body-budget.ts";
+import { unpack } from "./unpack.ts";
+
+/** Flags and length of a message of gRPC, gRPC-Web and Connect's streams. */
+const ENVELOPE_BYTES = 5;
+const COMPRESSED = 1;
+
+/** Connect's unary calls: the body is the message. */
+const WHOLE = /^application\/(?:json|proto)(?:;|$)/i;
+
+/** How the messages of a request come. */
+export interface MessageForm {
+  readonly isBinary: boolean;
+  readonly isEnveloped: boolean;
+  readonly isCompressed: boolean;
+  /** Gives the memory of a chunk of the body back. */
+  readonly free: (chunk: Uint8Array) => void;
+}
+
+/**
+ * Returns how the messages of a request come, and takes out of the headers what
+ * is not true of the body that the protocol layer gets: it is not compressed, and
+ * an empty one stands for a large message.
+ */
+export function messageForm(req: HttpRequest): MessageForm {
+  const { headers } = req;
+  const contentType = headers["content-type"] ?? "";
+  const isEnveloped = !WHOLE.test(contentType);
+  const header = isEnveloped
+    ? /^application\/connect\+/i.test(contentType)
+      ? "connect-content-encoding"
+      : "grpc-encoding"
+    : "content-encoding";
+  const isCompressed = headers[header] === "gzip";
+  if (!isEnveloped) {
+    if (isCompressed) delete headers[header];
+    delete headers["content-length"];
+  }
+  const free = (chunk: Uint8Array) => freeChunk(req, chunk);
+  return { isBinary: !/json/i.test(contentType), isEnveloped, isCompressed, free };
+}
+
+/**
+ * Hands a request's body to the protocol layer in whole messages that are
+ * unpacked and counted: the layer parses them at once, whatever they hold.
+ *
+ * @param parseLarge parses what is large elsewhere; the protocol layer gets an empty message instead
+ * @param lengthBytes what the headers promise; undefined when they say nothing
+ * @param hold counts the bytes of the body; released once the requests are read, unless they are a part of it
+ * @throws ConnectError BODY_TOO_LARGE, BODY_TOO_COMPLEX, BODY_BUDGET_EXCEEDED
+ */
+export async function* requestMessages(
+  chunks: AsyncIterable<Uint8Array>,
+  lengthBytes: number | undefined,
+  form: MessageForm,
+  requests: RequestReading,
+  parseLarge: (bytes: Uint8Array) => Promise<void>,
+  hold: BodyHold,
+): AsyncGenerator<Uint8Array, void> {
+  const { limitBytes } = requests;
+  const source = new ByteSource(chunks, form.free);
+  const read = async (bytes: Uint8Array<ArrayBuffer>, isCompressed: boolean): Promise<Uint8Array> => {
+    let message: Uint8Array = bytes;
+    if (isCompressed) {
+      message = await unpack(bytes, limitBytes, hold);
+      hold.set(message.length);
+    }
+    if (requests.isLarge(message)) {
+      await parseLarge(message);
+      return new Uint8Array();
+    }
+    requests.count(form.isBinary, message);
+    return message;
+  };
+  try {
+    if (!form.isEnveloped) {
+      if ((lengthBytes ?? 0) > limitBytes) throw bodyTooLarge(limitBytes);
+      hold.set(lengthBytes ?? 0);
+      const bytes = await (lengthBytes === undefined
+        ? source.rest(limitBytes, hold)
+        : source.take(lengthBytes));
+      yield await read(bytes, form.isCompressed);
+      return;
+    }
+    for (;;) {
+      const head = await source.take(ENVELOPE_BYTES);
+      if (head.length === 0) return;
+      const view = new DataView(head.buffer);
+      const flags = head[0] as number;
+      const length = head.length === ENVELOPE_BYTES ? view.getUint32(1) : 0;
+      if (length > limitBytes) throw bodyTooLarge(limitBytes);
+      hold.set(length);
+      const data = await source.take(length);
+      // What is incomplete, or of a kind that is not known here, is the protocol layer's to refuse.
+      const isWhole = head.length === ENVELOPE_BYTES && data.length === length;
+      if (!isWhole || (flags !== 0 && !(flags === COMPRESSED && form.isCompressed))) {
+        yield head;
+        yield data;
+        continue;
+      }
+      const message = await read(data, flags === COMPRESSED);
+      view.setUint8(0, 0);
+      view.setUint32(1, message.length);
+      yield head;
+      yield message;
+    }
+  } finally {
+    // A call goes on long after its request was read; large bytes of the message are a part of the body.
+    if (!requests.hasLargeBytes) hold.release();
+    await source.close();
+  }
+}
+
+/** Bytes that come in chunks, taken in other pieces; each byte is copied once, however small the chunks are. */
+class ByteSource {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  readonly #free: (chunk: Uint8Array) => void;
+  #rest: Uint8Array = new Uint8Array();
+
+  /** @param free called with each chunk that was copied */
+  constructor(chunks: AsyncIterable<Uint8Array>, free: (chunk: Uint8Array) => void) {
+    this.#chunks = chunks[Symbol.asyncIterator]();
+    this.#free = free;
+  }
+
+  /** Returns so many bytes, fewer when no more come. */
+  async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
+    // The system gives its memory as bytes are written to it, not by what was promised.
+    const taken = new Uint8Array(length);
+    let filled = 0;
+    while (filled < length && (await this.#more())) {
+      const piece = this.#rest.subarray(0, length - filled);
+      taken.set(piece, filled);
+      filled += piece.length;
+      const used = this.#rest;
+      this.#rest = used.subarray(piece.length);
+      if (this.#rest.length === 0) this.#free(used);
+    }
+    return filled === length ? taken : taken.slice(0, filled);
+  }
+
+  /**
+   * Returns all that comes.
+   *
+   * @param hold counts the bytes as they come
+   * @throws ConnectError BODY_TOO_LARGE, at the first byte over the limit
+   */
+  async rest(limitBytes: number, hold: BodyHold): Promise<Uint8Array<ArrayBuffer>> {
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    while (await this.#more()) {
+      length += this.#rest.length;
+      if (length > limitBytes) throw bodyTooLarge(limitBytes);
+      hold.set(length);
+      pieces.push(this.#rest);
+      this.#rest = new Uint8Array();
+    }
+    const all = Buffer.concat(pieces, length);
+    for (const piece of pieces) this.#free(piece);
+    return all;
+  }
+
+  /** Whether there is another byte. */
+  async #more(): Promise<boolean> {
+    while (this.#rest.length === 0) {
+      const next = await this.#chunks.next();
+      if (next.done) return false;
+      this.#rest = next.value;
+    }
+    return true;
+  }
+
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
+  }
+}

@@ -1,0 +1,133 @@
+import { Worker } from "node:worker_threads";
+import { ConnectError } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { answer } from "../../rpc/error/error.ts";
+import type { ParseBeside } from "../../rpc/request/parsed-request.ts";
+import { bodyCutOff } from "../../rpc/request/request-failure.ts";
+import { receiveRequest, type TransferredRequest } from "../../rpc/request/request-transfer.ts";
+import { ReadQueue } from "./read-queue.ts";
+
+/** What the thread starts with. */
+export interface RequestThreadData {
+  readonly allowUnknownFields: boolean;
+}
+
+export interface ReadOrder {
+  readonly operation: string;
+  readonly isBinary: boolean;
+  readonly bytes: Uint8Array;
+}
+
+export type ReadOutcome =
+  | TransferredRequest
+  | { /** What went wrong, for the log. */ readonly failure: string };
+
+/** What is parsed of 16 MiB of JSON, with room to spare; images stay outside. A thread that takes more ends. */
+const MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 256 } as const;
+
+/** One that takes longer than this ends the thread; ten images of 4 MiB took a second before the text was read as ASCII. */
+const LIMIT_MS = 30_000;
+
+/** An idle thread is ended after this, which gives its memory back. */
+const IDLE_MS = 10_000;
+
+/**
+ * Parses and checks large requests beside the main thread, one after the other,
+ * in the turns of their callers. What nobody waits for any more is left out.
+ * The thread starts with the first one, ends when nothing came for a while, and
+ * keeps no process alive.
+ */
+export class RequestThread {
+  readonly #allowUnknownFields: boolean;
+  #thread: Worker | undefined;
+  #idle: NodeJS.Timeout | undefined;
+  readonly #waiting = new ReadQueue<() => Promise<void>>();
+  #isReading = false;
+
+  constructor(allowUnknownFields: boolean) {
+    this.#allowUnknownFields = allowUnknownFields;
+  }
+
+  readonly parse: ParseBeside = async (reading, isBinary, bytes, { caller, signal }) => {
+    const order: ReadOrder = { operation: reading.operation, isBinary, bytes };
+    const { promise, resolve, reject } = Promise.withResolvers<ReadOutcome>();
+    const leave = this.#waiting.add(caller, bytes.length, () => this.#read(order).then(resolve, reject));
+    const drop = () => {
+      leave();
+      reject(signal.reason instanceof ConnectError ? signal.reason : bodyCutOff());
+    };
+    if (signal.aborted) drop();
+    signal.addEventListener("abort", drop, { once: true });
+    void this.#readAll();
+    try {
+      const read = await promise;
+      if ("failure" in read) throw new Error(`a request was not read: ${read.failure}`);
+      return receiveRequest(reading.input, read);
+    } finally {
+      signal.removeEventListener("abort", drop);
+    }
+  };
+
+  async #readAll(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    for (let next = this.#waiting.next(); next; next = this.#waiting.next()) await next();
+    this.#isReading = false;
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#idle);
+    await this.#end();
+  }
+
+  /** Ends the thread that runs; the next request starts another. */
+  async #end(): Promise<void> {
+    const thread = this.#thread;
+    this.#thread = undefined;
+    await thread?.terminate();
+  }
+
+  async #read(order: ReadOrder): Promise<ReadOutcome> {
+    clearTimeout(this.#idle);
+    this.#thread ??= this.#start();
+    const thread = this.#thread;
+    const { promise, resolve, reject } = Promise.withResolvers<ReadOutcome>();
+    const ended = () => reject(threadEnded());
+    const timer = setTimeout(() => void this.#end(), LIMIT_MS);
+    thread.once("message", resolve);
+    thread.once("exit", ended);
+    try {
+      // What is a part of other memory cannot be given away; the slice of a Buffer would be one, too.
+      const isWhole = order.bytes.byteLength === order.bytes.buffer.byteLength;
+      const bytes = isWhole ? order.bytes : new Uint8Array(order.bytes);
+      thread.postMessage({ ...order, bytes }, [bytes.buffer as ArrayBuffer]);
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      thread.off("message", resolve).off("exit", ended);
+      this.#idle = setTimeout(() => void this.#end(), IDLE_MS).unref();
+    }
+  }
+
+  #start(): Worker {
+    const workerData: RequestThreadData = { allowUnknownFields: this.#allowUnknownFields };
+    const thread = new Worker(new URL("./request-worker.ts", import.meta.url), {
+      workerData,
+      resourceLimits: MEMORY,
+    });
+    thread.unref();
+    // What ended it is told to the request that it was reading.
+    thread.on("error", () => {});
+    thread.once("exit", () => {
+      if (this.#thread === thread) this.#thread = undefined;
+    });
+    return thread;
+  }
+}
+
+function threadEnded() {
+  return answer(
+    ErrorReason.UNAVAILABLE,
+    "the server could not read the request: send it again later, or in parts",
+  );
+}

@@ -1,0 +1,22 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { transferReader } from "../../rpc/request/request-transfer.ts";
+import type { ReadOrder, ReadOutcome, RequestThreadData } from "./request-thread.ts";
+
+// The thread of RequestThread: one order at a time, each answered once.
+
+const { allowUnknownFields } = workerData as RequestThreadData;
+const read = transferReader(allowUnknownFields);
+
+parentPort?.on("message", ({ operation, isBinary, bytes }: ReadOrder) => {
+  let outcome: ReadOutcome;
+  try {
+    outcome = read(operation, isBinary, bytes);
+  } catch (error) {
+    outcome = { failure: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+  const given = "binary" in outcome ? [outcome.binary, ...(outcome.bytes ?? [])] : [];
+  parentPort?.postMessage(outcome, [...new Set(given.map(({ buffer }) => buffer as ArrayBuffer))]);
+  // A collection that gives the memory of bodies back may be a long time coming.
+  const { buffer } = bytes as Uint8Array<ArrayBuffer>;
+  if (!buffer.detached) buffer.transfer(0);
+});

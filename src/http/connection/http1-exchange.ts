@@ -1,0 +1,128 @@
+import type { ServerResponse } from "node:http";
+import type { BodyOwner } from "../body/body-guard.ts";
+import {
+  type BodyObserver,
+  failWithConnection,
+  type Http1Request,
+  observeHttp1Body,
+  type RequestBody,
+} from "../body/request-body.ts";
+import { BODY_TOO_SLOW, mute, type Refusal, refuse } from "../dispatch/answer.ts";
+import type { Connection, OpenRequest } from "./connections.ts";
+import { destroyWithin } from "./farewell.ts";
+import type { ServerContext } from "./server-context.ts";
+
+/** One request of HTTP/1 and its answer, from the request's headers until the answer has left. */
+export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
+  readonly #res: ServerResponse;
+  readonly #context: ServerContext;
+  readonly #req: Http1Request;
+  readonly #guard: BodyObserver;
+  readonly #body: RequestBody;
+  /** What Node made of the request's wish. */
+  readonly #mayPersist: boolean;
+  #isWaiting: boolean;
+
+  /** @param isWaiting whether the client waits for a `100 Continue` before it sends its body */
+  constructor(
+    context: ServerContext,
+    connection: Connection,
+    req: Http1Request,
+    res: ServerResponse,
+    isWaiting: boolean,
+  ) {
+    this.#context = context;
+    this.#req = req;
+    this.#res = res;
+    this.#mayPersist = res.shouldKeepAlive;
+    this.#isWaiting = isWaiting;
+    req.on("error", ignore);
+    res.on("error", ignore);
+    this.#guard = context.guard.watch(req, this);
+    this.#body = observeHttp1Body(req, this);
+    // The client sends no body before it is asked to.
+    if (isWaiting) this.#guard.full();
+    if (this.#body.isOver) {
+      this.#guard.over();
+    } else {
+      // Before Node's own listener, which would destroy the socket and take the answer with it.
+      res.prependListener("finish", () => {
+        if (!this.#body.isOver) this.#closeUnread();
+      });
+    }
+    this.settle();
+    context.connections.begin(connection, this);
+    res.on("close", () => context.connections.end(connection, this));
+  }
+
+  get isAnswering(): boolean {
+    return this.#res.socket !== null && this.#res.headersSent;
+  }
+
+  /** Answers with a refusal when there is one; otherwise the handler does. */
+  answer(refusal: Refusal | undefined): void {
+    if (refusal) {
+      this.#res.shouldKeepAlive = false;
+      refuse(this.#res, refusal);
+    } else {
+      this.#context.handle(this.#req, this.#res);
+    }
+  }
+
+  /** Decides whether the connection lives on after this answer; to be called when that may have changed. */
+  settle(): void {
+    this.#res.shouldKeepAlive = this.#mayPersist && this.#body.isOver && !this.#context.isDraining();
+  }
+
+  arrived(bytes: number): void {
+    this.#guard.arrived(bytes);
+  }
+
+  full(): void {
+    this.#guard.full();
+  }
+
+  wanted(): void {
+    if (this.#isWaiting && !this.#res.headersSent) this.#res.writeContinue();
+    this.#isWaiting = false;
+    this.#guard.wanted();
+  }
+
+  over(): void {
+    this.#guard.over();
+    this.settle();
+  }
+
+  ended(): void {
+    this.#guard.over();
+  }
+
+  cut(): void {
+    const { socket } = this.#req;
+    if (this.#res.headersSent) {
+      socket.destroy();
+      return;
+    }
+    this.#res.shouldKeepAlive = false;
+    refuse(this.#res, BODY_TOO_SLOW);
+    mute(this.#res);
+    destroyWithin(socket, this.#context.limits.flushMs);
+  }
+
+  /** Ends a connection whose client may still be sending a body that nobody wants. */
+  #closeUnread(): void {
+    const { socket } = this.#req;
+    const { limits } = this.#context;
+    failWithConnection(this.#req);
+    socket.destroySoon = ignore;
+    // Not destroyed yet: the reset would fail the client's next write before it reads the answer.
+    this.#body.discard(limits.discardBytes, () => void socket.pause());
+    socket.end();
+    // Counts as reading, without which Node would drop the rest uncounted; the socket may be paused besides.
+    this.#req.resume();
+    socket.resume();
+    destroyWithin(socket, limits.discardMs);
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,85 @@
+import http, { type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { Http1Request } from "../body/request-body.ts";
+import {
+  HEADERS_TOO_SLOW,
+  headersTooLarge,
+  MALFORMED,
+  type Refusal,
+  refuseConnection,
+  UNKNOWN_EXPECTATION,
+} from "../dispatch/answer.ts";
+import { hasTarget } from "../dispatch/request-target.ts";
+import type { Connection } from "./connections.ts";
+import { destroyWithin } from "./farewell.ts";
+import { Http1Exchange } from "./http1-exchange.ts";
+import type { ListenerLimits } from "./listener-limits.ts";
+import type { ProtocolServer, ServerContext } from "./server-context.ts";
+
+export interface Http1Server extends ProtocolServer {
+  /** From now on no connection is kept for a next request. */
+  drain(): void;
+  /** Ends the watch over slow headers. */
+  close(): void;
+}
+
+/** Serves connections that speak HTTP/1. */
+export function createHttp1Server(context: ServerContext): Http1Server {
+  const { limits, connections } = context;
+  const connectionOf = new WeakMap<Duplex, Connection>();
+  /** Connections on which no request could be read; Node reports the same one again with each packet. */
+  const refused = new WeakSet<Duplex>();
+
+  const server = http.createServer({
+    IncomingMessage: Http1Request,
+    headersTimeout: limits.headersTimeoutMs,
+    // The body guard takes this part: a large body may take longer than any fixed time.
+    requestTimeout: 0,
+    connectionsCheckingInterval: limits.checkIntervalMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    maxHeaderSize: limits.maxHeaderBytes,
+    // A request without a host is refused below, with a body.
+    requireHostHeader: false,
+  });
+
+  const serve = (req: Http1Request, res: ServerResponse, refusal?: Refusal, isWaiting = false): void => {
+    const connection = connectionOf.get(req.socket);
+    // A request behind one that ended the connection, or too late.
+    if (!connection || !req.socket.writable) return;
+    const exchange = new Http1Exchange(context, connection, req, res, isWaiting);
+    exchange.answer(refusal ?? (hasTarget(req) ? undefined : MALFORMED));
+  };
+
+  server.on("request", (req, res) => serve(req, res));
+  server.on("checkContinue", (req, res) => serve(req, res, undefined, true));
+  server.on("checkExpectation", (req, res) => serve(req, res, UNKNOWN_EXPECTATION));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    const isAnswering = [...(connectionOf.get(socket)?.open ?? [])].some((request) => request.isAnswering);
+    if (isAnswering || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    refuseConnection(socket, refusalOf(error.code, limits));
+    destroyWithin(socket, limits.discardMs);
+  });
+  // A listening server starts its watch over slow headers; this one is handed its connections.
+  server.emit("listening");
+
+  return {
+    adopt(connection) {
+      connectionOf.set(connection.socket, connection);
+      server.emit("connection", connection.socket);
+    },
+    drain() {
+      for (const { open } of connections) for (const request of open) request.settle?.();
+    },
+    close: () => void server.close(),
+  };
+}
+
+function refusalOf(code: string | undefined, { maxHeaderBytes }: ListenerLimits): Refusal {
+  if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge(maxHeaderBytes);
+  return code === "ERR_HTTP_REQUEST_TIMEOUT" ? HEADERS_TOO_SLOW : MALFORMED;
+}

@@ -1,0 +1,137 @@
+import type http from "node:http";
+import type http2 from "node:http2";
+import net, { type AddressInfo, type Socket } from "node:net";
+import { createBodyGuard } from "../body/body-guard.ts";
+import { MALFORMED, refuseConnection } from "../dispatch/answer.ts";
+import { type Connection, trackConnections } from "./connections.ts";
+import { type Drain, startDrain } from "./drain.ts";
+import { endConnection, refuseSlow, sendAway } from "./farewell.ts";
+import { createHttp1Server } from "./http1-server.ts";
+import { createHttp2Server } from "./http2-server.ts";
+import { LISTENER_LIMITS, type ListenerLimits } from "./listener-limits.ts";
+import { type Sniffed, sniffProtocol } from "./protocol-sniffer.ts";
+import { createTlsServer, type TlsFiles } from "./tls-server.ts";
+
+export { LISTENER_LIMITS, type ListenerLimits };
+
+export type HttpRequest = http.IncomingMessage | http2.Http2ServerRequest;
+export type HttpResponse = http.ServerResponse | http2.Http2ServerResponse;
+
+export interface ListenerOptions {
+  /** Name or address of the interface. */
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** With it only TLS is spoken, without it only plain text. Both in PEM. */
+  readonly tls?: TlsFiles;
+  /** Must not throw, and must end every response. */
+  readonly handle: (req: HttpRequest, res: HttpResponse) => void;
+  /** What is not given is as in LISTENER_LIMITS. */
+  readonly limits?: Partial<ListenerLimits>;
+}
+
+export interface Listener {
+  /** Rejects when the address cannot be had. */
+  listen(): Promise<{ host: string; port: number }>;
+  /** Requests whose answer has not been fully written. */
+  readonly active: number;
+  /**
+   * Lets the requests in flight finish, then closes every connection and stops
+   * listening. Until then new requests are still served, so that probes see the
+   * server go away; in the last quarter of the time no new connection is taken,
+   * so that clients that never pause do not cost others their answers.
+   *
+   * @returns whether all requests were answered within `graceMs`
+   */
+  drain(graceMs: number): Promise<boolean>;
+  /** Breaks all connections and stops listening, at once. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens one port for HTTP/1.1 and HTTP/2, with limits on what a connection may
+ * take; see LISTENER_LIMITS.
+ *
+ * @throws when the TLS key and certificate cannot be used together
+ */
+export function createListener(options: ListenerOptions): Listener {
+  const limits: ListenerLimits = { ...LISTENER_LIMITS, ...options.limits };
+  const guard = createBodyGuard(limits);
+  let drain: Drain | undefined;
+
+  const connections = trackConnections(limits, (connection) => {
+    if (drain && connection.open.size === 0) sendAway(connection, limits);
+    drain?.requestEnded();
+  });
+  const context = {
+    limits,
+    guard,
+    connections,
+    isDraining: () => drain !== undefined,
+    handle: options.handle,
+  };
+  const http1 = createHttp1Server(context);
+  const http2 = createHttp2Server(context);
+
+  const accept = (socket: Socket, isReadable: boolean): Connection => {
+    socket.on("error", ignore);
+    return connections.accept(socket, isReadable);
+  };
+  const route = (connection: Connection, protocol: Sniffed): void => {
+    const { socket } = connection;
+    // The connection may have been refused while its first bytes were awaited.
+    if (!socket.writable) socket.destroy();
+    else if (protocol === "ended") refuseConnection(socket, MALFORMED);
+    else (protocol === "http2" ? http2 : http1).adopt(connection);
+  };
+  const server = options.tls
+    ? createTlsServer(options.tls, limits, (socket) => accept(socket, false), route)
+    : net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+        const connection = accept(socket, true);
+        sniffProtocol(socket, (protocol) => route(connection, protocol));
+      });
+  // After listening, errors concern one connection that could not be accepted.
+  server.on("error", ignore);
+
+  const check = (): void => {
+    guard.check();
+    const { headers, next } = connections.overdue();
+    for (const connection of headers) refuseSlow(connection, limits);
+    for (const connection of next) endConnection(connection, limits);
+  };
+  let checks: NodeJS.Timeout | undefined;
+
+  const close = async (): Promise<void> => {
+    clearInterval(checks);
+    http1.close();
+    if (server.listening) server.close();
+    for (const { socket } of connections) socket.destroy();
+    await new Promise<void>((resolve) => connections.whenEmpty(resolve));
+  };
+
+  return {
+    async listen() {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      server.once("error", reject);
+      server.listen({ host: options.host, port: options.port }, resolve);
+      await promise;
+      server.off("error", reject);
+      checks = setInterval(check, limits.checkIntervalMs).unref();
+      const { address, port } = server.address() as AddressInfo;
+      return { host: address, port };
+    },
+    get active() {
+      return connections.active;
+    },
+    async drain(graceMs) {
+      drain ??= startDrain(server, connections, limits, graceMs);
+      http1.drain();
+      const isDone = await drain.done;
+      await close();
+      return isDone;
+    },
+    close,
+  };
+}
+
+function ignore(): void {}

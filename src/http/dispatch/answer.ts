@@ -1,0 +1,95 @@
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import type { ConnectError } from "@connectrpc/connect";
+import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { answer } from "../../rpc/error/error.ts";
+import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
+import type { HttpResponse } from "../connection/listener.ts";
+
+/** An error that the listener answers itself, in the form of Connect's JSON errors. */
+export interface Refusal {
+  readonly status: number;
+  readonly error: ConnectError;
+}
+
+export const MALFORMED: Refusal = {
+  status: 400,
+  error: answer(ErrorReason.BODY_MALFORMED, "malformed HTTP request"),
+};
+export const HEADERS_TOO_SLOW: Refusal = {
+  status: 408,
+  error: answer(ErrorReason.DEADLINE_EXCEEDED, "the request headers arrived too slowly"),
+};
+export const BODY_TOO_SLOW: Refusal = {
+  status: 408,
+  error: answer(ErrorReason.DEADLINE_EXCEEDED, "the request body arrived too slowly"),
+};
+export const UNKNOWN_EXPECTATION: Refusal = {
+  status: 417,
+  error: answer(ErrorReason.TRANSPORT_UNSUPPORTED, "the expectation of the request is not supported", {
+    allowed: "100-continue",
+  }),
+};
+export const NO_TUNNEL: Refusal = {
+  status: 405,
+  error: answer(ErrorReason.TRANSPORT_UNSUPPORTED, "the server opens no tunnels", { allowed: "POST" }),
+};
+
+export function headersTooLarge(limitBytes: number): Refusal {
+  const metadata = { limit_bytes: String(limitBytes) };
+  return {
+    status: 431,
+    error: answer(ErrorReason.BODY_TOO_LARGE, "the request headers are too large", metadata),
+  };
+}
+
+/** Answers a request of either protocol; its headers must not have been sent. */
+export function refuse(res: HttpResponse, refusal: Refusal): void {
+  const body = bodyOf(refusal);
+  for (const name of res.getHeaderNames()) if (name.startsWith("content-")) res.removeHeader(name);
+  res.statusCode = refusal.status;
+  res.setHeader("content-type", "application/json");
+  res.setHeader("content-length", body.length);
+  res.end(body);
+}
+
+/** Answers on an HTTP/1.1 connection on which no request can be read, and ends our side of it. */
+export function refuseConnection(socket: Duplex, refusal: Refusal): void {
+  const body = bodyOf(refusal);
+  const head = [
+    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+    "Connection: close",
+  ];
+  socket.end(Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]));
+}
+
+/**
+ * Makes a response deaf: what its handler still writes goes nowhere, without
+ * an error, as the answer has been given by someone else.
+ */
+export function mute(res: HttpResponse): void {
+  const self = () => res;
+  const nothing = () => {};
+  const taken = () => true;
+  Object.assign(res, {
+    writeHead: self,
+    setHeader: self,
+    appendHeader: self,
+    removeHeader: nothing,
+    addTrailers: nothing,
+    flushHeaders: nothing,
+    writeContinue: nothing,
+    write: taken,
+    end: self,
+    destroy: self,
+  });
+  const { statusCode } = res;
+  Object.defineProperty(res, "statusCode", { get: () => statusCode, set: nothing });
+}
+
+function bodyOf({ error }: Refusal): Uint8Array {
+  return errorToJsonBytes(error, JSON_OPTIONS);
+}

@@ -1,0 +1,272 @@
+import { ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { readAllBytes } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  contentTypeUnaryJson,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { type Misdirection, misdirection, refusalKey, shuttingDown } from "../../rpc/access/admission.ts";
+import { type CallRecord, callRecordKey } from "../../rpc/access/call-record.ts";
+import { type Gate, rejection } from "../../rpc/access/gate.ts";
+import { capDeadline, deadlineMs } from "../../rpc/deadline.ts";
+import { completeError, completeUnaryError } from "../../rpc/error/complete-error.ts";
+import { answer, type ReportFault, toConnectError } from "../../rpc/error/error.ts";
+import { type Suggest, suggestions } from "../../rpc/error/suggestion.ts";
+import type { Readiness } from "../../rpc/health.ts";
+import { waitForRoom } from "../../rpc/output-room.ts";
+import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
+import { type ParseBeside, parsedRequestKey, turnOf } from "../../rpc/request/parsed-request.ts";
+import { queryKey } from "../../rpc/request/query-pagination.ts";
+import { deadlinePassed } from "../../rpc/request/request-failure.ts";
+import type { Route } from "../../rpc/routes.ts";
+import { callerKey, streamBegunKey } from "../../services/call/call.ts";
+import { taken } from "../../unary/taken.ts";
+import { isGone } from "../../unary/unary-call.ts";
+import type { UnaryPath } from "../../unary/unary-path.ts";
+import type { BodyBudget, BodyHold } from "../body/body-budget.ts";
+import { exemptFromBodyGuard } from "../body/body-guard.ts";
+import { envelopes } from "../body/envelopes.ts";
+import { incomingBody } from "../body/incoming-body.ts";
+import { messageForm, requestMessages } from "../body/request-messages.ts";
+import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { writeStream, writeStreamHead, writeWhole } from "../output/node-answer.ts";
+
+/** Clients that can carry a path prefix use this one; gRPC clients cannot, and use none. */
+const PREFIX = "/api";
+
+/** Connect's unary calls, whose whole answer is one body. */
+const UNARY_CONTENT_TYPE = /^application\/(json|proto)(;|$)/i;
+
+/** By which a client says how messages of a stream may be compressed. */
+const STREAM_COMPRESSION_HEADERS = ["connect-accept-encoding", "grpc-accept-encoding"];
+
+/** Our own answers are not bounded by what is asked; the pages of the contract bound them. */
+const ANSWER_LIMIT = 0xffffffff;
+const EMPTY = new Uint8Array();
+
+export interface EntryOptions {
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly gate: Gate;
+  readonly readiness: Readiness;
+  /** Answers what it takes; everything goes through the protocol layer without it. */
+  readonly unaryPath?: UnaryPath | undefined;
+  readonly budget: BodyBudget;
+  /** For large requests. */
+  readonly parseBeside: ParseBeside;
+  /** Deadlines that ask for more are cut to this. */
+  readonly maxTimeoutMs: number;
+  readonly report: ReportFault;
+}
+
+/** Takes one HTTP request to its operation and writes the answer. */
+export type Entry = (req: HttpRequest, res: HttpResponse, record: CallRecord) => Promise<void>;
+
+/**
+ * The way into the operations: path, then gate, then method and content type,
+ * and only then the unary path or the protocol layer, which read the body.
+ */
+export function createEntry(options: EntryOptions): Entry {
+  const parts: EntryParts = { ...options, suggest: suggestions(options.routes.keys()) };
+  return answeringErrors((req, res, record) => enter(parts, req, res, record), options.report);
+}
+
+/** The same way in, on which whatever is thrown becomes the answer. */
+export function answeringErrors(entry: Entry, report: ReportFault): Entry {
+  return async (req, res, record) => {
+    try {
+      await entry(req, res, record);
+    } catch (thrown) {
+      const error = toConnectError(thrown, record, report);
+      if (res.headersSent) {
+        record.code = error.code;
+        res.destroy();
+      } else writeError(res, record, error, codeToHttpStatus(error.code));
+    }
+  };
+}
+
+interface EntryParts extends EntryOptions {
+  readonly suggest: Suggest;
+}
+
+async function enter(
+  options: EntryParts,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  // A preflight that is not answered before: browsers send them without a token.
+  if (req.method === "OPTIONS") return refuseOptions(res, record);
+  const path = pathOf(req.url ?? "");
+  const route = options.routes.get(path);
+  if (route) record.operation = route.operation;
+  const admission = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
+  if (admission?.kind === "known") record.caller = admission.caller;
+  let rejected = admission && rejection(admission);
+  capDeadline(req.headers, options.maxTimeoutMs);
+  const { accountId, subject } = admission?.kind === "known" ? admission.caller : NOBODY;
+  const callerId = accountId || subject.id;
+  if (route && record.caller) {
+    record.output?.charge(callerId);
+    // Reads wait later, when their bodies have arrived; see outputRoom.
+    const room = rejected || route.isRead ? undefined : record.output?.enter(undefined);
+    if (room) rejected = await waitBeforeBody(room, options, req, res, record);
+    if (isGone(res)) return;
+  }
+  const hold = options.budget.hold(callerId);
+  try {
+    await admitted(options, { path, route, rejected, hold }, req, res, record);
+  } finally {
+    hold.release();
+  }
+}
+
+/**
+ * Waits with a call until earlier answers have left; its body stays unread. The
+ * wait counts against the call's deadline.
+ *
+ * @returns why the call must not go on, which its protocol answers
+ */
+async function waitBeforeBody(
+  room: Promise<void>,
+  { maxTimeoutMs, readiness }: EntryOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<ConnectError | undefined> {
+  const began = performance.now();
+  const timeoutMs = deadlineMs(req.headers);
+  const over = new AbortController();
+  const expire = () => over.abort(deadlinePassed());
+  const timer = timeoutMs === undefined ? undefined : setTimeout(expire, Math.min(timeoutMs, maxTimeoutMs));
+  const leave = () => over.abort();
+  res.once("close", leave);
+  try {
+    if (record.output) await waitForRoom(record.output, room, over.signal, readiness.draining);
+    if (timeoutMs === undefined) return undefined;
+    capDeadline(req.headers, Math.max(0, Math.ceil(timeoutMs - (performance.now() - began))));
+    return undefined;
+  } catch (error) {
+    return ConnectError.from(error);
+  } finally {
+    clearTimeout(timer);
+    res.off("close", leave);
+  }
+}
+
+/** Whoever is rejected, and whoever asks what needs no token. */
+const NOBODY = { accountId: "", subject: { id: "" } };
+
+interface Admitted {
+  readonly path: string;
+  readonly route: Route | undefined;
+  readonly rejected: ConnectError | undefined;
+  readonly hold: BodyHold;
+}
+
+async function admitted(
+  options: EntryParts,
+  { path, route, rejected, hold }: Admitted,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  if (options.unaryPath && route?.unary) {
+    const short = taken(req, route.unary);
+    if (short) {
+      const values = valuesOf(options, route, req, record, rejected);
+      if (!rejected) hold.set(short.lengthBytes);
+      return options.unaryPath(route.unary, short, req, res, record, values, () => hold.release());
+    }
+  }
+  const contentType = req.headers["content-type"] ?? "";
+  // Whoever is rejected is not told, and costs nothing.
+  const suggestion = () => (rejected ? undefined : options.suggest(path));
+  const misdirected = misdirection(route, req.method ?? "", contentType, suggestion);
+  if (misdirected || !route) {
+    const { error, status, header } = rejected
+      ? { error: rejected, status: codeToHttpStatus(rejected.code), header: {} }
+      : (misdirected as Misdirection);
+    writeError(res, record, error, status, header);
+    return;
+  }
+
+  if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
+  const values = valuesOf(options, route, req, record, rejected);
+  if (route.handle.method.methodKind === "server_streaming") {
+    // A head that is sent early can promise no compression.
+    for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
+    values.set(streamBegunKey, () => writeStreamHead(res, contentType));
+  }
+  const { requests } = route;
+  const promised = req.headers["content-length"];
+  const length = promised === undefined ? undefined : Number(promised);
+  const form = messageForm(req);
+  const universal = universalRequestFromNodeRequest(req, res, undefined, values);
+  const parseLarge = async (bytes: Uint8Array): Promise<void> => {
+    if (!requests) return;
+    const turn = turnOf(record, universal.signal);
+    values.set(parsedRequestKey, await options.parseBeside(requests, form.isBinary, bytes, turn));
+  };
+  const body = envelopes(contentType, incomingBody(req, deadlineMs(req.headers)));
+  const reply = await route.handle({
+    ...universal,
+    body: requests ? requestMessages(body, length, form, requests, parseLarge, hold) : body,
+  });
+  if (UNARY_CONTENT_TYPE.test(contentType)) {
+    const header = new Headers(reply.header);
+    const body = reply.body
+      ? await readAllBytes(reply.body as AsyncIterable<Uint8Array>, ANSWER_LIMIT)
+      : EMPTY;
+    const complete = await completeUnaryError(reply.status, header, body, record, options.report);
+    await writeWhole(res, complete.status, header, complete.body, record.output);
+  } else {
+    await writeStream(res, completeError(reply, record, options.report), record.output);
+  }
+}
+
+function refuseOptions(res: HttpResponse, record: CallRecord): void {
+  const message =
+    "operations are called with POST; pages of other origins may call them only where --cors-origins names the origin";
+  const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });
+  writeError(res, record, error, 405, { allow: "POST" });
+}
+
+/** The path of an operation in the route table: without what leads to it, and without a query. */
+function pathOf(url: string): string {
+  const begin = url.startsWith(`${PREFIX}/`) ? PREFIX.length : 0;
+  const query = url.indexOf("?");
+  return url.slice(begin, query === -1 ? undefined : query);
+}
+
+/** What the interceptors and the operation find beside a request. */
+function valuesOf(
+  { readiness }: EntryOptions,
+  route: Route,
+  { url = "" }: HttpRequest,
+  record: CallRecord,
+  rejected: ConnectError | undefined,
+): ContextValues {
+  const values = createContextValues().set(callRecordKey, record).set(callerKey, record.caller);
+  const query = url.indexOf("?");
+  if (query !== -1) values.set(queryKey, url.slice(query + 1));
+  if (rejected) values.set(refusalKey, rejected);
+  else if (route.gated && readiness.draining.aborted) values.set(refusalKey, shuttingDown());
+  return values;
+}
+
+/** Answers with an error in the form of Connect's JSON errors, and notes it for the access log. */
+export function writeError(
+  res: HttpResponse,
+  record: CallRecord,
+  error: ConnectError,
+  status: number,
+  header: Readonly<Record<string, string>> = {},
+): void {
+  record.code = error.code;
+  const headers = new Headers({ "content-type": contentTypeUnaryJson, ...header });
+  for (const [name, value] of error.metadata) headers.set(name, value);
+  void writeWhole(res, status, headers, errorToJsonBytes(error, JSON_OPTIONS), record.output);
+}

@@ -1,0 +1,89 @@
+import { Code } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import type { CallRecord } from "../../rpc/access/call-record.ts";
+import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { openOutput } from "../output/open-output.ts";
+import type { OutputBudget } from "../output/output-budget.ts";
+import { answerCors } from "./cors.ts";
+import type { Entry } from "./entry.ts";
+import { isWebhook } from "./webhook.ts";
+
+/** One finished call, for the access log. Nothing in it comes from a body or a token. */
+export interface AccessLine {
+  readonly requestId: string;
+  readonly operation: string;
+  /** Code of the protocol: `ok`, `not_found` and so on. */
+  readonly code: string;
+  /** Status of HTTP; gRPC calls that failed have 200 here. */
+  readonly status: number;
+  readonly durationMs: number;
+  readonly organization?: string;
+  readonly caller?: string;
+  readonly token?: string;
+}
+
+export interface FrontOptions {
+  readonly entry: Entry;
+  /** Takes what is posted to workflows; see isWebhook. */
+  readonly webhook: Entry;
+  /** Returns why the server is not ready, which /readyz answers with 503; undefined while it is. */
+  readonly unreadiness: () => string | undefined;
+  readonly corsOrigins: ReadonlySet<string>;
+  readonly newId: () => string;
+  /** Counts the answers that wait for their clients. */
+  readonly budget: OutputBudget;
+  readonly log: (line: AccessLine) => void;
+}
+
+/**
+ * What every request passes first: a request id, the probes, CORS, and the
+ * access log. Probes and preflights are not logged.
+ */
+export function createFront(options: FrontOptions): (req: HttpRequest, res: HttpResponse) => void {
+  return (req, res) => {
+    if (answerProbe(req, res, options.unreadiness)) return;
+    if (answerCors(req, res, options.corsOrigins)) return;
+    const started = performance.now();
+    const output = openOutput(options.budget, req, res);
+    const record: CallRecord = { requestId: options.newId(), operation: NO_OPERATION, output };
+    res.setHeader("x-request-id", record.requestId);
+    res.once("close", () => {
+      output.end();
+      const { caller } = record;
+      options.log({
+        requestId: record.requestId,
+        operation: record.operation,
+        code: codeOf(record, res),
+        status: res.statusCode,
+        durationMs: Math.round((performance.now() - started) * 100) / 100,
+        ...(caller && {
+          organization: caller.organizationId,
+          caller: caller.subject.id,
+          token: caller.tokenId,
+        }),
+      });
+    });
+    void (isWebhook(req) ? options.webhook : options.entry)(req, res, record);
+  };
+}
+
+/** What the log says of a path that names none: the path is the client's to choose, and may hold a secret. */
+const NO_OPERATION = "none";
+
+function codeOf(record: CallRecord, res: HttpResponse): string {
+  if (record.code !== undefined) return codeToString(record.code);
+  if (!res.writableFinished) return codeToString(Code.Canceled);
+  if (res.statusCode === 408) return codeToString(Code.DeadlineExceeded);
+  return res.statusCode < 400 ? "ok" : codeToString(Code.Unknown);
+}
+
+/** /healthz says that the process answers; /readyz that it takes requests, or why not. Neither needs a token. */
+function answerProbe(req: HttpRequest, res: HttpResponse, unreadiness: () => string | undefined): boolean {
+  if (req.url !== "/healthz" && req.url !== "/readyz") return false;
+  const reason = req.url === "/healthz" ? undefined : unreadiness();
+  res.statusCode = reason === undefined ? 200 : 503;
+  res.setHeader("content-type", "application/json");
+  res.setHeader("cache-control", "no-store");
+  res.end(JSON.stringify(reason === undefined ? { status: "ok" } : { status: "unavailable", reason }));
+  return true;
+}

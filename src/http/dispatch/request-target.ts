@@ -1,0 +1,40 @@
+import type { HttpRequest } from "../connection/listener.ts";
+
+/** A path that cannot change the host; behind a valid host every such path is valid (WHATWG URL, path state). */
+const PLAIN_PATH = /^\/[a-z0-9]/i;
+
+/** The last host that was found valid: nearly all requests name the same one. */
+let validAuthority: string | undefined;
+
+/**
+ * Whether the host and the path of a request make up a URL, which handlers take
+ * for granted. A request that names two hosts has none: what stands in front of
+ * the server may have looked at the other one (RFC 9112, section 3.2; RFC 9113,
+ * section 8.3.1). HTTP/1.0 may leave out the host (simple health probes do); such a
+ * request gets `localhost`.
+ */
+export function hasTarget(req: HttpRequest): boolean {
+  if (req.httpVersion === "1.0") req.headers.host ??= "localhost";
+  const { host } = req.headers;
+  const authority = "authority" in req ? req.authority : host;
+  if (!authority || (host !== undefined && !isSameHost(host, authority)) || namesTwoHosts(req)) return false;
+  const isPlain = PLAIN_PATH.test(req.url ?? "");
+  if (isPlain && authority === validAuthority) return true;
+  const isValid = URL.canParse(req.url ?? "", `http://${authority}`);
+  if (isPlain && isValid) validAuthority = authority;
+  return isValid;
+}
+
+function isSameHost(one: string, other: string): boolean {
+  return one === other || one.toLowerCase() === other.toLowerCase();
+}
+
+/** Node keeps the first host that it finds, and says nothing of another. */
+function namesTwoHosts({ rawHeaders }: HttpRequest): boolean {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length === 4 && name.toLowerCase() === "host") count++;
+  }
+  return count > 1;
+}

@@ -1,0 +1,124 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import {
+  TriggerVerdict,
+  TriggerVerdictSchema,
+  type WorkflowTriggerEvent,
+} from "#gen/service/v1/workflow_pb.js";
+import { shuttingDown, unpermitted } from "../../rpc/access/admission.ts";
+import type { CallRecord } from "../../rpc/access/call-record.ts";
+import { type Gate, rejection } from "../../rpc/access/gate.ts";
+import { answer, type ReportFault } from "../../rpc/error/error.ts";
+import type { Readiness } from "../../rpc/health.ts";
+import {
+  createWebhook,
+  type PostedDelivery,
+  type ReceiveDelivery,
+  START_WORKFLOW,
+  type WebhookDependencies,
+} from "../../services/workflow/trigger/webhook.ts";
+import { type DeliveryBodies, deliveryBodies, MOST_BYTES, MOST_HELD_BYTES } from "../body/delivery-body.ts";
+import type { HttpRequest } from "../connection/listener.ts";
+import { writeWhole } from "../output/node-answer.ts";
+import { answeringErrors, type Entry, writeError } from "./entry.ts";
+
+/** A workflow's webhookUrl, without the /api of operations. */
+const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
+
+/** How the access log calls a delivery: its path names the workflow. */
+const OPERATION = "webhook";
+
+export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "keys" | "now"> {
+  readonly gate: Gate;
+  readonly readiness: Readiness;
+  readonly report: ReportFault;
+  readonly onRecordFailure: (error: unknown) => void;
+  /** How much is held of all deliveries at the same time; 64 MiB when absent. */
+  readonly mostHeldBytes?: number;
+}
+
+/** Whether a request is for the webhook of a workflow, known or not. */
+export function isWebhook(req: HttpRequest): boolean {
+  return PATH.test(req.url ?? "");
+}
+
+/**
+ * The way in for deliveries: 202 with the verdicts when one started something,
+ * 200 with them when none did; 400, 401, 403, 405, 413 and 503 in the form of
+ * Connect's JSON errors.
+ */
+export function createWebhookEntry(options: WebhookOptions): Entry {
+  const receive = createWebhook({
+    ...options,
+    cryptography: {
+      hmacSha256: (key, bytes) => createHmac("sha256", key).update(bytes).digest(),
+      equalBytes: (left, right) => left.length === right.length && timingSafeEqual(left, right),
+    },
+  });
+  const bodies = deliveryBodies(options.mostHeldBytes ?? MOST_HELD_BYTES);
+  return answeringErrors(
+    (req, res, record) => take({ ...options, receive, bodies }, req, res, record),
+    options.report,
+  );
+}
+
+interface WebhookParts extends WebhookOptions {
+  readonly receive: ReceiveDelivery;
+  readonly bodies: DeliveryBodies;
+}
+
+async function take(
+  { gate, readiness, receive, bodies }: WebhookParts,
+  ...[req, res, record]: Parameters<Entry>
+): Promise<void> {
+  record.operation = OPERATION;
+  if (req.method !== "POST") {
+    const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, "deliveries are sent with POST", {
+      allowed: "POST",
+    });
+    return writeError(res, record, error, 405, { allow: "POST" });
+  }
+  if (readiness.draining.aborted) throw shuttingDown();
+  const events = await bodies.hold(req, (body) =>
+    receive({
+      workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
+      headers: req.headers as PostedDelivery["headers"],
+      body,
+      identify: () => callerOf(gate, req, record),
+    }),
+  );
+  if (!events) {
+    const error = answer(
+      ErrorReason.BODY_TOO_LARGE,
+      `the delivery is larger than the ${MOST_BYTES} bytes that a webhook takes`,
+      { limit_bytes: String(MOST_BYTES) },
+    );
+    return writeError(res, record, error, 413);
+  }
+  const started = events.some(({ verdict }) => verdict === TriggerVerdict.STARTED);
+  const text = JSON.stringify({ verdicts: events.map(verdictOf) });
+  const header = new Headers({ "content-type": "application/json" });
+  await writeWhole(res, started ? 202 : 200, header, Buffer.from(text), record.output);
+}
+
+async function callerOf(gate: Gate, req: HttpRequest, record: CallRecord) {
+  const admission = await gate(req.headers.authorization);
+  if (admission.kind === "unknown") return undefined;
+  if (admission.kind === "blocked") throw rejection(admission);
+  const { caller } = admission;
+  record.caller = caller;
+  const refused = unpermitted(START_WORKFLOW, caller, true);
+  if (refused) throw refused;
+  return caller;
+}
+
+/** What the sender is told of one entry of the ledger. */
+function verdictOf({ id, verdict, reason, triggerIndex, workflowExecutionId }: WorkflowTriggerEvent) {
+  return {
+    triggerEventId: id,
+    verdict: TriggerVerdictSchema.value[verdict]?.name,
+    reason,
+    ...(triggerIndex !== undefined && { triggerIndex }),
+    workflowExecutionId,
+  };
+}

@@ -1,0 +1,80 @@
+import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { OutputAccount } from "../../rpc/access/call-record.ts";
+import { endWith, piecesOf, writePieces } from "../../unary/write-pieces.ts";
+import type { HttpResponse } from "../connection/listener.ts";
+
+/**
+ * Writes one whole answer.
+ *
+ * @param output counts the body until the client has taken it
+ */
+export async function writeWhole(
+  res: HttpResponse,
+  status: number,
+  header: Headers,
+  body: Uint8Array,
+  output: OutputAccount | undefined,
+): Promise<void> {
+  output?.hold(body.length);
+  setHeaders(res, header);
+  res.setHeader("content-length", body.length);
+  res.statusCode = status;
+  await endWith(res, body, body.length, output);
+}
+
+/**
+ * Sends the head of a stream of one protocol before its first message, which
+ * may be long in coming: the protocol layer gives its own only together with
+ * that message. A stream that failed meanwhile has its head already.
+ *
+ * @param contentType that of the request, which is that of the answer too
+ */
+export function writeStreamHead(res: HttpResponse, contentType: string): void {
+  if (res.headersSent || res.destroyed) return;
+  res.statusCode = 200;
+  res.setHeader("content-type", contentType);
+  // Both response classes have the call; the types of one do not say so.
+  (res as { flushHeaders(): void }).flushHeaders();
+}
+
+/**
+ * Writes an answer as it comes, keeping pace with the client. A client that
+ * goes away ends the iteration, and with it the operation's signal.
+ *
+ * @param output counts each message until the client has taken it
+ */
+export async function writeStream(
+  res: HttpResponse,
+  answer: UniversalServerResponse,
+  output: OutputAccount | undefined,
+): Promise<void> {
+  let begun = false;
+  const begin = () => {
+    if (begun) return;
+    begun = true;
+    if (res.headersSent) return;
+    res.statusCode = answer.status;
+    if (answer.header) setHeaders(res, answer.header);
+  };
+  for await (const chunk of answer.body ?? []) {
+    begin();
+    output?.hold(chunk.length);
+    if (!(await writePieces(res, piecesOf(chunk), output))) return;
+  }
+  begin();
+  if (answer.trailer) {
+    // An answer without a body would otherwise end with its headers, and lose the trailers on HTTP/2.
+    if (!res.headersSent) writeHead(res, answer.status);
+    res.addTrailers(Object.fromEntries(answer.trailer));
+  }
+  res.end();
+}
+
+/** The two response classes take a status by the same call under different types. */
+function writeHead(res: HttpResponse, status: number): void {
+  (res.writeHead as (status: number) => unknown).call(res, status);
+}
+
+function setHeaders(res: HttpResponse, header: Headers): void {
+  for (const [name, value] of header) res.setHeader(name, value);
+}

@@ -1,0 +1,75 @@
+import { constants } from "node:http2";
+import type { Socket } from "node:net";
+import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import type { AnswerOutput, AnswerTransport, Turn } from "./output-account.ts";
+import type { OutputBudget } from "./output-budget.ts";
+
+/** Opens the account of the answer to a request; the caller of this ends it when the response closes. */
+export function openOutput(budget: OutputBudget, req: HttpRequest, res: HttpResponse): AnswerOutput {
+  const connection = ("stream" in req && req.stream.session) || req.socket;
+  return budget.open(connection, new ResponseTransport(req, res));
+}
+
+/**
+ * The system's handle of a socket. Node has no public name for what a large
+ * write has left unsent; its own timeouts look here too.
+ */
+interface SocketHandle {
+  /** Everything that was handed over. */
+  readonly bytesWritten: number;
+  /** What the system has not taken of it. */
+  readonly writeQueueSize: number;
+}
+
+/** One for each request, so it has fields and no closures. */
+class ResponseTransport implements AnswerTransport {
+  readonly #req: HttpRequest;
+  readonly #res: HttpResponse;
+
+  constructor(req: HttpRequest, res: HttpResponse) {
+    this.#req = req;
+    this.#res = res;
+  }
+
+  writtenBytes(): number {
+    const handle = this.#handle();
+    return handle ? handle.bytesWritten - handle.writeQueueSize : 0;
+  }
+
+  turn(): Turn {
+    const session = this.#session;
+    const hasUnsent = (this.#handle()?.writeQueueSize ?? 0) > 0;
+    // Behind an answer that has nothing to send, such as a stream without news, it cannot be read yet.
+    if (!session) return this.#res.socket === null && !hasUnsent ? "later" : "shared";
+    const isBusy = hasUnsent || session.state.remoteWindowSize === 0;
+    return isBusy ? "shared" : "own";
+  }
+
+  cutAnswer(): void {
+    if (!("stream" in this.#res)) {
+      this.#req.socket.destroy();
+      return;
+    }
+    const { stream } = this.#res;
+    if (!stream || stream.destroyed) return;
+    stream.close(constants.NGHTTP2_CANCEL);
+    // It would wait for what its client does not take.
+    stream.destroy();
+  }
+
+  cutConnection(): void {
+    const session = this.#session;
+    if (session && !session.destroyed) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    else this.#req.socket.destroy();
+  }
+
+  get #session() {
+    return "stream" in this.#req ? this.#req.stream.session : undefined;
+  }
+
+  #handle(): SocketHandle | null {
+    const session = this.#session;
+    if (session?.destroyed) return null;
+    return ((session ?? this.#req).socket as Socket & { _handle: SocketHandle | null })._handle;
+  }
+}

@@ -1,0 +1,79 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { accountBlocked, unauthenticated } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import type { Keys } from "../../keys.ts";
+import { type Admission, admissionOf, changedPermission, UNKNOWN } from "../../services/call/standing.ts";
+import { type FoundToken, findTokenByHash, findTokenById } from "../../store/identity/token.ts";
+import type { Store } from "../../store/store.ts";
+import { answer, fromDomain } from "../error/error.ts";
+
+/** The last use of a token is written at most this often. */
+const LAST_USED_EVERY_MS = 60_000;
+
+/** `Bearer` and one token, as RFC 6750 writes it; the scheme's case does not matter. */
+const BEARER = /^bearer +(\S+) *$/i;
+
+export interface GateOptions {
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly now: () => number;
+  /** Told of bookkeeping that failed; the call goes on. */
+  readonly onNoteFailure: (error: unknown) => void;
+}
+
+export type Gate = (authorization: string | undefined) => Promise<Admission>;
+
+/**
+ * Finds the caller of a request before anything of its body is read. It looks
+ * each time: what the last commit revoked or blocked opens nothing.
+ */
+export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Gate {
+  /** Tokens whose last use is being written: of requests at the same time one is enough. */
+  const noting = new Set<string>();
+  /** `hash` is given for a token that is still stored under its HMAC, and replaces that. */
+  const noteUse = ({ id, last_used_at }: FoundToken, at: number, hash?: Uint8Array): void => {
+    if ((!hash && at - (last_used_at ?? 0) < LAST_USED_EVERY_MS) || noting.has(id)) return;
+    noting.add(id);
+    store
+      .note("token", id, { last_used_at: at, ...(hash && { hash, hmac_key_id: null }) })
+      .catch(onNoteFailure)
+      .finally(() => noting.delete(id));
+  };
+  const findByMac = async (value: string): Promise<FoundToken | undefined> => {
+    for (const mac of keys.tokenMacs(value)) {
+      const found = await findTokenByHash(store.reader, mac);
+      if (found) return found;
+    }
+    return undefined;
+  };
+  return async (authorization) => {
+    const value = BEARER.exec(authorization ?? "")?.[1];
+    const token = value === undefined ? undefined : keys.readToken(value);
+    if (!token) return UNKNOWN;
+    const stored = await findTokenByHash(store.reader, token.hash);
+    const found = stored ?? (await findByMac(value as string));
+    const at = now();
+    if (!found || found.kind !== token.kind) return UNKNOWN;
+    const admission = admissionOf(found, at);
+    if (admission.kind === "known") noteUse(found, at, stored ? undefined : token.hash);
+    return admission;
+  };
+}
+
+/** Judges a caller that was let in anew: why it may not go on with the operation; undefined while it may. */
+export function createStanding({ store, now }: Pick<GateOptions, "store" | "now">) {
+  return async (caller: Caller, operation: string): Promise<ConnectError | undefined> => {
+    const admission = admissionOf(await findTokenById(store.reader, caller.tokenId), now());
+    if (admission.kind !== "known") return rejection(admission);
+    const permission = changedPermission(caller, admission.caller, operation);
+    if (permission === undefined) return undefined;
+    return answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} has changed`, { permission });
+  };
+}
+
+/** The error for who may not enter; undefined for who may. */
+export function rejection(admission: Admission): ConnectError | undefined {
+  if (admission.kind === "known") return undefined;
+  return fromDomain(admission.kind === "blocked" ? accountBlocked() : unauthenticated());
+}

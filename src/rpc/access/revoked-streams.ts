@@ -1,0 +1,77 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { type AccountSignals, type AccountWatch, cutOffKey } from "../../services/call/account-signals.ts";
+import { callerKey } from "../../services/call/call.ts";
+import type { StreamPlaces } from "../../services/call/stream-places.ts";
+
+/**
+ * Ends a stream as soon as its caller may not go on: the gate asks only once,
+ * when a call begins, and a stream may be open for days. Streams of service.v1
+ * take a place for as long as they are open; those of runners are bounded by the
+ * leases that they hold.
+ */
+export function cutOffStreams(signals: AccountSignals, places: StreamPlaces): Interceptor {
+  const whileAllowed = async (next: AnyFn, req: AnyRequest) => {
+    const caller = req.contextValues.get(callerKey);
+    if (!caller) return next(req);
+    const leave = req.service.typeName.startsWith("service.v1.") ? places.take(caller) : () => {};
+    const watched = signals.watch(caller, `${req.service.typeName}/${req.method.name}`);
+    const close = () => {
+      watched.close();
+      leave();
+    };
+    const watch: AccountWatch = { signal: watched.signal, close };
+    // Covers streams whose answer nobody reads to its end.
+    req.signal.addEventListener("abort", watch.close, { once: true });
+    if (req.signal.aborted) watch.close();
+    req.contextValues.set(cutOffKey, watch.signal);
+    try {
+      const res = await next(req);
+      if (res.stream) return { ...res, message: untilCutOff(res.message, watch) };
+      watch.close();
+      return res;
+    } catch (thrown) {
+      watch.close();
+      throw thrown;
+    }
+  };
+  return (next) => (req) => (req.stream ? whileAllowed(next, req) : next(req));
+}
+
+/** What interceptors wrap; the package has no name for it. */
+type AnyFn = ReturnType<Interceptor>;
+type AnyRequest = Parameters<AnyFn>[0];
+
+async function* untilCutOff<T>(
+  messages: AsyncIterable<T>,
+  { signal, close }: AccountWatch,
+): AsyncIterable<T> {
+  const iterator = messages[Symbol.asyncIterator]();
+  let ended = false;
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const step = await orAborted(iterator.next(), signal);
+      if (step.done) {
+        ended = true;
+        return;
+      }
+      yield step.value;
+    }
+  } finally {
+    close();
+    // Not awaited: an operation that waits for an event answers only when one comes.
+    if (!ended) iterator.return?.()?.catch(() => undefined);
+  }
+}
+
+/**
+ * The step, or the reason of a signal that aborts before it comes. A listener for
+ * each: racing every step against one lasting promise would keep them all.
+ */
+function orAborted<T>(step: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    step.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}

@@ -1,0 +1,127 @@
+import { ConnectError } from "@connectrpc/connect";
+import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  endStreamFromJson,
+  endStreamToJson,
+  errorFromJsonBytes,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { compressionGzip } from "@connectrpc/connect-node";
+import type { CallRecord } from "../access/call-record.ts";
+import { JSON_OPTIONS } from "../request/json-options.ts";
+import { hasReason, type ReportFault, withDetail } from "./error.ts";
+
+/** What is decompressed here is the server's own answer, so there is nobody to be guarded against. */
+const ERROR_LIMIT_BYTES = 0xffffffff;
+
+/**
+ * Errors that the protocol layer raises around the interceptors (a body that
+ * does not parse, is too large or uses an unknown compression, an answer that
+ * cannot be written) come out of it finished. This gives them their place in
+ * the catalogue, corrects the ones that blame the server for the caller's
+ * bytes, reports the ones that are the server's fault, and tells the record.
+ */
+export function completeError(
+  res: UniversalServerResponse,
+  record: CallRecord,
+  report: ReportFault,
+): UniversalServerResponse {
+  if (!res.body) return res;
+  const complete: Complete = (error) => completed(error, record, report);
+  const contentType = res.header?.get("content-type") ?? "";
+  if (contentType.startsWith("application/grpc-web")) {
+    return { ...res, body: lastEnvelope(res.body, trailerFlag, (data) => grpcWebTrailer(data, complete)) };
+  }
+  if (contentType.startsWith("application/grpc")) {
+    return { ...res, body: thenTrailer(res.body, res.trailer, complete) };
+  }
+  if (contentType.startsWith("application/connect+")) {
+    return { ...res, body: lastEnvelope(res.body, endStreamFlag, (data) => endStream(data, complete)) };
+  }
+  return res;
+}
+
+/**
+ * The same for a unary answer of the Connect protocol, whose error is its body and status.
+ *
+ * @param header changed in place when the error is: what takes its place is not compressed
+ */
+export async function completeUnaryError(
+  status: number,
+  header: Headers,
+  body: Uint8Array,
+  record: CallRecord,
+  report: ReportFault,
+): Promise<{ status: number; body: Uint8Array }> {
+  if (status === 200) return { status, body };
+  const text = header.has("content-encoding")
+    ? await compressionGzip.decompress(body, ERROR_LIMIT_BYTES)
+    : body;
+  const error = errorFromJsonBytes(text, undefined, new ConnectError("unreadable error"));
+  const complete = completed(error, record, report);
+  if (!complete) return { status, body };
+  header.delete("content-encoding");
+  return { status: codeToHttpStatus(complete.code), body: errorToJsonBytes(complete, JSON_OPTIONS) };
+}
+
+/** The error to send instead; undefined when it already says its reason. */
+type Complete = (error: ConnectError) => ConnectError | undefined;
+
+function completed(error: ConnectError, record: CallRecord, report: ReportFault): ConnectError | undefined {
+  const complete = hasReason(error) ? undefined : withDetail(error, record, report);
+  record.code = (complete ?? error).code;
+  return complete;
+}
+
+async function* thenTrailer(
+  body: AsyncIterable<Uint8Array>,
+  trailer: Headers | undefined,
+  complete: Complete,
+) {
+  yield* body;
+  if (trailer) completeTrailer(trailer, complete);
+}
+
+function completeTrailer(trailer: Headers, complete: Complete): void {
+  const error = findTrailerError(trailer);
+  const instead = error && complete(error);
+  if (instead) setTrailerStatus(trailer, instead);
+}
+
+function grpcWebTrailer(data: Uint8Array, complete: Complete): Uint8Array {
+  const trailer = trailerParse(data);
+  completeTrailer(trailer, complete);
+  return trailerSerialize(trailer);
+}
+
+function endStream(data: Uint8Array, complete: Complete): Uint8Array {
+  const end = endStreamFromJson(data);
+  const instead = end.error && complete(end.error);
+  return instead
+    ? new TextEncoder().encode(JSON.stringify(endStreamToJson(end.metadata, instead, JSON_OPTIONS)))
+    : data;
+}
+
+/** Rewrites the envelope that ends a stream; each chunk of the protocol layer is whole envelopes. */
+async function* lastEnvelope(
+  body: AsyncIterable<Uint8Array>,
+  flag: number,
+  rewrite: (data: Uint8Array) => Uint8Array,
+): AsyncIterable<Uint8Array> {
+  for await (const chunk of body) {
+    if (chunk[0] !== flag) {
+      yield chunk;
+      continue;
+    }
+    const data = rewrite(chunk.subarray(5));
+    const envelope = Buffer.alloc(5 + data.length);
+    envelope[0] = flag;
+    envelope.writeUInt32BE(data.length, 1);
+    envelope.set(data, 5);
+    yield envelope;
+  }
+}

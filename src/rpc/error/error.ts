@@ -1,0 +1,173 @@
+import { create } from "@bufbuild/protobuf";
+import { violationsToProto } from "@bufbuild/protovalidate";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { PolicyDecisionSchema } from "#gen/service/v1/policy_decision_pb.js";
+import { DomainError } from "../../domain/error.ts";
+import { PolicyDenied } from "../../domain/policy/policy-decision.ts";
+import { StoreUnavailable } from "../../store/store.ts";
+import { ConstraintViolated } from "../check.ts";
+import { withoutValues } from "./without-values.ts";
+
+/** The one table from reasons to codes. */
+export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
+  [ErrorReason.UNSPECIFIED]: Code.Internal,
+  [ErrorReason.UNAUTHENTICATED]: Code.Unauthenticated,
+  [ErrorReason.PERMISSION_DENIED]: Code.PermissionDenied,
+  [ErrorReason.NOT_FOUND]: Code.NotFound,
+  [ErrorReason.OPERATION_UNKNOWN]: Code.NotFound,
+  [ErrorReason.CONSTRAINT_VIOLATED]: Code.InvalidArgument,
+  [ErrorReason.BODY_MALFORMED]: Code.InvalidArgument,
+  [ErrorReason.TRANSPORT_UNSUPPORTED]: Code.Unimplemented,
+  [ErrorReason.PAGE_TOKEN_INVALID]: Code.InvalidArgument,
+  [ErrorReason.VALUE_UNUSABLE]: Code.InvalidArgument,
+  [ErrorReason.PENDING_DELETION]: Code.FailedPrecondition,
+  [ErrorReason.PHASE_UNSUITABLE]: Code.FailedPrecondition,
+  [ErrorReason.IN_USE]: Code.FailedPrecondition,
+  [ErrorReason.INITIALIZER_MISSING]: Code.FailedPrecondition,
+  [ErrorReason.BODY_TOO_LARGE]: Code.ResourceExhausted,
+  [ErrorReason.DEADLINE_EXCEEDED]: Code.DeadlineExceeded,
+  [ErrorReason.NOT_BUILT]: Code.Unimplemented,
+  [ErrorReason.UNAVAILABLE]: Code.Unavailable,
+  [ErrorReason.INTERNAL]: Code.Internal,
+  [ErrorReason.ACCOUNT_BLOCKED]: Code.PermissionDenied,
+  [ErrorReason.POLICY_DENIED]: Code.FailedPrecondition,
+  [ErrorReason.LAST_ADMINISTRATOR]: Code.FailedPrecondition,
+  [ErrorReason.OWN_ACCOUNT]: Code.FailedPrecondition,
+  [ErrorReason.IDEMPOTENCY_KEY_REUSED]: Code.AlreadyExists,
+  [ErrorReason.NOT_ENTERPRISE]: Code.FailedPrecondition,
+  [ErrorReason.SECURITY_POLICY_UNASSIGNABLE]: Code.FailedPrecondition,
+  [ErrorReason.FIELD_MASK_INVALID]: Code.InvalidArgument,
+  [ErrorReason.LEASE_LOST]: Code.Aborted,
+  [ErrorReason.WORKFLOW_DISABLED]: Code.FailedPrecondition,
+  [ErrorReason.CONTEXT_MISSING]: Code.FailedPrecondition,
+  [ErrorReason.EXECUTOR_UNFIT]: Code.FailedPrecondition,
+  [ErrorReason.CREDENTIAL_MISSING]: Code.FailedPrecondition,
+  [ErrorReason.QUEUE_CHANGED]: Code.Aborted,
+  [ErrorReason.QUEUE_FULL]: Code.ResourceExhausted,
+  [ErrorReason.AGENT_MISSING]: Code.FailedPrecondition,
+  [ErrorReason.TEXT_DECEPTIVE]: Code.InvalidArgument,
+  [ErrorReason.SIZE_EXCEEDED]: Code.InvalidArgument,
+  [ErrorReason.BODY_TOO_COMPLEX]: Code.InvalidArgument,
+  [ErrorReason.BODY_BUDGET_EXCEEDED]: Code.ResourceExhausted,
+  [ErrorReason.CREDENTIAL_WITHHELD]: Code.FailedPrecondition,
+  [ErrorReason.STORAGE_QUOTA_EXCEEDED]: Code.ResourceExhausted,
+  [ErrorReason.TOO_MANY_STREAMS]: Code.ResourceExhausted,
+};
+
+/** A call as the log and an internal error name it. */
+export interface CallNames {
+  readonly requestId: string;
+  readonly operation: string;
+}
+
+/**
+ * What the protocol layer says, calling it a fault of the server, when the
+ * caller's bytes cannot be decoded or decompressed.
+ */
+const MALFORMED = /^(parse binary: |decompression failed$|received compressed envelope, )/;
+
+/**
+ * What the engine says when it comes to an end of its own. The protocol layer
+ * hands it on as if the caller's bytes were at fault, with a text that helps
+ * nobody.
+ */
+const ENGINE =
+  /^(?:parse binary: |serialize binary: )?(?:Maximum call stack size exceeded|Invalid (?:string|array|typed array|array buffer) length|Array buffer allocation failed|Set maximum size exceeded|Map maximum size exceeded|Maximum BigInt size exceeded)/;
+
+/** Where the protocol layer says how much an operation takes. */
+const LIMIT = / readMaxBytes (\d+)/;
+
+/** What every 401 asks for, wherever it was found out (RFC 9110, section 11.6.1). */
+const CHALLENGE = 'Bearer realm="chartroom"';
+
+/** What the log is told of a failure that nobody foresaw. */
+export type ReportFault = (error: unknown, call: CallNames) => void;
+
+/**
+ * The error that leaves for whatever was thrown. What is in no catalogue is
+ * reported and leaves with a fixed text.
+ */
+export function toConnectError(thrown: unknown, call: CallNames, report: ReportFault): ConnectError {
+  if (thrown instanceof DomainError) return fromDomain(thrown);
+  if (thrown instanceof StoreUnavailable) {
+    report(thrown, call);
+    return answer(
+      ErrorReason.UNAVAILABLE,
+      thrown.problem === undefined
+        ? "the database is busy: try again"
+        : "the server cannot store changes: try again later; its log and /readyz say why",
+    );
+  }
+  if (thrown instanceof ConnectError) return withDetail(thrown, call, report);
+  return internal(thrown, call, report);
+}
+
+/** An error of the catalogue that the edge itself answers. */
+export function answer(
+  reason: ErrorReason,
+  message: string,
+  metadata: Record<string, string> = {},
+): ConnectError {
+  return fromDomain(new DomainError(reason, message, metadata));
+}
+
+/** A failure of the catalogue in the form that leaves. */
+export function fromDomain(error: DomainError): ConnectError {
+  const leaving = new ConnectError(error.message, CODE_OF_REASON[error.reason]);
+  if (error.reason === ErrorReason.UNAUTHENTICATED) leaving.metadata.set("WWW-Authenticate", CHALLENGE);
+  leaving.details.push({
+    desc: ErrorDetailSchema,
+    value: create(ErrorDetailSchema, { reason: error.reason, metadata: { ...error.metadata } }),
+  });
+  if (error instanceof ConstraintViolated) {
+    const [value, desc] = violationsToProto([...error.violations]);
+    leaving.details.push({ desc, value });
+  }
+  if (error instanceof PolicyDenied) {
+    leaving.details.push({ desc: PolicyDecisionSchema, value: error.decision });
+  }
+  return leaving;
+}
+
+/** Whether an error already says its reason. */
+export function hasReason(error: ConnectError): boolean {
+  return error.details.some(
+    (detail) => ("desc" in detail ? detail.desc.typeName : detail.type) === ErrorDetailSchema.typeName,
+  );
+}
+
+/** Gives errors of the protocol layer their place in the catalogue, and reports those that are the server's fault. */
+export function withDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
+  if (hasReason(error)) return error;
+  if (ENGINE.test(error.rawMessage)) return internal(error, call, report);
+  const malformed = error.code === Code.Internal && MALFORMED.test(error.rawMessage);
+  if (malformed || error.code === Code.InvalidArgument) {
+    return answer(ErrorReason.BODY_MALFORMED, withoutValues(error.rawMessage));
+  }
+  if (error.code === Code.ResourceExhausted) {
+    const limit = LIMIT.exec(error.rawMessage)?.[1];
+    return limit ? bodyTooLarge(limit) : answer(ErrorReason.BODY_TOO_LARGE, error.rawMessage);
+  }
+  if (error.code === Code.DeadlineExceeded)
+    return answer(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
+  // What is left of this code is the layer's own: a compression it does not have, a second message.
+  if (error.code === Code.Unimplemented) {
+    return answer(ErrorReason.TRANSPORT_UNSUPPORTED, withoutValues(error.rawMessage));
+  }
+  if (error.code === Code.Internal || error.code === Code.Unknown) {
+    return internal(error, call, report);
+  }
+  return error;
+}
+
+function internal(error: unknown, call: CallNames, report: ReportFault): ConnectError {
+  report(error, call);
+  return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
+}
+
+/** Returns the error for a body that is larger than its operation takes. */
+export function bodyTooLarge(limitBytes: number | string): ConnectError {
+  const message = `the request is larger than the ${limitBytes} bytes that the operation takes`;
+  return answer(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: String(limitBytes) });
+}

@@ -1,0 +1,122 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { toJsonString } from "@bufbuild/protobuf";
+import type { AgentWork } from "#gen/runner/v1/work_pb.js";
+import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
+import type { AgentPolicy } from "#gen/service/v1/organization_pb.js";
+import { authorOf } from "../git/commit-author.ts";
+import { cleanEnvironment } from "../process/command.ts";
+import type { Assignment } from "../protocol/assignment.ts";
+import type { Workspace } from "../steps/workspace.ts";
+import { modeName, settingsOf, type ToldLine, type ToldSettings } from "./agent-input-encoding.ts";
+import type { AgentState } from "./agent-state.ts";
+
+/** What the organization demands of agents. Only the agent's program can keep it. */
+export interface ToldPolicies {
+  /** Whether it may not use the Model Context Protocol. */
+  readonly mcpDisabled: boolean;
+  /** Commands that it must not execute. */
+  readonly commandDenyList: readonly string[];
+  /** Whether it gets no source-control tools. */
+  readonly scmToolsDisabled: boolean;
+  /** The only group whose members' agents get them; empty for all. */
+  readonly scmToolsAllowedGroupId: string;
+}
+
+/** What an agent's program is told of its run when it starts. */
+export interface AgentFacts {
+  readonly runId: string;
+  readonly sessionId: string;
+  readonly parentRunId: string;
+  /** Of the sub-agents that it has started before. */
+  readonly subagentRunIds: readonly string[];
+  readonly mode: string;
+  readonly goal: string;
+  readonly settings: ToldSettings;
+  readonly policies: ToldPolicies;
+}
+
+export function agentFactsOf({ agentExecution }: AgentWork, policy: AgentPolicy | undefined): AgentFacts {
+  const { id = "", metadata, spec, status } = agentExecution ?? {};
+  return {
+    runId: id,
+    sessionId: metadata?.sessionId ?? "",
+    parentRunId: metadata?.parentExecutionId ?? "",
+    subagentRunIds: status?.subagents.map((subagent) => subagent.id) ?? [],
+    mode: modeName(status?.mode ?? 0),
+    goal: status?.goal?.objective ?? "",
+    settings: spec?.extAgentSettings ? settingsOf(spec.extAgentSettings) : {},
+    policies: policiesOf(policy),
+  };
+}
+
+function policiesOf(policy: AgentPolicy | undefined): ToldPolicies {
+  const scmToolsAllowedGroupId = policy?.scmToolsAllowedGroupId ?? "";
+  return {
+    mcpDisabled: policy?.mcpDisabled ?? false,
+    commandDenyList: policy?.commandDenyList ?? [],
+    // There are no groups yet: who would have to be in one is in none.
+    scmToolsDisabled: (policy?.scmToolsDisabled ?? false) || scmToolsAllowedGroupId !== "",
+    scmToolsAllowedGroupId,
+  };
+}
+
+/** The first line that an agent of the JSON lines form gets. @param starts see AgentState.starts */
+export function startLine(facts: AgentFacts, starts: number): ToldLine {
+  return { type: "start", ...facts, starts };
+}
+
+/**
+ * All of the environment of an agent's program: the variables of its
+ * registration, and after them what none of those may change.
+ */
+export async function agentEnvironmentOf(
+  { tools, work }: Assignment,
+  agentWork: AgentWork,
+  { facts, workspace, state }: { facts: AgentFacts; workspace: Workspace; state: AgentState },
+): Promise<Record<string, string>> {
+  const { environment, variables, agentExecution } = agentWork;
+  const { name, email } = authorOf(environment, tools.serverUrl);
+  const { policies, settings } = facts;
+  const files: Record<string, string> = {};
+  const pullRequest = agentExecution?.spec?.codeContext?.pullRequest;
+  if (pullRequest) {
+    files.CHARTROOM_PULL_REQUEST = join(state.folder, "pull-request.json");
+    await writeFile(
+      files.CHARTROOM_PULL_REQUEST,
+      toJsonString(PullRequestSchema, pullRequest, { alwaysEmitImplicit: true }),
+    );
+  }
+  return cleanEnvironment(tools.programs, workspace.home, {
+    ...variables,
+    GIT_AUTHOR_NAME: name,
+    GIT_AUTHOR_EMAIL: email,
+    GIT_COMMITTER_NAME: name,
+    GIT_COMMITTER_EMAIL: email,
+    CHARTROOM_URL: tools.serverUrl,
+    CHARTROOM_ENVIRONMENT_ID: environment?.id ?? "",
+    CHARTROOM_ENVIRONMENT_TOKEN: work.environmentToken,
+    CHARTROOM_AGENT_EXECUTION_ID: facts.runId,
+    CHARTROOM_AGENT_SESSION_ID: facts.sessionId,
+    CHARTROOM_AGENT_MODE: facts.mode,
+    ...settingVariables(settings),
+    CHARTROOM_AGENT_MCP_DISABLED: String(policies.mcpDisabled),
+    CHARTROOM_AGENT_COMMAND_DENY_LIST: JSON.stringify(policies.commandDenyList),
+    CHARTROOM_AGENT_SCM_TOOLS_DISABLED: String(policies.scmToolsDisabled),
+    CHARTROOM_AGENT_SCM_TOOLS_ALLOWED_GROUP_ID: policies.scmToolsAllowedGroupId,
+    ...files,
+  });
+}
+
+/** Settings as an agent's program finds them in its environment; empty leaves the choice to it. */
+export function settingVariables({
+  model,
+  reasoningEffort,
+  serviceTier,
+}: ToldSettings): Record<string, string> {
+  return {
+    CHARTROOM_AGENT_MODEL: model === undefined ? "" : String(model),
+    CHARTROOM_AGENT_REASONING_EFFORT: reasoningEffort ?? "",
+    CHARTROOM_AGENT_SERVICE_TIER: serviceTier ?? "",
+  };
+}

@@ -1,0 +1,131 @@
+import { type DescEnum, toJson } from "@bufbuild/protobuf";
+import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
+import {
+  type AgentControlInput,
+  AgentGoalStatusSchema,
+  type AgentInput,
+  AgentMessage_RoleSchema,
+  AgentMessage_TypeSchema,
+  AgentMode,
+  AgentModeSchema,
+  ExtAgentReasoningEffortSchema,
+  ExtAgentServiceTierSchema,
+  type ExtAgentSettings,
+  type TurnOptions,
+  type UserInputBlock,
+  WakeEventSchema,
+} from "#gen/service/v1/agent_pb.js";
+import { WorkFailure } from "../protocol/work-failure.ts";
+
+/** What an agent that speaks JSON lines is told at one time. */
+export type ToldLine = Readonly<Record<string, unknown>> & { readonly type: string };
+
+/** A part of a message, as the agent gets it. */
+export type ToldPart =
+  | { readonly text: string }
+  | { readonly image: { readonly mimeType: string; readonly path: string } };
+
+export interface ToldSettings {
+  readonly model?: number;
+  readonly reasoningEffort?: string;
+  readonly serviceTier?: string;
+}
+
+/** Keeps an image where the agent can read it; answers its path. */
+export type KeepImage = (image: { readonly data: Uint8Array; readonly mimeType: string }) => Promise<string>;
+
+/** The line for an input, by docs/agents.md. */
+export async function inputLine(
+  { input, steer, turnOptions, extAgentSettings }: StreamInputsResponse,
+  keepImage: KeepImage,
+): Promise<ToldLine> {
+  if (!input) throw new WorkFailure("agent_input_unknown", "the service handed out no input");
+  return {
+    ...(await contentOf(input, keepImage)),
+    id: input.id,
+    ...(steer && { steer }),
+    ...(turnOptions && { modes: modesOf(turnOptions) }),
+    ...(extAgentSettings && { settings: settingsOf(extAgentSettings) }),
+  };
+}
+
+/** The parts of a message in reading order; the deprecated forms are one part. */
+export async function partsOf(
+  { input, inputs }: UserInputBlock,
+  keepImage: KeepImage,
+): Promise<readonly ToldPart[]> {
+  const parts = input.case === undefined ? inputs.map((part) => part.input) : [input];
+  const told: ToldPart[] = [];
+  for (const part of parts) {
+    if (part.case === "text") told.push({ text: part.value.content });
+    if (part.case === "image") {
+      const { data, mimeType } = part.value;
+      told.push({ image: { mimeType, path: await keepImage({ data, mimeType }) } });
+    }
+  }
+  return told;
+}
+
+/** The settings that somebody chose: a model by its number, the others by their short names. */
+export function settingsOf({ model, reasoningEffort, serviceTier }: ExtAgentSettings): ToldSettings {
+  return {
+    ...(model !== 0 && { model }),
+    ...(reasoningEffort !== 0 && {
+      reasoningEffort: shortName(ExtAgentReasoningEffortSchema, reasoningEffort),
+    }),
+    ...(serviceTier !== 0 && { serviceTier: shortName(ExtAgentServiceTierSchema, serviceTier) }),
+  };
+}
+
+/** The modes that are wished for in a turn. */
+export function modesOf({ modes }: TurnOptions): string[] {
+  return modes.filter((mode) => mode !== AgentMode.UNSPECIFIED).map(modeName);
+}
+
+/** A mode, such as `planning`. */
+export const modeName = (mode: number) => shortName(AgentModeSchema, mode);
+
+/** A member of an enum as agents know it: its name in lower case, without that of the enum. */
+function shortName(members: DescEnum, number: number): string {
+  const name = members.value[number]?.localName;
+  return name?.toLowerCase() ?? "unspecified";
+}
+
+async function contentOf({ input }: AgentInput, keepImage: KeepImage): Promise<ToldLine> {
+  switch (input.case) {
+    case "userInput":
+      return { type: "user_input", inputs: await partsOf(input.value, keepImage) };
+    case "agentMessage": {
+      const { type, role, senderExecutionId, payload } = input.value;
+      return {
+        type: "agent_message",
+        kind: shortName(AgentMessage_TypeSchema, type),
+        role: shortName(AgentMessage_RoleSchema, role),
+        from: senderExecutionId,
+        payload,
+      };
+    }
+    case "wakeEvent":
+      return { type: "wake", ...Object(toJson(WakeEventSchema, input.value)) };
+    case "controlInput":
+      return { type: "control", ...orderOf(input.value) };
+    default:
+      throw new WorkFailure(
+        "agent_input_unknown",
+        "the service handed out an input that this runner does not know",
+      );
+  }
+}
+
+function orderOf({ control }: AgentControlInput): Readonly<Record<string, string>> {
+  if (control.case !== "goal") return { control: control.case ?? "unknown" };
+  const { action } = control.value;
+  if (action.case !== "set") return { control: "goal", action: action.case ?? "unknown" };
+  const { objective, status } = action.value;
+  return {
+    control: "goal",
+    action: "set",
+    objective,
+    ...(status !== undefined && { status: shortName(AgentGoalStatusSchema, status) }),
+  };
+}

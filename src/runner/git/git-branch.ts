@@ -1,0 +1,30 @@
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { type GitCall, git, tryGit } from "./git-run.ts";
+import type { GitTools } from "./git-tools.ts";
+
+/**
+ * Switches to a branch, which begins at the commit that is checked out whether
+ * it was there before or not. Neither the files nor the index are touched.
+ *
+ * @throws WorkFailure branch_name_invalid
+ */
+export async function switchToBranch(tools: GitTools, call: GitCall, name: string): Promise<void> {
+  await refuseBranchName(tools, name, call);
+  const head = await tryGit(tools, ["rev-parse", "--verify", "--quiet", "HEAD"], call);
+  const branch = `refs/heads/${name}`;
+  if (head.exit === 0) await git(tools, ["update-ref", branch, head.stdout.trim()], call);
+  await git(tools, ["symbolic-ref", "HEAD", branch], call);
+}
+
+/** @throws WorkFailure branch_name_invalid for what git takes for no branch's name */
+export async function refuseBranchName(tools: GitTools, name: string, call: GitCall): Promise<void> {
+  // A dash at the start is an option to git, HEAD a place of its own.
+  const isOdd = name.startsWith("-") || name === "HEAD";
+  const check = () => tryGit(tools, ["check-ref-format", `refs/heads/${name}`], call);
+  if (isOdd || name.includes("\0") || (await check()).exit !== 0) {
+    throw new WorkFailure(
+      "branch_name_invalid",
+      `${JSON.stringify(name)} is no name of a branch: choose another`,
+    );
+  }
+}

@@ -1,0 +1,98 @@
+import { realpathSync } from "node:fs";
+import { relative } from "node:path";
+import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import { repositoryName } from "../../domain/source/remote.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { accessTo, type CredentialFor } from "./git-access.ts";
+import { fetchInto } from "./git-fetch.ts";
+import { gitFolderOf } from "./git-folder.ts";
+import { git } from "./git-run.ts";
+import { type Source, sourcesOf } from "./git-source.ts";
+import { checkOutTarget } from "./git-target.ts";
+import type { GitTools } from "./git-tools.ts";
+import { parseRemote } from "./remote-address.ts";
+import { pathInside } from "./tree-path.ts";
+
+/** A repository in a workspace, as it was checked out. */
+export interface Checkout {
+  /** Its folder, relative to the workspace's tree; empty for the tree itself. */
+  readonly location: string;
+  /** The remote's address, without a secret. */
+  readonly remoteUri: string;
+  /** The commit that was checked out; absent when the repository has none. */
+  readonly commit?: string;
+  /** The branch that was checked out; absent when none was. */
+  readonly branch?: string;
+  /** The remote's default branch; absent when it names none. */
+  readonly defaultBranch?: string;
+}
+
+/** Where sources go, and how they are reached. */
+export interface CheckoutPlace {
+  /** The workspace's tree, a folder. */
+  readonly tree: string;
+  readonly credentialFor: CredentialFor;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Checks out the sources of an initializer in its order, each in a folder of its
+ * own. Where a folder holds a repository already, as in the copy of a prebuild,
+ * that is brought up to date: changed files are reset, what git does not know
+ * stays. Submodules are not fetched.
+ *
+ * @throws WorkFailure
+ * @throws the reason of `signal` when that ended it
+ */
+export async function checkOutSources(
+  tools: GitTools,
+  initializer: EnvironmentInitializer | undefined,
+  place: CheckoutPlace,
+): Promise<readonly Checkout[]> {
+  const checkouts: Checkout[] = [];
+  for (const source of sourcesOf(initializer)) {
+    const folder = folderOf(source, place.tree, checkouts);
+    checkouts.push(await checkOut(tools, source, folder, place));
+  }
+  return checkouts;
+}
+
+async function checkOut(
+  tools: GitTools,
+  source: Source,
+  folder: string,
+  { tree, credentialFor, signal }: CheckoutPlace,
+): Promise<Checkout> {
+  const access = await accessTo(tools, source.remoteUri, credentialFor);
+  const fetched = await fetchInto(tools, folder, access, source.target, signal);
+  const call = { repository: { gitFolder: gitFolderOf(folder), tree: folder }, signal };
+  const { commit, branch } = await checkOutTarget(tools, call, fetched, source.target);
+  if (source.upstreamUri !== "") {
+    const { address } = parseRemote(source.upstreamUri, tools.remotes);
+    await git(tools, ["remote", "add", "--", "upstream", address], call);
+  }
+  return {
+    location: relative(realpathSync(tree), folder),
+    remoteUri: fetched.address,
+    ...(commit !== undefined && { commit }),
+    ...(branch !== undefined && { branch }),
+    ...(fetched.defaultBranch !== undefined && { defaultBranch: fetched.defaultBranch }),
+  };
+}
+
+/** The folder of a source; one without a location gets the repository's name, and a number when that is taken. */
+function folderOf({ remoteUri, location }: Source, tree: string, before: readonly Checkout[]): string {
+  const taken = new Set(before.map((checkout) => pathInside(tree, checkout.location)));
+  if (location !== "") {
+    const folder = pathInside(tree, location);
+    if (!taken.has(folder)) return folder;
+    throw new WorkFailure(
+      "path_refused",
+      `two sources go to the folder ${JSON.stringify(location)}: give each a checkoutLocation of its own`,
+    );
+  }
+  const name = repositoryName(remoteUri) || "repository";
+  let folder = pathInside(tree, name);
+  for (let number = 2; taken.has(folder); number++) folder = pathInside(tree, `${name}-${number}`);
+  return folder;
+}

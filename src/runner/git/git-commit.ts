@@ -1,0 +1,113 @@
+import { type GitCall, git, gitBytes, tryGit } from "./git-run.ts";
+import type { GitTools } from "./git-tools.ts";
+import { type CommitMarks, MARKS_FORMAT, markedMessage, readMarks } from "./git-trailers.ts";
+
+/** Who is said to have made a commit. */
+export interface CommitAuthor {
+  readonly name: string;
+  readonly email: string;
+}
+
+export interface CommitRequest {
+  readonly message: string;
+  readonly author: CommitAuthor;
+  readonly marks: CommitMarks;
+}
+
+/**
+ * Whether a repository holds anything else than the commit that was checked
+ * out: other content in a commit, or changes that are not committed. What it
+ * ignores does not count, nor what is not committed in a submodule.
+ *
+ * @param base absent when there was no commit
+ */
+export async function hasChanges(tools: GitTools, call: GitCall, base: string | undefined): Promise<boolean> {
+  const status = await git(
+    tools,
+    ["status", "--porcelain", "--untracked-files=normal", "--no-renames", WITHOUT_SUBMODULES],
+    call,
+  );
+  if (status !== "") return true;
+  const tree = (commit: string) =>
+    tryGit(tools, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{tree}`], call);
+  const head = await tree("HEAD");
+  if (base === undefined) return head.exit === 0;
+  return head.stdout !== (await tree(base)).stdout;
+}
+
+/**
+ * Keeps git from looking into submodules: it would start another git there, with
+ * the settings of that repository. The commit that is checked out in one counts.
+ */
+const WITHOUT_SUBMODULES = "--ignore-submodules=dirty";
+
+/**
+ * Commits everything that changed on the branch that is checked out. When the
+ * step has committed all of it itself, its last commit gets the marks, unless
+ * the remote has that commit already.
+ *
+ * @returns the last commit
+ * @throws WorkFailure
+ */
+export async function commitAll(tools: GitTools, call: GitCall, req: CommitRequest): Promise<string> {
+  const { name, email } = req.author;
+  const as = {
+    ...call,
+    environment: {
+      GIT_AUTHOR_NAME: name,
+      GIT_AUTHOR_EMAIL: email,
+      GIT_COMMITTER_NAME: name,
+      GIT_COMMITTER_EMAIL: email,
+    },
+  };
+  const commit = (message: string, ...options: string[]) =>
+    git(tools, ["commit", "--quiet", "--no-verify", "--cleanup=whitespace", ...options, "--file=-"], {
+      ...as,
+      input: markedMessage(message, req.marks),
+    });
+  await stageAll(tools, call);
+  const staged = await tryGit(tools, ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"], call);
+  if (staged.exit !== 0) await commit(req.message);
+  else if (await isOwnAndUnmarked(tools, call, req.marks)) {
+    await commit(await git(tools, ["log", "-1", "--format=%B"], call), "--amend", "--allow-empty");
+  }
+  return (await git(tools, ["rev-parse", "--verify", "HEAD"], call)).trim();
+}
+
+/** Does what `git add --all` does, which would look into submodules. */
+async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
+  // Fails where files differ: the next commands list those.
+  await tryGit(tools, ["update-index", "-q", "--refresh"], call);
+  const changed = (...options: string[]) =>
+    gitBytes(tools, ["diff-files", "-z", "--name-only", ...options, WITHOUT_SUBMODULES], call);
+  // Removed first, without a look at the tree: update-index fails for a path that now leads through a symbolic link.
+  for (const side of CONFLICT_SIDES) {
+    await git(tools, ["update-index", "-z", "--force-remove", "--stdin"], {
+      ...call,
+      input: await changed("--diff-filter=D", side),
+    });
+  }
+  const unknown = await gitBytes(tools, ["ls-files", "-z", "--others", "--exclude-standard"], call);
+  // git lists a repository inside the tree as a folder with a trailing slash; it is kept as a commit.
+  const paths = unknown.toString("latin1").replaceAll("/\0", "\0");
+  // Replaces paths that git takes for unchanged (`--assume-unchanged`) and that something else is now in the place of.
+  await git(tools, ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
+    ...call,
+    input: Buffer.concat([await changed(), Buffer.from(paths, "latin1")]),
+  });
+}
+
+/** Which version of a path in conflict is compared with the tree: a missing path is found by those that it has. */
+const CONFLICT_SIDES = ["--base", "--ours", "--theirs"];
+
+/** Whether the last commit was made in the workspace and does not say by whom. */
+async function isOwnAndUnmarked(tools: GitTools, call: GitCall, marks: CommitMarks): Promise<boolean> {
+  const unpublished = await git(
+    tools,
+    ["rev-list", "--max-count=1", "HEAD", "--not", "--remotes", "--tags"],
+    call,
+  );
+  if (unpublished === "") return false;
+  const line = await git(tools, ["log", "-1", `--format=${MARKS_FORMAT}`], call);
+  return readMarks(line.trimEnd()).actionId !== marks.actionId;
+}

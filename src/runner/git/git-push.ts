@@ -1,0 +1,132 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { accessTo, type CredentialFor } from "./git-access.ts";
+import { refuseBranchName } from "./git-branch.ts";
+import { failureOf, type GitAnswer, type GitCall, type GitRepository, git, tryGit } from "./git-run.ts";
+import type { GitTools } from "./git-tools.ts";
+import { type CommitMarks, MARKS_FORMAT, mayReplace, readMarks } from "./git-trailers.ts";
+
+export interface PushRequest {
+  /** The repository that has the commit. */
+  readonly repository: GitRepository;
+  /** As the checkout says it. */
+  readonly remoteUri: string;
+  readonly commit: string;
+  readonly branch: string;
+  /** Of the commit. */
+  readonly marks: CommitMarks;
+  readonly credentialFor: CredentialFor;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What became of the remote's branch. */
+export type PushOutcome = "created" | "advanced" | "replaced" | "unchanged";
+
+/**
+ * Brings a commit to a branch of the remote. A branch that is there is advanced
+ * when the commit goes on from it, and replaced when `mayReplace` says so; both
+ * only as long as it still is what was looked at. Every other one is refused,
+ * and so is the remote's default branch.
+ *
+ * @throws WorkFailure branch_name_invalid, branch_is_default, branch_taken,
+ *   branch_moved, push_refused, and what reaching a remote throws
+ * @throws the reason of `signal` when that ended it
+ */
+export async function pushBranch(tools: GitTools, req: PushRequest): Promise<PushOutcome> {
+  const { branch, signal } = req;
+  await refuseBranchName(tools, branch, { signal });
+  const access = await accessTo(tools, req.remoteUri, req.credentialFor);
+  const folder = await mkdtemp(join(tools.scratch, "push-"));
+  try {
+    // Git gets the credential in a repository without any refs or settings, which only
+    // looks for its objects in the other.
+    const call: GitCall = { repository: { gitFolder: folder }, signal };
+    await git(tools, ["init", "--quiet", "--bare", "--template="], call);
+    const environment = { GIT_OBJECT_DIRECTORY: join(req.repository.gitFolder, "objects") };
+    return await push(tools, { ...call, access, environment }, access.remote.address, req);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function push(
+  tools: GitTools,
+  call: GitCall,
+  address: string,
+  { commit, branch, marks }: PushRequest,
+): Promise<PushOutcome> {
+  const ref = `refs/heads/${branch}`;
+  const tip = await remoteTip(tools, call, address, ref);
+  if (tip === commit) return "unchanged";
+  let outcome: PushOutcome = "created";
+  if (tip !== undefined) {
+    await fetchTip(tools, call, address, { ref, tip, commit });
+    outcome = await outcomeOver(tools, call, { tip, commit, branch, marks });
+  }
+  // An empty expectation stands for a branch that is not there.
+  const lease = outcome === "advanced" ? [] : [`--force-with-lease=${ref}:${tip ?? ""}`];
+  const args = ["push", "--porcelain", "--no-verify", ...lease, "--", address, `${commit}:${ref}`];
+  const answer = await tryGit(tools, args, call);
+  if (answer.exit !== 0) throw pushFailure(args, answer, call);
+  return outcome;
+}
+
+/** The commit of the remote's branch; undefined when there is no such branch. */
+async function remoteTip(
+  tools: GitTools,
+  call: GitCall,
+  address: string,
+  ref: string,
+): Promise<string | undefined> {
+  const lines = (await git(tools, ["ls-remote", "--symref", "--", address, "HEAD", ref], call)).split("\n");
+  if (lines.includes(`ref: ${ref}\tHEAD`)) {
+    throw new WorkFailure("branch_is_default", "the branch is the remote's default branch: name another one");
+  }
+  return lines.find((line) => line.endsWith(`\t${ref}`))?.split("\t")[0];
+}
+
+async function fetchTip(
+  tools: GitTools,
+  call: GitCall,
+  address: string,
+  { ref, tip, commit }: { readonly ref: string; readonly tip: string; readonly commit: string },
+): Promise<void> {
+  if ((await tryGit(tools, ["cat-file", "-e", `${tip}^{commit}`], call)).exit === 0) return;
+  // What a ref leads to is not sent again.
+  await git(tools, ["update-ref", "refs/heads/own", commit], call);
+  await git(tools, ["fetch", "--quiet", "--no-tags", "--", address, `${ref}:refs/heads/theirs`], call);
+}
+
+/** @throws WorkFailure branch_taken */
+async function outcomeOver(
+  tools: GitTools,
+  call: GitCall,
+  { tip, commit, branch, marks }: Pick<PushRequest, "commit" | "branch" | "marks"> & { readonly tip: string },
+): Promise<PushOutcome> {
+  const isAhead = await tryGit(tools, ["merge-base", "--is-ancestor", tip, commit], call);
+  if (isAhead.exit === 0) return "advanced";
+  const log = await git(tools, ["log", `--format=${MARKS_FORMAT}`, tip, "--not", commit], call);
+  const lost = log.split("\n").slice(0, -1).map(readMarks);
+  if (lost.length > 0 && mayReplace(lost, marks)) return "replaced";
+  throw new WorkFailure(
+    "branch_taken",
+    `the remote's branch ${JSON.stringify(branch)} has commits that are not this workflow's: ` +
+      "name another branch, or merge or delete that one",
+  );
+}
+
+function pushFailure(args: readonly string[], answer: GitAnswer, call: GitCall): WorkFailure {
+  const line = answer.stdout.split("\n").find((line) => line.startsWith("!")) ?? "";
+  if (line.includes("[rejected]")) {
+    return new WorkFailure(
+      "branch_moved",
+      "the remote's branch has changed during the push: try again",
+      true,
+    );
+  }
+  const failure = failureOf(args, answer, call);
+  return line.includes("[remote rejected]")
+    ? new WorkFailure("push_refused", `the remote takes no such push: ${failure.message}`)
+    : failure;
+}

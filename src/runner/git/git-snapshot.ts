@@ -1,0 +1,164 @@
+import { constants } from "node:fs";
+import {
+  copyFile,
+  cp,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { gitFolderOf, isFolder, objectFoldersIn } from "./git-folder.ts";
+import type { GitRepository } from "./git-run.ts";
+import type { GitTools } from "./git-tools.ts";
+
+/**
+ * A repository as commands left it, seen through a git directory of the runner's
+ * own: the settings there are the runner's, while HEAD, refs, index and ignored
+ * paths are copies, and objects are borrowed. So nothing that a command wrote
+ * into its `.git` decides what git does or starts.
+ */
+export interface Snapshot {
+  readonly repository: GitRepository;
+  /**
+   * Brings new objects, HEAD, its branch and the index back into the repository.
+   *
+   * @throws WorkFailure repository_replaced
+   */
+  handBack(): Promise<void>;
+}
+
+/** Files of a git directory that are copied, where they are there. */
+const FILES = ["HEAD", "packed-refs", "shallow", "index", "MERGE_HEAD", "MERGE_MODE", "info/exclude"];
+/** Where the index is split, it names one of these. */
+const SHARED_INDEX = /^sharedindex\.[0-9a-f]+$/;
+/** What is over once there is a commit. */
+const MERGE_FILES = ["MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"];
+
+/** The only settings of a snapshot. */
+const CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
+
+/**
+ * Uses a repository through a snapshot of it, which is removed afterwards.
+ *
+ * @param folder the top of its working tree
+ * @throws WorkFailure repository_replaced when there is no whole repository any more
+ */
+export async function withSnapshot<T>(
+  tools: Pick<GitTools, "scratch">,
+  folder: string,
+  use: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> {
+  const source = gitFolderOf(folder);
+  await requireWhole(source);
+  const scratch = await mkdtemp(join(tools.scratch, "snapshot-"));
+  try {
+    const gitFolder = join(scratch, "git");
+    await copyData(source, gitFolder);
+    await borrowObjects(join(source, "objects"), gitFolder, join(scratch, "borrowed"));
+    return await use({
+      repository: { gitFolder, tree: folder },
+      async handBack() {
+        await requireWhole(source);
+        await handBack(gitFolder, source);
+      },
+    });
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+/** @throws WorkFailure repository_replaced */
+async function requireWhole(source: string): Promise<void> {
+  for (const path of [source, join(source, "objects"), join(source, "refs")]) {
+    if (!(await isFolder(path))) throw replaced("its .git is not a folder with objects and refs any more");
+  }
+  for (const name of ["commondir", "reftable", "objects/info/alternates"]) {
+    if (await isThere(join(source, name))) {
+      throw replaced(`.git/${name} makes it depend on something else than its own objects and refs`);
+    }
+  }
+}
+
+function replaced(why: string): WorkFailure {
+  return new WorkFailure(
+    "repository_replaced",
+    `the repository is not the one that was checked out: ${why}; leave .git as it was, or clone elsewhere`,
+  );
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined)) !== undefined;
+}
+
+async function copyData(source: string, gitFolder: string): Promise<void> {
+  for (const part of ["info", "objects/info"]) await mkdir(join(gitFolder, part), { recursive: true });
+  await writeFile(join(gitFolder, "config"), CONFIG);
+  const shared = (await readdir(source)).filter((name) => SHARED_INDEX.test(name));
+  for (const name of [...FILES, ...shared]) await copyRegular(join(source, name), join(gitFolder, name));
+  await cp(join(source, "refs"), join(gitFolder, "refs"), {
+    recursive: true,
+    filter: async (file) => {
+      const stat = await lstat(file);
+      return stat.isFile() || stat.isDirectory();
+    },
+  });
+}
+
+/**
+ * Lets git read objects through links to the folders that hold them. A link to
+ * all of `objects` would let its `info` name more repositories.
+ */
+async function borrowObjects(objects: string, gitFolder: string, borrowed: string): Promise<void> {
+  await mkdir(borrowed);
+  for (const name of await objectFoldersIn(objects)) await symlink(join(objects, name), join(borrowed, name));
+  await writeFile(join(gitFolder, "objects/info/alternates"), `${borrowed}\n`);
+}
+
+async function handBack(gitFolder: string, source: string): Promise<void> {
+  for (const name of await objectFoldersIn(join(gitFolder, "objects"))) {
+    await copyMissing(join(gitFolder, "objects", name), join(source, "objects", name));
+  }
+  const head = await readFile(join(gitFolder, "HEAD"), "utf8");
+  const ref = /^ref: (refs\/heads\/\S.*)$/m.exec(head)?.[1];
+  for (const name of [...(ref === undefined ? [] : [ref]), "index", "HEAD"]) {
+    // A branch without a commit has no file, nor has an index without one.
+    if (await isThere(join(gitFolder, name))) await replaceFile(join(gitFolder, name), join(source, name));
+  }
+  for (const name of MERGE_FILES) await rm(join(source, name), { force: true });
+}
+
+async function copyMissing(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true });
+  for (const name of await readdir(from)) {
+    if (!(await isThere(join(to, name)))) await replaceFile(join(from, name), join(to, name));
+  }
+}
+
+/** Whole or not at all, and never through a link in the place of the file. */
+async function replaceFile(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true });
+  const draft = `${to}.chartroom`;
+  await rm(draft, { force: true });
+  await copyWithTime(from, draft);
+  await rename(draft, to);
+}
+
+async function copyRegular(from: string, to: string): Promise<void> {
+  const stat = await lstat(from).catch(() => undefined);
+  if (stat?.isFile()) await copyWithTime(from, to);
+}
+
+/** Copies to a new file, which is no younger: git compares files that are as young as the index. */
+async function copyWithTime(from: string, to: string): Promise<void> {
+  await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  const seconds = Math.floor((await lstat(from)).mtimeMs / 1_000);
+  await utimes(to, seconds, seconds);
+}

@@ -1,0 +1,73 @@
+import {
+  type EnvironmentInitializer,
+  type GitInitializer,
+  GitInitializer_CloneTargetMode as Mode,
+} from "#gen/service/v1/environment_pb.js";
+import { sourceOfPage, type Target } from "../../domain/source/context-url.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+
+/** One source of an environment. */
+export interface Source {
+  readonly remoteUri: string;
+  /** Empty: none. */
+  readonly upstreamUri: string;
+  readonly target: Target;
+  /** Folder in the tree, as it was given; empty: named after the repository. */
+  readonly location: string;
+}
+
+/**
+ * The sources of an initializer, in its order; none for a blank environment.
+ *
+ * @throws WorkFailure initializer_unknown for a kind that this runner does not know
+ */
+export function sourcesOf(initializer: EnvironmentInitializer | undefined): readonly Source[] {
+  return (initializer?.specs ?? []).map(({ spec }) => {
+    switch (spec.case) {
+      case "git":
+        return sourceOfGit(spec.value);
+      case "contextUrl":
+        return { ...sourceOfPage(spec.value.url), upstreamUri: "", location: "" };
+      default:
+        throw new WorkFailure(
+          "initializer_unknown",
+          "the initializer names a source that this runner does not know",
+        );
+    }
+  });
+}
+
+function sourceOfGit({
+  remoteUri,
+  upstreamRemoteUri,
+  checkoutLocation,
+  ...initializer
+}: GitInitializer): Source {
+  return {
+    remoteUri,
+    upstreamUri: upstreamRemoteUri,
+    target: targetOf(initializer),
+    location: checkoutLocation,
+  };
+}
+
+function targetOf({ targetMode, cloneTarget }: Pick<GitInitializer, "targetMode" | "cloneTarget">): Target {
+  switch (targetMode) {
+    case Mode.UNSPECIFIED:
+    case Mode.REMOTE_HEAD:
+      return { kind: "head" };
+    case Mode.REMOTE_COMMIT:
+      return { kind: "commit", hash: cloneTarget };
+    case Mode.REMOTE_BRANCH:
+      return { kind: "branch", name: cloneTarget };
+    case Mode.LOCAL_BRANCH:
+      return { kind: "local-branch", name: cloneTarget };
+    case Mode.REMOTE_TAG:
+      return { kind: "tag", name: cloneTarget };
+    default:
+      throw new WorkFailure(
+        "initializer_unknown",
+        "the initializer names a target that this runner does not know",
+      );
+  }
+}

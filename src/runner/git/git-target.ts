@@ -1,0 +1,120 @@
+import type { Target } from "../../domain/source/context-url.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { refuseBranchName } from "./git-branch.ts";
+import { FETCHED_REF, type Fetched } from "./git-fetch.ts";
+import { type GitCall, git, tryGit } from "./git-run.ts";
+import type { GitTools } from "./git-tools.ts";
+
+/** What a target is in a repository. */
+interface Revision {
+  /** Absent for a branch without commits. */
+  readonly commit?: string | undefined;
+  /** The branch to check out; none when absent. */
+  readonly branch?: string | undefined;
+  /** Whether that is the remote's branch of the same name. */
+  readonly isRemote?: boolean;
+}
+
+/**
+ * Checks out what a target names, over whatever is in the folder.
+ *
+ * @throws WorkFailure revision_not_found, branch_name_invalid
+ */
+export async function checkOutTarget(
+  tools: GitTools,
+  call: GitCall,
+  fetched: Fetched,
+  target: Target,
+): Promise<Pick<Revision, "commit" | "branch">> {
+  const { commit, branch, isRemote } = await revisionOf(tools, call, fetched, target);
+  if (branch !== undefined) await refuseBranchName(tools, branch, call);
+  if (commit === undefined) {
+    if (branch !== undefined) await git(tools, ["symbolic-ref", "HEAD", `refs/heads/${branch}`], call);
+  } else if (branch === undefined) {
+    await git(tools, ["checkout", "--quiet", "--force", "--detach", commit], call);
+  } else {
+    await git(tools, ["checkout", "--quiet", "--force", "-B", branch, commit], call);
+    if (isRemote) await git(tools, ["branch", "--quiet", `--set-upstream-to=origin/${branch}`, branch], call);
+  }
+  return { commit, branch };
+}
+
+async function revisionOf(
+  tools: GitTools,
+  call: GitCall,
+  fetched: Fetched,
+  target: Target,
+): Promise<Revision> {
+  switch (target.kind) {
+    case "head":
+      return headOf(fetched);
+    case "local-branch":
+      return { commit: fetched.headCommit, branch: target.name };
+    case "branch": {
+      const commit = await commitOf(tools, call, `refs/remotes/origin/${target.name}`);
+      return { commit: commit ?? missing("branch", target.name), branch: target.name, isRemote: true };
+    }
+    case "tag": {
+      const commit = await commitOf(tools, call, `refs/tags/${target.name}`);
+      return { commit: commit ?? missing("tag", target.name) };
+    }
+    case "commit":
+      return { commit: (await commitOfHash(tools, call, target.hash)) ?? missing("commit", target.hash) };
+    case "ref": {
+      const commit = await commitOf(tools, call, FETCHED_REF);
+      return { commit: commit ?? missing("revision", target.ref), branch: target.branch };
+    }
+    case "path":
+      return revisionOfPath(tools, call, fetched, target.path);
+  }
+}
+
+function headOf({ headCommit, defaultBranch }: Fetched): Revision {
+  return { commit: headCommit, branch: defaultBranch, isRemote: headCommit !== undefined };
+}
+
+/** The longest beginning of a path that names a branch or tag, or else a commit as its first part. */
+async function revisionOfPath(
+  tools: GitTools,
+  call: GitCall,
+  fetched: Fetched,
+  path: string,
+): Promise<Revision> {
+  const parts = path.split("/");
+  const list = await git(
+    tools,
+    ["for-each-ref", "--format=%(refname)", "refs/remotes/origin", "refs/tags"],
+    call,
+  );
+  const refs = new Set(list.split("\n"));
+  for (let count = parts.length; count > 0; count--) {
+    const name = parts.slice(0, count).join("/");
+    for (const kind of ["branch", "tag"] as const) {
+      if (refs.has(`refs/${kind === "tag" ? "tags" : "remotes/origin"}/${name}`)) {
+        return revisionOf(tools, call, fetched, { kind, name });
+      }
+    }
+  }
+  const [first = ""] = parts;
+  if (first === "HEAD") return headOf(fetched);
+  return { commit: (await commitOfHash(tools, call, first)) ?? missing("branch, tag or commit", path) };
+}
+
+async function commitOfHash(tools: GitTools, call: GitCall, hash: string): Promise<string | undefined> {
+  return /^[0-9a-f]{4,64}$/i.test(hash) ? commitOf(tools, call, hash) : undefined;
+}
+
+/** What no name of a ref holds, and what makes git read more than a name. */
+const NO_REF = /[\p{Cc} ~^:?*[\\]|\.\.|@\{/u;
+
+/** The commit that a ref or hash leads to; undefined when it leads to none. */
+async function commitOf(tools: GitTools, call: GitCall, name: string): Promise<string | undefined> {
+  if (NO_REF.test(name)) return undefined;
+  const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
+  const { exit, stdout } = await tryGit(tools, args, call);
+  return exit === 0 ? stdout.trim() : undefined;
+}
+
+function missing(kind: string, name: string): never {
+  throw new WorkFailure("revision_not_found", `the remote has no ${kind} ${JSON.stringify(name)}`);
+}

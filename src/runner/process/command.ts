@@ -1,0 +1,200 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { dirname } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { CommandOutput, type OnOutput } from "./command-output.ts";
+import type { CommandRecord } from "./command-record.ts";
+import { endGroup, GRACE_MS, type SignalGroup } from "./process-group.ts";
+
+/** A program to run. No shell reads any of it, unless the program is one. */
+export interface Command {
+  /** Searched in PATH of `environment`, unless it has a slash. */
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Where it runs. */
+  readonly folder: string;
+  /** All of its environment; nothing is inherited. */
+  readonly environment: Readonly<Record<string, string>>;
+  /**
+   * Its standard input; closed when absent. A function gets the open end of it
+   * once the program has started, and closes it; errors of it are taken care of,
+   * since a program need not read what it is given.
+   */
+  readonly input?: Uint8Array | ((stdin: Writable) => void) | undefined;
+  /** When to stop it, in milliseconds from its start; never when absent. */
+  readonly timeoutMs?: number | undefined;
+  /** How much of standard output is kept for the result, in bytes; nothing when absent. */
+  readonly keepBytes?: number | undefined;
+  /** Gets all that is written, each stream in its order. */
+  readonly onOutput?: OnOutput | undefined;
+  /** Stops it. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How a program ended. */
+export interface CommandResult {
+  /** Null when a signal ended it, and when it was stopped before it began. */
+  readonly exit: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly timedOut: boolean;
+  /** Whether the command's AbortSignal ended it. */
+  readonly stopped: boolean;
+  /** The first `keepBytes` of standard output. */
+  readonly stdout: Buffer;
+  /** Whether there was more of it. */
+  readonly outputTruncated: boolean;
+}
+
+/** For people, to go on with after the name of the program. */
+export function howItEnded({ exit, signal }: Pick<CommandResult, "exit" | "signal">): string {
+  return exit === null ? `was ended by ${signal}` : `ended with exit status ${exit}`;
+}
+
+/**
+ * Runs a program in a process group of its own and resolves when the whole
+ * group is gone: what it left in the background is ended as well. The group is
+ * ended with SIGTERM, and SIGKILL after the grace. A process that made a session
+ * of its own has left the group and stays.
+ *
+ * @throws WorkFailure command_not_started
+ * @throws what `onOutput` threw, once the group is gone
+ */
+export type RunCommand = (command: Command) => Promise<CommandResult>;
+
+/** How programs are run, and the PATH in which they are found. */
+export interface Programs {
+  readonly run: RunCommand;
+  readonly path: string;
+}
+
+export interface CommandRunnerOptions {
+  /** From SIGTERM to SIGKILL, in milliseconds; 5,000 when absent. */
+  readonly graceMs?: number;
+  /** Remembers what runs, in case that this process is killed. */
+  readonly record?: CommandRecord;
+}
+
+export function commandRunner(signalGroup: SignalGroup, options: CommandRunnerOptions = {}): RunCommand {
+  return (command) => run(command, signalGroup, options);
+}
+
+/**
+ * All that commands of an environment see beside the variables that they are
+ * given. Git looks for a repository in no folder that `home` is in, nor above.
+ */
+export function cleanEnvironment(
+  { path }: Pick<Programs, "path">,
+  home: string,
+  variables: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  return { PATH: path, HOME: home, LANG: "C.UTF-8", GIT_CEILING_DIRECTORIES: dirname(home), ...variables };
+}
+
+const NOT_BEGUN: CommandResult = {
+  exit: null,
+  signal: null,
+  timedOut: false,
+  stopped: true,
+  stdout: Buffer.alloc(0),
+  outputTruncated: false,
+};
+
+async function run(
+  command: Command,
+  signalGroup: SignalGroup,
+  { graceMs = GRACE_MS, record }: CommandRunnerOptions,
+): Promise<CommandResult> {
+  if (command.signal?.aborted) return NOT_BEGUN;
+  const child = await started(command);
+  const { groupId, exited } = child;
+  const output = new CommandOutput(child.stdout, child.stderr, command.keepBytes ?? 0, command.onOutput);
+  let cause: Cause;
+  try {
+    await record?.add(groupId);
+    cause = await firstCause(exited, output.done, command);
+  } finally {
+    await endGroup(signalGroup, groupId, graceMs);
+    await record?.remove(groupId);
+  }
+  await output.drain(command.signal);
+  const [exit, signal] = await exited;
+  return {
+    exit,
+    signal,
+    timedOut: cause === "timeout",
+    stopped: cause === "signal",
+    stdout: output.stdout,
+    outputTruncated: output.truncated,
+  };
+}
+
+interface Started {
+  /** Id of the process and of its group. */
+  readonly groupId: number;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Exit code and signal, one of which is null. */
+  readonly exited: Promise<[number | null, NodeJS.Signals | null]>;
+}
+
+async function started({ program, args, folder, environment, input }: Command): Promise<Started> {
+  try {
+    const child = spawn(program, [...args], {
+      cwd: folder,
+      env: environment,
+      detached: true,
+      stdio: [input ? "pipe" : "ignore", "pipe", "pipe"],
+    });
+    const exited = once(child, "exit") as Started["exited"];
+    exited.catch(() => undefined);
+    await once(child, "spawn");
+    const { pid, stdin, stdout, stderr } = child;
+    if (pid === undefined || !stdout || !stderr) throw new Error("it has no process");
+    if (input && stdin) feed(stdin, input);
+    return { groupId: pid, stdout, stderr, exited };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // Not the message of a value that cannot be passed on: it quotes the value.
+    const cause = code?.startsWith("ERR_") ? "a NUL character in its arguments or variables" : message;
+    throw new WorkFailure("command_not_started", `${program} could not be started: ${cause}`);
+  }
+}
+
+function feed(stdin: Writable, input: NonNullable<Command["input"]>): void {
+  stdin.on("error", () => undefined);
+  if (typeof input === "function") input(stdin);
+  else stdin.end(input);
+}
+
+type Cause = "exit" | "timeout" | "signal" | "reader";
+
+/** A longer timer would ring at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** What ends a program first: itself, the clock, the caller, or the failure of whoever reads its output. */
+async function firstCause(
+  exited: Promise<unknown>,
+  reading: Promise<unknown>,
+  { timeoutMs, signal }: Command,
+): Promise<Cause> {
+  const { promise, resolve } = Promise.withResolvers<Cause>();
+  const onAbort = () => resolve("signal");
+  exited.then(
+    () => resolve("exit"),
+    () => resolve("exit"),
+  );
+  reading.catch(() => resolve("reader"));
+  signal?.addEventListener("abort", onAbort);
+  if (signal?.aborted) onAbort();
+  const timer =
+    timeoutMs === undefined
+      ? undefined
+      : setTimeout(() => resolve("timeout"), Math.min(timeoutMs, LONGEST_TIMER_MS));
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+  }
+}

@@ -1,0 +1,55 @@
+import type { Work } from "#gen/runner/v1/work_pb.js";
+import type { Log } from "../../log.ts";
+import type { SourceControl } from "../../scm/source-control.ts";
+import type { CredentialFor } from "../git/git-access.ts";
+import type { GitTools } from "../git/git-tools.ts";
+import type { Programs } from "../process/command.ts";
+import { Secrets } from "../process/secrets.ts";
+import type { Lease } from "./lease.ts";
+import type { WorkFailure } from "./work-failure.ts";
+
+/** What a runner carries all work out with. */
+export interface RunnerTools {
+  readonly programs: Programs;
+  readonly git: GitTools;
+  readonly scm: SourceControl;
+  /** Folder of the environments' workspaces. */
+  readonly workspaces: string;
+  /** Folder of the prepared workspaces. */
+  readonly prebuilds: string;
+  /** Folders whose `workspaces` and `prebuilds` may still hold some; none when absent. */
+  readonly earlierWorkDirs?: readonly string[];
+  /** Under which commands reach the service. */
+  readonly serverUrl: string;
+  readonly log: Log;
+}
+
+/** A piece of work with all that it is carried out with. */
+export interface Assignment {
+  readonly tools: RunnerTools;
+  readonly work: Work;
+  readonly lease: Lease;
+  /** What must not be read in anything that the work prints. */
+  readonly secrets: Secrets;
+  /** The credentials of the work's executor. */
+  readonly credentialFor: CredentialFor;
+  /** What people should know besides, whether the work is done, fails or is stopped. */
+  readonly warnings: WorkFailure[];
+}
+
+export function assignmentOf(tools: RunnerTools, work: Work, lease: Lease): Assignment {
+  const secrets = new Secrets();
+  secrets.add(work.environmentToken);
+  return {
+    tools,
+    work,
+    lease,
+    secrets,
+    warnings: [],
+    async credentialFor(host) {
+      const credential = await lease.credential(host);
+      if (credential && "token" in credential) secrets.add(credential.token);
+      return credential;
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import type { Work } from "#gen/runner/v1/work_pb.js";
+import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
+import { carryOutAgent } from "../agent/agent-work.ts";
+import { carryOutAction } from "../steps/action-work.ts";
+import { carryOutEnvironment } from "../steps/environment-work.ts";
+import { carryOutPrebuild, carryOutPrebuildRemoval } from "../steps/prebuild-work.ts";
+import { type Assignment, assignmentOf, type RunnerTools } from "./assignment.ts";
+import { failureOf, isFault } from "./failure-report.ts";
+import { type Interruption, type Lease, type WorkEnd, WorkInterrupted } from "./lease.ts";
+import { refuseUnkeptPolicies } from "./supported-policies.ts";
+import { WorkFailure } from "./work-failure.ts";
+
+/** Warnings that the contract takes with the end of work (FinishWorkRequest.warnings). */
+const MOST_WARNINGS = 10;
+
+/**
+ * Carries out a piece of work and tells the service how it ended, unless the
+ * lease was lost. Never rejects: what goes wrong is told to the service and in
+ * the log.
+ */
+export async function carryOut(tools: RunnerTools, work: Work, lease: Lease): Promise<void> {
+  const facts = factsOf(work);
+  tools.log.info(facts, "work taken");
+  const startedAt = performance.now();
+  const end = await endOf(assignmentOf(tools, work, lease), facts);
+  const durationMs = Math.round(performance.now() - startedAt);
+  try {
+    if (end) await lease.finish(end);
+  } catch (error) {
+    if (!lease.isLost) {
+      tools.log.warn({ ...facts, problem: (error as Error).message }, "the end of work was refused");
+      return;
+    }
+  }
+  const outcome = lease.isLost ? "lost" : Outcome[end?.outcome ?? Outcome.UNSPECIFIED].toLowerCase();
+  const reason = end?.failure?.reason;
+  tools.log.info({ ...facts, outcome, ...(reason && { reason }), durationMs }, "work ended");
+}
+
+/** What the log says of a piece of work. */
+function factsOf({ leaseId, attempt, work }: Work): Record<string, unknown> {
+  return { work: work.case, ...subjectOf(work), lease: leaseId, attempt };
+}
+
+function subjectOf(work: Work["work"]): Record<string, unknown> {
+  switch (work.case) {
+    case "environment":
+      return { environment: work.value.environment?.id };
+    case "action":
+      return { action: work.value.actionId, environment: work.value.environment?.id };
+    case "agent":
+      return { run: work.value.agentExecution?.id, environment: work.value.environment?.id };
+    case "prebuild":
+    case "prebuildRemoval":
+      return { prebuild: work.value.prebuildId };
+    default:
+      return {};
+  }
+}
+
+/** Undefined when nothing may be told any more. */
+async function endOf(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
+  const { lease, tools } = assignment;
+  try {
+    await doWork(assignment);
+    return { outcome: Outcome.DONE, warnings: warningsOf(assignment) };
+  } catch (error) {
+    if (lease.isLost) return undefined;
+    // What failed by itself has failed, also when it was told to stop because of that.
+    if (error instanceof WorkInterrupted) return interruptedEnd(assignment, error.interruption);
+    if (isFault(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
+    return { outcome: Outcome.FAILED, failure: failureOf(error), warnings: warningsOf(assignment) };
+  }
+}
+
+function interruptedEnd(assignment: Assignment, interruption: Interruption): WorkEnd {
+  if (interruption === "stop") return { outcome: Outcome.STOPPED, warnings: warningsOf(assignment) };
+  // Whoever gets the work begins anew, and finds out for itself what to warn of.
+  return { outcome: Outcome.RELEASED };
+}
+
+function warningsOf({ warnings }: Assignment): NonNullable<WorkEnd["warnings"]> {
+  return warnings.slice(0, MOST_WARNINGS).map(failureOf);
+}
+
+async function doWork(assignment: Assignment): Promise<void> {
+  const { work, policies } = assignment.work;
+  switch (work.case) {
+    case "environment":
+      return carryOutEnvironment(assignment, work.value);
+    case "action":
+      refuseUnkeptPolicies(policies);
+      return carryOutAction(assignment, work.value);
+    case "agent":
+      refuseUnkeptPolicies(policies);
+      return carryOutAgent(assignment, work.value);
+    case "prebuild":
+      return carryOutPrebuild(assignment, work.value);
+    case "prebuildRemoval":
+      return carryOutPrebuildRemoval(assignment, work.value);
+    default:
+      throw new WorkFailure("work_unknown", "the work is of a kind that this runner does not know");
+  }
+}

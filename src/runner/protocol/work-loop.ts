@@ -1,0 +1,97 @@
+import type { Work, WorkKind } from "#gen/runner/v1/work_pb.js";
+import type { Log } from "../../log.ts";
+import { backOffMs, pause } from "./back-off.ts";
+import { troubleOf, type WorkClient } from "./connection.ts";
+import { Lease } from "./lease.ts";
+import { tokenEnded } from "./registration.ts";
+
+export interface WorkLoopOptions {
+  readonly client: WorkClient;
+  /** The kinds of work that are taken. */
+  readonly kinds: readonly WorkKind[];
+  /** How many pieces of work are carried out at the same time. */
+  readonly slots: number;
+  /** Carries work out to its end; never rejects. */
+  readonly carryOut: (work: Work, lease: Lease) => Promise<void>;
+  readonly log: Log;
+  /** Aborted when no more work is to be taken. */
+  readonly draining: AbortSignal;
+  /** How long work under way may go on when the runner drains, in milliseconds. */
+  readonly graceMs: number;
+}
+
+/** As many as the contract lets one call lease (LeaseWorkRequest.max_leases). */
+const MOST_LEASES = 32;
+/** The server answers within 20 seconds, work or none. */
+const POLL_MS = 40_000;
+/** Whoever answers at once that there is no work is not asked again at once. */
+const SHORTEST_POLL_MS = 1_000;
+/** What was told to end by then and has not is left to the end of its lease. */
+const LONGEST_END_MS = 15_000;
+
+/**
+ * Takes work and carries it out until it is told to drain: then it takes no
+ * more, lets what is under way end within the grace, and gives the rest back.
+ *
+ * @throws RunnerProblem when the runner's token holds no longer; what is under
+ *   way is given up
+ */
+export async function takeWork(options: WorkLoopOptions): Promise<void> {
+  const running = new Map<Lease, Promise<void>>();
+  try {
+    await fillSlots(options, running);
+    await ended(running, options.graceMs);
+  } finally {
+    for (const lease of running.keys()) lease.interrupt("drain");
+    await ended(running, LONGEST_END_MS);
+  }
+}
+
+async function fillSlots(
+  { client, kinds, slots, carryOut, log, draining }: WorkLoopOptions,
+  running: Map<Lease, Promise<void>>,
+): Promise<void> {
+  let changed = Promise.withResolvers<void>();
+  const change = () => {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  };
+  draining.addEventListener("abort", change);
+  let failures = 0;
+  while (!draining.aborted) {
+    if (running.size >= slots) {
+      await changed.promise;
+      continue;
+    }
+    const askedAt = performance.now();
+    try {
+      const asked = { kinds: [...kinds], maxLeases: Math.min(slots - running.size, MOST_LEASES) };
+      const { works } = await client.leaseWork(asked, { signal: draining, timeoutMs: POLL_MS });
+      failures = 0;
+      for (const work of works) {
+        const lease = new Lease(client, work);
+        const carried = carryOut(work, lease).then(() => {
+          running.delete(lease);
+          change();
+        });
+        running.set(lease, carried);
+      }
+      const tookMs = performance.now() - askedAt;
+      if (works.length === 0 && tookMs < SHORTEST_POLL_MS) await pause(SHORTEST_POLL_MS, draining);
+    } catch (error) {
+      if (draining.aborted) return;
+      if (troubleOf(error) === "unauthenticated") throw tokenEnded();
+      failures++;
+      log.warn({ problem: (error as Error).message }, "no work could be asked for; trying again");
+      await pause(backOffMs(failures), draining);
+    }
+  }
+}
+
+/** Resolves when everything has ended, or the time is over. */
+async function ended(running: ReadonlyMap<Lease, Promise<void>>, withinMs: number): Promise<void> {
+  if (running.size === 0) return;
+  const over = new AbortController();
+  await Promise.race([Promise.all(running.values()), pause(withinMs, over.signal)]);
+  over.abort();
+}

@@ -1,0 +1,52 @@
+import type { EnvironmentWork } from "#gen/runner/v1/work_pb.js";
+import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import type { Assignment } from "../protocol/assignment.ts";
+import { refuseUnkeptPolicies } from "../protocol/supported-policies.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { prepareWorkspace } from "./preparation.ts";
+import { environmentWorkspace } from "./work-dirs.ts";
+import { checkoutsOf, removeWorkspace } from "./workspace.ts";
+
+/**
+ * Brings an environment to the phase that is wanted of it. It is a folder: while
+ * it is up, no process of it runs but those of the work that uses it, so that
+ * stopping it leaves it as it is.
+ *
+ * @throws WorkFailure
+ */
+export async function carryOutEnvironment(
+  assignment: Assignment,
+  { environment, prebuildId }: EnvironmentWork,
+): Promise<void> {
+  const { tools, lease } = assignment;
+  const enter = (phase: EnvironmentPhase) => lease.report({ environment: { phase } });
+  const workspace = environmentWorkspace(tools, environment?.id ?? "");
+  switch (environment?.spec?.desiredPhase) {
+    case EnvironmentPhase.RUNNING:
+      refuseUnkeptPolicies(assignment.work.policies);
+      if (await checkoutsOf(workspace)) return;
+      // A new one is in the phase of its creation already.
+      if (environment.status?.phase === EnvironmentPhase.STOPPED) await enter(EnvironmentPhase.STARTING);
+      await prepareWorkspace(assignment, {
+        workspace,
+        initializer: environment.spec.content?.initializer,
+        prebuildId,
+        namedFiles: namedFilesOf(environment),
+        signal: lease.signal,
+      });
+      return;
+    case EnvironmentPhase.STOPPED:
+      return;
+    case EnvironmentPhase.DELETED:
+      await enter(EnvironmentPhase.DELETING);
+      return removeWorkspace(tools.programs, workspace);
+    default:
+      throw new WorkFailure("phase_unknown", "the phase that is wanted is none that this runner knows");
+  }
+}
+
+/** The files in the repository that the environment names by their paths. */
+export function namedFilesOf({ spec }: Environment): string[] {
+  const paths = [spec?.devcontainer?.devcontainerFilePath, spec?.automationsFile?.automationsFilePath];
+  return paths.filter((path) => path !== undefined && path !== "") as string[];
+}

@@ -1,0 +1,39 @@
+import { join } from "node:path";
+import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import { type Checkout, checkOutSources } from "../git/git-checkout.ts";
+import { pathInside } from "../git/tree-path.ts";
+import type { Assignment } from "../protocol/assignment.ts";
+import { prebuildWorkspace } from "./work-dirs.ts";
+import { checkoutsOf, makeWorkspace, type Workspace } from "./workspace.ts";
+
+/** What a workspace is made of. */
+export interface Preparation {
+  readonly workspace: Workspace;
+  readonly initializer: EnvironmentInitializer | undefined;
+  /** Id of the prepared workspace that it starts from, where it is still there; empty for none. */
+  readonly prebuildId: string;
+  /** Files of the first repository that are named by their paths; empty ones are not. */
+  readonly namedFiles: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes a workspace with all of its sources in it.
+ *
+ * @throws WorkFailure
+ * @throws the reason of `signal` when that ended it
+ */
+export async function prepareWorkspace(
+  { tools, credentialFor }: Pick<Assignment, "tools" | "credentialFor">,
+  { workspace, initializer, prebuildId, namedFiles, signal }: Preparation,
+): Promise<readonly Checkout[]> {
+  const prebuild = prebuildId === "" ? undefined : prebuildWorkspace(tools, prebuildId);
+  const copyFrom = prebuild && (await checkoutsOf(prebuild)) ? prebuild : undefined;
+  const fill = async ({ tree }: Workspace) => {
+    const checkouts = await checkOutSources(tools.git, initializer, { tree, credentialFor, signal });
+    const [first] = checkouts;
+    for (const path of namedFiles) pathInside(join(tree, first?.location ?? ""), path);
+    return checkouts;
+  };
+  return makeWorkspace(tools.programs, workspace, fill, copyFrom);
+}

@@ -1,0 +1,77 @@
+import { ScmFailure } from "../../scm/failure.ts";
+import type { Proposal } from "../../scm/host-api.ts";
+import type { OpenedPullRequest } from "../../scm/pull-request.ts";
+import type { SourceControl } from "../../scm/source-control.ts";
+import type { Checkout } from "../git/git-checkout.ts";
+import { parseRemote } from "../git/remote-address.ts";
+import type { Assignment } from "../protocol/assignment.ts";
+import { backOffMs, pause } from "../protocol/back-off.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+
+/** A host that opens pull requests, with the token for it. */
+export interface PullRequestHost {
+  readonly host: string;
+  readonly token: string;
+}
+
+/** A host that is busy or asks to wait is asked so often. */
+const MOST_TRIES = 4;
+/** A host that asks for more is not waited for. */
+const LONGEST_WAIT_MS = 60_000;
+
+/**
+ * The host of a checkout's remote; undefined for one that knows no pull requests.
+ *
+ * @throws WorkFailure credential_missing, credential_withheld, or why the host cannot be asked
+ */
+export async function pullRequestHostOf(
+  { tools, credentialFor }: Assignment,
+  { remoteUri }: Checkout,
+  signal: AbortSignal,
+): Promise<PullRequestHost | undefined> {
+  const { scheme, host } = parseRemote(remoteUri, tools.git.remotes);
+  if (scheme === "file") return undefined;
+  const kind = await patiently(signal, () => tools.scm.hostKind(host, signal));
+  if (kind === "plain") return undefined;
+  const credential = await credentialFor(host);
+  if (credential && "withheld" in credential) {
+    throw new WorkFailure("credential_withheld", credential.withheld);
+  }
+  if (credential) return { host, token: credential.token };
+  throw new WorkFailure(
+    "credential_missing",
+    `${host} opens pull requests only with a token: store a host authentication token of the executor for it and this runner`,
+  );
+}
+
+/**
+ * Opens a pull request, or finds the one that is open for the branch.
+ *
+ * @throws WorkFailure
+ */
+export function openAtHost(
+  scm: SourceControl,
+  host: PullRequestHost,
+  proposal: Proposal & { readonly remote: string },
+  signal: AbortSignal,
+): Promise<OpenedPullRequest> {
+  return patiently(signal, () => scm.openPullRequest({ ...host, ...proposal, signal }));
+}
+
+/** Asks again where the host may answer later. */
+async function patiently<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ScmFailure)) throw error;
+      const waitMs = Math.max(error.retryAfterMs ?? 0, backOffMs(tries));
+      if (!error.retriable || tries >= MOST_TRIES || waitMs > LONGEST_WAIT_MS) {
+        throw new WorkFailure(`scm_${error.kind}`, error.message, error.retriable);
+      }
+      await pause(waitMs, signal);
+      signal.throwIfAborted();
+    }
+  }
+}

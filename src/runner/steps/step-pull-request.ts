@@ -1,0 +1,111 @@
+import type { WorkflowStep_PullRequest } from "#gen/service/v1/workflow_pb.js";
+import { authorOf } from "../git/commit-author.ts";
+import { switchToBranch } from "../git/git-branch.ts";
+import type { Checkout } from "../git/git-checkout.ts";
+import { commitAll, hasChanges } from "../git/git-commit.ts";
+import { pushBranch } from "../git/git-push.ts";
+import { type GitCall, tryGit } from "../git/git-run.ts";
+import { type Snapshot, withSnapshot } from "../git/git-snapshot.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import type { StepResult, StepRun } from "./action-step.ts";
+import { openAtHost, type PullRequestHost, pullRequestHostOf } from "./pull-request-host.ts";
+
+/**
+ * Commits what changed in the first repository, pushes it to the branch and
+ * opens a pull request. An attempt that comes after a lost one brings the branch
+ * and the pull request of that one up to date. Nothing changed, or a remote
+ * without pull requests, is a warning.
+ *
+ * @throws WorkFailure
+ */
+export async function openPullRequest(run: StepRun, request: WorkflowStep_PullRequest): Promise<StepResult> {
+  const [checkout] = run.checkouts;
+  if (!checkout) throw new WorkFailure("no_repository", "there is no repository to open a pull request for");
+  return withSnapshot(run.assignment.tools.git, run.folder, (snapshot) =>
+    proposeChanges(run, request, checkout, snapshot),
+  );
+}
+
+async function proposeChanges(
+  run: StepRun,
+  request: WorkflowStep_PullRequest,
+  checkout: Checkout,
+  snapshot: Snapshot,
+): Promise<StepResult> {
+  const { assignment, signal } = run;
+  const { git } = assignment.tools;
+  const call: GitCall = { repository: snapshot.repository, signal };
+  if (!(await hasChanges(git, call, checkout.commit))) {
+    const why = "nothing changed in the repository: no branch was pushed and no pull request opened";
+    return { warnings: [new WorkFailure("nothing_to_commit", why)] };
+  }
+  // Before anything leaves: a host that cannot be asked must not get half of it.
+  const host = await pullRequestHostOf(assignment, checkout, signal);
+  const base = await baseOf(run, checkout, call);
+  if (base === request.branch) {
+    throw new WorkFailure(
+      "branch_is_base",
+      "the branch is the one that the changes are meant for: name another",
+    );
+  }
+  await push(run, request, checkout, snapshot);
+  return host ? openAt(host, run, request, checkout, base) : { warnings: [withoutPullRequests(request)] };
+}
+
+async function push(
+  { assignment, action, signal }: StepRun,
+  { title, description, branch }: WorkflowStep_PullRequest,
+  { remoteUri }: Checkout,
+  { repository, handBack }: Snapshot,
+): Promise<void> {
+  const { tools, credentialFor } = assignment;
+  const { workflowId, workflowExecutionId: executionId, actionId } = action;
+  const marks = { workflowId, executionId, actionId };
+  const message = [title, description].filter((text) => text.trim() !== "").join("\n\n");
+  const call: GitCall = { repository, signal };
+  await switchToBranch(tools.git, call, branch);
+  const author = authorOf(action.environment, tools.serverUrl);
+  const commit = await commitAll(tools.git, call, { message, author, marks });
+  // Later steps go on from the commit.
+  await handBack();
+  await pushBranch(tools.git, { repository, remoteUri, commit, branch, marks, credentialFor, signal });
+}
+
+async function openAt(
+  host: PullRequestHost,
+  { assignment, signal }: StepRun,
+  { title, description, branch, draft }: WorkflowStep_PullRequest,
+  { remoteUri }: Checkout,
+  base: string | undefined,
+): Promise<StepResult> {
+  if (base === undefined) {
+    throw new WorkFailure("base_unknown", "the remote has no default branch to open a pull request against");
+  }
+  const proposal = { remote: remoteUri, branch, base, title, description, draft };
+  const { url } = await openAtHost(assignment.tools.scm, host, proposal, signal);
+  return { pullRequestUrl: url };
+}
+
+/**
+ * The remote's branch that the changes are meant for: the one that they began
+ * from, or that of the pull request which the work is about.
+ */
+async function baseOf(
+  { assignment, action }: StepRun,
+  { branch, defaultBranch }: Checkout,
+  call: GitCall,
+): Promise<string | undefined> {
+  for (const name of [branch, action.pullRequest?.fromBranch, action.pullRequest?.toBranch]) {
+    if (!name) continue;
+    const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `refs/remotes/origin/${name}`];
+    if ((await tryGit(assignment.tools.git, args, call)).exit === 0) return name;
+  }
+  return defaultBranch;
+}
+
+function withoutPullRequests({ branch }: WorkflowStep_PullRequest): WorkFailure {
+  return new WorkFailure(
+    "pull_requests_unsupported",
+    `the remote knows no pull requests: the branch ${branch} was pushed to it`,
+  );
+}

@@ -1,0 +1,57 @@
+import { howItEnded } from "../process/command.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import type { StepRun } from "./action-step.ts";
+
+/** The service keeps 1 MiB of a step's log: what prints so much more has gone astray. */
+export const MOST_OUTPUT_BYTES = 16 * 1_024 * 1_024;
+
+/** Runs its argument by sh. Without the dashes, a command that begins with one would be read as options. */
+const APART = 'exec sh -c -- "$1"';
+/** With both outputs in one, so that the log tells them in their order. */
+const TOGETHER = `${APART} 2>&1`;
+
+export interface ShellCommand {
+  /** What it is, to begin a sentence with. */
+  readonly name: string;
+  readonly command: string;
+  /** How much of standard output is answered, in bytes; nothing when absent. */
+  readonly keepBytes?: number;
+}
+
+/**
+ * Runs a command by sh in the step's folder, and sends what it prints to the
+ * step's log, without secrets.
+ *
+ * @returns its standard output, up to `keepBytes`, as it came
+ * @throws WorkFailure command_failed, output_limit_exceeded, command_not_started
+ * @throws the reason of the step's signal when that ended it
+ */
+export async function runShell(
+  { assignment: { tools, secrets }, folder, environment, log, signal }: StepRun,
+  { name, command, keepBytes = 0 }: ShellCommand,
+): Promise<Buffer> {
+  const masks = { stdout: secrets.stream(), stderr: secrets.stream() };
+  let printedBytes = 0;
+  const result = await tools.programs.run({
+    program: "sh",
+    args: ["-c", keepBytes > 0 ? APART : TOGETHER, "sh", command],
+    folder,
+    environment,
+    keepBytes,
+    signal,
+    async onOutput(bytes, stream) {
+      printedBytes += bytes.length;
+      if (printedBytes > MOST_OUTPUT_BYTES) {
+        throw new WorkFailure(
+          "output_limit_exceeded",
+          `${name} printed more than ${MOST_OUTPUT_BYTES} bytes, and was ended: send the rest to a file`,
+        );
+      }
+      await log.write(masks[stream].write(bytes));
+    },
+  });
+  for (const mask of Object.values(masks)) await log.write(mask.end());
+  if (result.stopped) signal.throwIfAborted();
+  if (result.exit !== 0) throw new WorkFailure("command_failed", `${name} ${howItEnded(result)}`);
+  return result.stdout;
+}

@@ -1,0 +1,121 @@
+import { constants } from "node:fs";
+import { cp, lstat, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Checkout } from "../git/git-checkout.ts";
+import { cleanEnvironment, type Programs } from "../process/command.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+
+/** The folders of one environment or prebuild. */
+export interface Workspace {
+  /** All of it. */
+  readonly folder: string;
+  /** What its commands work on; sources are checked out in it. */
+  readonly tree: string;
+  /** HOME of its commands. */
+  readonly home: string;
+}
+
+/**
+ * Where the workspace of an environment is, made or not.
+ *
+ * @param root the folder of all workspaces of a kind
+ * @param id a UUID
+ */
+export function workspaceAt(root: string, id: string): Workspace {
+  // It becomes a path: whatever the server sends must not lead elsewhere.
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) {
+    throw new WorkFailure("path_refused", `${JSON.stringify(id)} is no id of a workspace`);
+  }
+  const folder = join(root, id);
+  return { folder, tree: join(folder, "tree"), home: join(folder, "home") };
+}
+
+/**
+ * Makes a workspace: first whatever is in its place is removed, such as the half
+ * of one that a killed runner left; at the end a marker is set. Fails as `fill`
+ * does, and then there is none.
+ *
+ * @param fill fills the tree and says what it checked out
+ * @param copyFrom a complete workspace, at rest, that it starts as a copy of; blocks
+ *   are shared where the file system can
+ */
+export async function makeWorkspace(
+  programs: Programs,
+  workspace: Workspace,
+  fill: (workspace: Workspace) => Promise<readonly Checkout[]>,
+  copyFrom?: Workspace,
+): Promise<readonly Checkout[]> {
+  await removeWorkspace(programs, workspace);
+  try {
+    await mkdir(workspace.folder, { recursive: true, mode: 0o700 });
+    for (const part of ["tree", "home"] as const) {
+      if (copyFrom) await copyFolder(copyFrom[part], workspace[part]);
+      else await mkdir(workspace[part]);
+    }
+    const checkouts = await fill(workspace);
+    await mark(workspace, checkouts);
+    return checkouts;
+  } catch (error) {
+    await removeWorkspace(programs, workspace).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** What was checked out in a complete workspace; undefined when there is none or only half of one. */
+export async function checkoutsOf(workspace: Workspace): Promise<readonly Checkout[] | undefined> {
+  const text = await readFile(join(workspace.folder, MARKER), "utf8").catch(() => undefined);
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+/**
+ * Removes a workspace, also where its commands made it read-only; the marker
+ * goes first. Does nothing when there is none.
+ *
+ * @throws WorkFailure workspace_not_removed
+ */
+export async function removeWorkspace(programs: Programs, { folder }: Workspace): Promise<void> {
+  await rm(join(folder, MARKER), { force: true });
+  // By programs: Node cannot remove a path that is longer than the system takes at once.
+  if ((await complaints(programs, "rm", ["-rf", "--", folder])) === "") return;
+  await complaints(programs, "chmod", ["-R", "u+rwx", "--", folder]);
+  const left = await complaints(programs, "rm", ["-rf", "--", folder]);
+  if (left !== "") throw new WorkFailure("workspace_not_removed", `the workspace stays: ${left}`, true);
+}
+
+/** Only in a complete workspace; holds what was checked out. */
+const MARKER = "complete.json";
+
+async function mark({ folder }: Workspace, checkouts: readonly Checkout[]): Promise<void> {
+  const draft = join(folder, `${MARKER}.draft`);
+  await writeFile(draft, JSON.stringify(checkouts));
+  await rename(draft, join(folder, MARKER));
+}
+
+async function copyFolder(from: string, to: string): Promise<void> {
+  await cp(from, to, {
+    recursive: true,
+    mode: constants.COPYFILE_FICLONE,
+    preserveTimestamps: true,
+    verbatimSymlinks: true,
+    // Sockets and pipes of programs that ran there mean nothing in a copy, and end it.
+    filter: async (file) => {
+      const stat = await lstat(file);
+      return stat.isFile() || stat.isDirectory() || stat.isSymbolicLink();
+    },
+  });
+}
+
+/** What a program says when it fails; empty when it does not. */
+async function complaints(programs: Programs, program: string, args: readonly string[]): Promise<string> {
+  let text = "";
+  const { exit } = await programs.run({
+    program,
+    args,
+    folder: "/",
+    environment: cleanEnvironment(programs, "/"),
+    onOutput: (bytes) => {
+      if (text.length < 500) text += bytes.toString();
+    },
+  });
+  return exit === 0 ? "" : text.slice(0, 500).trim() || `${program} ended with ${exit}`;
+}

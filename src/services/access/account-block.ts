@@ -1,0 +1,165 @@
+import { create } from "@bufbuild/protobuf";
+import { type BlockAccountResponse, BlockAccountResponseSchema } from "#gen/service/v1/account_service_pb.js";
+import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
+import {
+  ACTIVE_PHASES,
+  isAdministrator,
+  stopsWithItsCreator,
+  wasStarted,
+} from "../../domain/access/account-block.ts";
+import { stoppedEnvironment } from "../../domain/environment/environment.ts";
+import { lastAdministrator, notFound } from "../../domain/error.ts";
+import { findUsersOfAccount, updateAccountBlock } from "../../store/access/account-block.ts";
+import {
+  findBlockReceipt,
+  insertBlockReceipt,
+  removeBlockReceipt,
+} from "../../store/access/block-receipt.ts";
+import { findEnvironmentsOfCreator } from "../../store/environment/environment.ts";
+import { findAccount, findMemberships } from "../../store/identity/account.ts";
+import { countOtherAdministrators } from "../../store/identity/member.ts";
+import { serviceAccountTokenOfRow } from "../../store/identity/service-account-token.ts";
+import { cancelSubscriptions } from "../../store/identity/subscription.ts";
+import { disableTokensOfCreator } from "../../store/identity/token-disabling.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { findWorkflowsOfExecutor } from "../../store/workflow/workflow.ts";
+import { stopRuns } from "../agent/agent-end.ts";
+import { changeEnvironment } from "../environment/environment-change.ts";
+import { cutOffExecutions } from "../workflow/execution/execution-cancel.ts";
+
+/**
+ * Cuts an account off and stops what acts for it, all in the one transaction.
+ * Whoever calls it has made sure that the caller may.
+ *
+ * @returns the receipt; that of the first time when the account is blocked already
+ * @throws DomainError NOT_FOUND, or LAST_ADMINISTRATOR of one of its organizations
+ */
+export async function blockAccount(
+  tx: WriteTransaction,
+  accountId: string,
+  reason: string,
+): Promise<BlockAccountResponse> {
+  const account = await findAccount(tx.db, accountId);
+  if (!account) throw notFound("account");
+  const memberships = await findMemberships(tx.db, accountId);
+  const organizationIds = memberships.map(({ organizationId }) => organizationId);
+  const known = account.blocked_at === null ? undefined : await findBlockReceipt(tx.db, accountId);
+  if (known) {
+    await updateAccountBlock(tx, account, { blockedAt: account.blocked_at, organizationIds, reason });
+    return known;
+  }
+  for (const { organizationId, userId } of memberships.filter(isAdministrator)) {
+    const others = await countOtherAdministrators(tx.db, { organizationId }, userId);
+    if (others === 0) throw lastAdministrator(organizationId);
+  }
+  const tokens = await disableTokensOfCreator(tx, accountId);
+  // Before their environments, so that they are told to have ended for the block and not for the environment.
+  const agentExecutionIds = await cutOffAgents(tx, accountId);
+  const stopped = await stopEnvironments(tx, accountId);
+  const cutOff = await cutOffExecutor(tx, accountId);
+  const touched = new Set([
+    ...tokens.map(({ organization_id }) => organization_id),
+    ...stopped.organizationIds,
+    ...cutOff.organizationIds,
+    ...agentExecutionIds.keys(),
+  ]);
+  const formerOrganizationIds = [...touched].filter((id) => !organizationIds.includes(id));
+  await updateAccountBlock(tx, account, {
+    blockedAt: tx.now,
+    organizationIds,
+    formerOrganizationIds,
+    workflowIds: cutOff.workflowIds,
+    agentExecutionIds,
+    reason,
+  });
+  const receipt = create(BlockAccountResponseSchema, {
+    environmentsStopped: stopped.count,
+    subscriptionsCancelled: await cancelSubscriptions(tx, accountId),
+    disabledServiceAccountTokens: tokens.map(serviceAccountTokenOfRow),
+  });
+  await insertBlockReceipt(tx, accountId, receipt);
+  return receipt;
+}
+
+/**
+ * Gives an account its access again, and nothing else of what blocking it cut
+ * off. An account that is not blocked stays as it is.
+ *
+ * @throws DomainError NOT_FOUND
+ */
+export async function unblockAccount(tx: WriteTransaction, accountId: string): Promise<void> {
+  const account = await findAccount(tx.db, accountId);
+  if (!account) throw notFound("account");
+  if (account.blocked_at === null) return;
+  const memberships = await findMemberships(tx.db, accountId);
+  const organizationIds = memberships.map(({ organizationId }) => organizationId);
+  await updateAccountBlock(tx, account, { blockedAt: null, organizationIds });
+  await removeBlockReceipt(tx, accountId);
+}
+
+/**
+ * Stops the environments of the account. Those that were already told to stop and
+ * still run are among them, too.
+ *
+ * @returns how many had been started, and the organization of each that was told to stop
+ */
+async function stopEnvironments(
+  tx: WriteTransaction,
+  accountId: string,
+): Promise<{ count: number; organizationIds: string[] }> {
+  const organizationIds: string[] = [];
+  let count = 0;
+  for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
+    const scope = { organizationId };
+    const active = await findEnvironmentsOfCreator(tx.db, scope, userId, ACTIVE_PHASES);
+    for (const before of active.filter(stopsWithItsCreator)) {
+      const after = stoppedEnvironment(before);
+      if (after) await changeEnvironment(tx, scope, before, after);
+      organizationIds.push(organizationId);
+      if (wasStarted(before)) count += 1;
+    }
+  }
+  return { count, organizationIds };
+}
+
+/**
+ * Stops the agent runs of the account at once: no runner is waited for.
+ *
+ * @returns by organization, the runs that were stopped
+ */
+async function cutOffAgents(tx: WriteTransaction, accountId: string): Promise<Map<string, string[]>> {
+  const ids = new Map<string, string[]>();
+  const failure = {
+    reason: AgentExecutionFailureReason.SERVICE,
+    message: "the account of its creator was blocked",
+  };
+  for (const { organizationId } of await findUsersOfAccount(tx.db, accountId)) {
+    const stopped = await stopRuns(tx, { organizationId }, { accountId }, { failure, atOnce: true });
+    if (stopped.length > 0) ids.set(organizationId, stopped);
+  }
+  return ids;
+}
+
+/**
+ * Stops what runs as the account, in every organization. Its workflows start
+ * nothing any more, of themselves: see executorOf.
+ *
+ * @returns where something was stopped, and by organization the workflows that have no fit executor now
+ */
+async function cutOffExecutor(
+  tx: WriteTransaction,
+  accountId: string,
+): Promise<{ organizationIds: string[]; workflowIds: Map<string, string[]> }> {
+  const organizationIds: string[] = [];
+  const workflowIds = new Map<string, string[]>();
+  for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
+    const scope = { organizationId };
+    if ((await cutOffExecutions(tx, scope, userId)) > 0) organizationIds.push(organizationId);
+    const workflows = await findWorkflowsOfExecutor(tx.db, scope, userId);
+    workflowIds.set(
+      organizationId,
+      workflows.map(({ id }) => id),
+    );
+  }
+  return { organizationIds, workflowIds };
+}

@@ -1,0 +1,84 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  BlockAccountRequest,
+  BlockAccountResponse,
+  AccountService as Contract,
+  GetAccountRequest,
+  UnblockAccountRequest,
+} from "#gen/service/v1/account_service_pb.js";
+import {
+  isAdministrator,
+  refuseOwnAccount,
+  refuseStrangerToAccount,
+} from "../../domain/access/account-block.ts";
+import { notFound } from "../../domain/error.ts";
+import { accountMessage } from "../../domain/identity/account.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { findAccount, findMemberships } from "../../store/identity/account.ts";
+import { findTokenIdsIn } from "../../store/identity/token-disabling.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { blockAccount, unblockAccount } from "./account-block.ts";
+
+/** Accounts: people's logins, above the organizations that they are members of. */
+export class AccountService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  async getAccount(_req: GetAccountRequest, ctx: HandlerContext) {
+    const { accountId, organizationId } = callerOf(ctx);
+    const db = this.#deps.store.reader;
+    const account = await findAccount(db, accountId);
+    if (!account) throw notFound("account");
+    return { account: accountMessage(account, await findMemberships(db, accountId), organizationId) };
+  }
+
+  async blockAccount({ accountId, reason }: BlockAccountRequest, ctx: HandlerContext) {
+    const { store, accountSignals } = this.#deps;
+    const receipt = await writeAsCaller(store, ctx, async (tx, caller) => {
+      refuseOwnAccount(caller, accountId);
+      await refuseStranger(tx, caller, accountId);
+      return toldTo(tx, caller, await blockAccount(tx, accountId, reason));
+    });
+    // Before the answer: what it says is over must be.
+    await accountSignals.check();
+    return receipt;
+  }
+
+  unblockAccount({ accountId }: UnblockAccountRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      await refuseStranger(tx, caller, accountId);
+      await unblockAccount(tx, accountId);
+      return {};
+    });
+  }
+}
+
+async function refuseStranger(tx: WriteTransaction, caller: Caller, accountId: string): Promise<void> {
+  const own = await findMemberships(tx.db, caller.accountId);
+  refuseStrangerToAccount(caller, own, await findMemberships(tx.db, accountId));
+}
+
+/**
+ * The receipt as the caller may see it: tokens of organizations that it does not
+ * administer, which the account has left, are disabled like the others and not
+ * told. A token that was deleted since is told no more either.
+ */
+async function toldTo(
+  tx: WriteTransaction,
+  caller: Caller,
+  receipt: BlockAccountResponse,
+): Promise<BlockAccountResponse> {
+  const administered = (await findMemberships(tx.db, caller.accountId)).filter(isAdministrator);
+  const told = await findTokenIdsIn(
+    tx.db,
+    administered.map(({ organizationId }) => organizationId),
+    receipt.disabledServiceAccountTokens.map(({ id }) => id),
+  );
+  const disabledServiceAccountTokens = receipt.disabledServiceAccountTokens.filter(({ id }) => told.has(id));
+  return { ...receipt, disabledServiceAccountTokens };
+}

@@ -1,0 +1,98 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { WatchEventsRequest } from "#gen/service/v1/event_service_pb.js";
+import { mayReadEvent } from "../../domain/access/event-reading.ts";
+import { notFound, valueUnusable } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { isWanted } from "../../domain/record/event-filter.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import {
+  type EventMessage,
+  findEventsAfter,
+  findOldestEvent,
+  toEvent,
+  toStreamMessage,
+} from "../../store/record/event.ts";
+import type { Store } from "../../store/store.ts";
+import { streamSignalOf } from "../call/account-signals.ts";
+import { callerOf, streamBegunKey } from "../call/call.ts";
+import { createBell } from "../call/notifier.ts";
+import { EVENTS_PER_READ, type EventFeeds } from "./event-feed.ts";
+import { type EventServiceDependencies, shuttingDown } from "./event-service.ts";
+
+/** A stream that leaves out this many numbers tells how far it has come (contract, WatchEventsResponse). */
+const MAX_LEFT_OUT = 100;
+
+/**
+ * Streams the events of the caller's organization that the request asks for and
+ * the caller may read when they are sent. It holds one page of events, which it
+ * shares with other streams, and waits for its client with each.
+ *
+ * @throws DomainError VALUE_UNUSABLE for a number that the record has not reached; NOT_FOUND for
+ *   an environment; UNAVAILABLE when the server drains
+ */
+export async function* watchEvents(
+  { store, draining }: EventServiceDependencies,
+  feeds: EventFeeds,
+  req: WatchEventsRequest,
+  ctx: HandlerContext,
+): AsyncGenerator<EventMessage> {
+  const caller = callerOf(ctx);
+  const ended = streamSignalOf(ctx);
+  const feed = feeds(caller);
+  const bell = createBell((wake) => feed.join(wake), [ended, draining]);
+  try {
+    let after = await startPosition(store, caller, req);
+    let told = after;
+    let hasCaughtUp = false;
+    ctx.values.get(streamBegunKey)();
+    for (;;) {
+      const rung = bell.next();
+      ended.throwIfAborted();
+      if (draining.aborted) throw shuttingDown();
+      const { events, head, pruned } = await feed.read(after);
+      if (after < pruned) {
+        const oldest = (await findOldestEvent(store.reader, caller)) ?? head + 1;
+        yield toStreamMessage(caller, pruned, oldest);
+        told = after = pruned;
+        continue;
+      }
+      for (const event of events) {
+        after = event.sequence;
+        if (!isWanted(req, event)) continue;
+        // Asked for each: a right may have been lost while the client took the event before.
+        const reader = await feed.readerOf(caller);
+        if (!mayReadEvent(reader.policies, reader.caller, event)) continue;
+        yield toEvent(event);
+        told = after;
+      }
+      const hasAll = events.length < EVENTS_PER_READ;
+      if (hasAll) after = Math.max(after, head);
+      const isNewsToTell = hasAll && !hasCaughtUp ? after > told : after - told >= MAX_LEFT_OUT;
+      if (isNewsToTell) {
+        yield toStreamMessage(caller, after);
+        told = after;
+      }
+      hasCaughtUp ||= hasAll;
+      if (hasAll) await rung;
+    }
+  } finally {
+    bell.close();
+  }
+}
+
+/** Returns the number after which a stream begins: the caller's own, or that of the newest row. */
+async function startPosition(store: Store, caller: Caller, req: WatchEventsRequest): Promise<number> {
+  const { scope, afterSequence } = req;
+  if (scope.case === "environmentId" && !(await findEnvironment(store.reader, caller, scope.value))) {
+    throw notFound("environment");
+  }
+  const { head } = await findEventsAfter(store.reader, caller, Number.MAX_SAFE_INTEGER, 1);
+  if (afterSequence === undefined) return head;
+  if (afterSequence > BigInt(head)) {
+    throw valueUnusable(
+      "afterSequence",
+      "afterSequence is a number that the organization's record has not reached",
+    );
+  }
+  return Number(afterSequence);
+}

@@ -1,0 +1,104 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  OrganizationService as Contract,
+  CreateOrganizationRequest,
+  GetOrganizationPoliciesRequest,
+  GetOrganizationRequest,
+  ListMembersRequest,
+  RemoveMemberRequest,
+  SetRoleRequest,
+  UpdateOrganizationPoliciesRequest,
+} from "#gen/service/v1/organization_service_pb.js";
+import { notFound, permissionDenied } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { memberMessage } from "../../domain/identity/member.ts";
+import { organizationMessage } from "../../domain/identity/organization.ts";
+import { findAccount } from "../../store/identity/account.ts";
+import { memberFacts } from "../../store/identity/member-list.ts";
+import { findOrganization } from "../../store/identity/organization.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { answerMembers } from "../identity/member-list.ts";
+import { setPolicies } from "../policy/organization-policies.ts";
+import { removeMembership, setMemberRole } from "./membership.ts";
+import { insertWholeOrganization } from "./organization-creation.ts";
+
+/** Organizations, their members and their policies. */
+export class OrganizationService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  createOrganization({ name }: CreateOrganizationRequest, ctx: HandlerContext) {
+    const { store, allowOrganizationCreation } = this.#deps;
+    return writeAsCaller(store, ctx, async (tx, { accountId }) => {
+      if (!allowOrganizationCreation) {
+        throw permissionDenied(
+          "create_organization",
+          "organizations of this server are created by its operator, on the command line",
+        );
+      }
+      const account = await findAccount(tx.db, accountId);
+      if (!account) throw notFound("account");
+      const { organization, member } = await insertWholeOrganization(tx, name, accountId);
+      return {
+        organization: organizationMessage(organization),
+        member: memberMessage(memberFacts(member, account)),
+      };
+    });
+  }
+
+  listMembers = (req: ListMembersRequest, ctx: HandlerContext) => {
+    refuseOtherOrganization(callerOf(ctx), req.organizationId);
+    return answerMembers(this.#deps, callerOf(ctx), req);
+  };
+
+  setRole({ organizationId, userId, role }: SetRoleRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      refuseOtherOrganization(caller, organizationId);
+      await setMemberRole(tx, caller, userId, role);
+      return {};
+    });
+  }
+
+  removeMember({ organizationId, userId }: RemoveMemberRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      refuseOtherOrganization(caller, organizationId);
+      await removeMembership(tx, caller, userId);
+      return {};
+    });
+  }
+
+  async getOrganizationPolicies({ organizationId }: GetOrganizationPoliciesRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    refuseOtherOrganization(caller, organizationId);
+    return { policies: (await findPolicies(this.#deps.store.reader, caller)).inForce };
+  }
+
+  updateOrganizationPolicies(req: UpdateOrganizationPoliciesRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      refuseOtherOrganization(caller, req.organizationId);
+      await setPolicies(tx, caller, req);
+      return {};
+    });
+  }
+
+  async getOrganization({ organizationId }: GetOrganizationRequest, ctx: HandlerContext) {
+    refuseOtherOrganization(callerOf(ctx), organizationId);
+    const organization = await findOrganization(this.#deps.store.reader, organizationId);
+    if (!organization) throw notFound("organization");
+    return { organization: organizationMessage(organization) };
+  }
+}
+
+/**
+ * Holds an organization that a request names against the caller's own.
+ *
+ * @throws DomainError NOT_FOUND for every other id, of something or of nothing
+ */
+function refuseOtherOrganization(caller: Caller, organizationId: string): void {
+  if (organizationId !== caller.organizationId) throw notFound("organization");
+}

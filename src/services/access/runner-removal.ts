@@ -1,0 +1,57 @@
+import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
+import type { Runner } from "#gen/service/v1/runner_pb.js";
+import { withoutClasses } from "../../domain/runner/environment-class.ts";
+import { findEnvironmentsOfRunner } from "../../store/environment/environment.ts";
+import { findTokens, removeToken } from "../../store/identity/token.ts";
+import { findPrebuilds, removePrebuild } from "../../store/project/prebuild.ts";
+import { findWholeProject, updateProject } from "../../store/project/project.ts";
+import { findProjectIdsOfRunner } from "../../store/project/runner-projects.ts";
+import { findClassesOfRunner, removeEnvironmentClass } from "../../store/runner/environment-class.ts";
+import { findHostTokensOfRunner, removeHostToken } from "../../store/runner/host-token.ts";
+import { removeRunner } from "../../store/runner/runner.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { stopRuns } from "../agent/agent-end.ts";
+import { dropEnvironment } from "../environment/environment-change.ts";
+import { endLeasesOf, endWorkFor } from "./runner-work.ts";
+
+/** Why the agent runs that were routed to a removed runner end. */
+const REMOVED = {
+  reason: AgentExecutionFailureReason.SERVICE,
+  message: "the runner that it was routed to was deleted",
+} as const;
+
+/**
+ * Removes a runner with all that hangs on it: its environments, the entries of
+ * projects for its classes, its prebuilds, the classes, its tokens, and the
+ * credentials stored for it. Work that it holds may go to others, work that only
+ * it could do has failed, and so have the agent runs in its environments or
+ * routed to it. What refers goes before what it refers to.
+ */
+export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
+  const { runnerId } = runner;
+  await endLeasesOf(tx, scope, runnerId);
+  for (const environment of await findEnvironmentsOfRunner(tx.db, scope, runnerId)) {
+    await dropEnvironment(tx, scope, environment);
+  }
+  await stopRuns(tx, scope, { runnerId }, { failure: REMOVED });
+  const classes = await findClassesOfRunner(tx.db, scope, runnerId);
+  const classIds = classes.map(({ id }) => id);
+  for (const projectId of await findProjectIdsOfRunner(tx.db, scope, runnerId, classIds)) {
+    const project = await findWholeProject(tx.db, scope, projectId);
+    if (project) {
+      await updateProject(tx, scope, project, withoutClasses(project, new Set(classIds), tx.now));
+    }
+  }
+  for (const prebuild of await findPrebuilds(tx.db, scope, { runnerId })) {
+    await removePrebuild(tx, scope, prebuild);
+  }
+  for (const environmentClass of classes) await removeEnvironmentClass(tx, scope, environmentClass);
+  await endWorkFor(tx, scope, runnerId, classIds);
+  for (const kind of ["exchange", "runner"] as const) {
+    for (const token of await findTokens(tx.db, scope, kind, runnerId)) await removeToken(tx, scope, token);
+  }
+  for (const token of await findHostTokensOfRunner(tx.db, scope, runnerId)) {
+    await removeHostToken(tx, scope, token);
+  }
+  await removeRunner(tx, scope, runner);
+}

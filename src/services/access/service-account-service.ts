@@ -1,0 +1,108 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import type {
+  ServiceAccountService as Contract,
+  CreateServiceAccountRequest,
+  CreateServiceAccountTokenRequest,
+  DeleteServiceAccountRequest,
+  DeleteServiceAccountTokenRequest,
+  ListServiceAccountsRequest,
+  ListServiceAccountTokensRequest,
+} from "#gen/service/v1/service_account_service_pb.js";
+import { notFound } from "../../domain/error.ts";
+import { newServiceAccount } from "../../domain/identity/service-account.ts";
+import {
+  findServiceAccount,
+  insertServiceAccount,
+  removeServiceAccount,
+} from "../../store/identity/service-account.ts";
+import {
+  findServiceAccountToken,
+  serviceAccountTokenOfRow,
+} from "../../store/identity/service-account-token.ts";
+import { findTokens, removeToken } from "../../store/identity/token.ts";
+import { stopRuns } from "../agent/agent-end.ts";
+import { callerOf, grantOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { answerServiceAccounts, answerServiceAccountTokens } from "../identity/service-account-list.ts";
+import { createServiceAccountToken } from "../identity/service-account-token.ts";
+import { removeHostTokensOf } from "../runner/host-token.ts";
+import { cutOffExecutions } from "../workflow/execution/execution-cancel.ts";
+
+/** Service accounts: members of an organization that are no people, and their tokens. */
+export class ServiceAccountService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  createServiceAccount(req: CreateServiceAccountRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const { serviceAccount, validUntilMs } = newServiceAccount(req, {
+        id: tx.newId(),
+        organizationId: caller.organizationId,
+        creator: caller.subject,
+        now: tx.now,
+      });
+      await insertServiceAccount(tx, caller, serviceAccount, validUntilMs, caller.accountId || null);
+      return { serviceAccount };
+    });
+  }
+
+  listServiceAccounts = (req: ListServiceAccountsRequest, ctx: HandlerContext) =>
+    answerServiceAccounts(this.#deps, callerOf(ctx), req);
+
+  deleteServiceAccount({ serviceAccountId }: DeleteServiceAccountRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const row = await findServiceAccount(tx.db, caller, serviceAccountId);
+      if (!row) throw notFound("service account");
+      for (const token of await findTokens(tx.db, caller, "service_account", serviceAccountId)) {
+        await removeToken(tx, caller, token);
+      }
+      await removeHostTokensOf(tx, caller, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
+      const failure = {
+        reason: AgentExecutionFailureReason.SERVICE,
+        message: "its service account was deleted",
+      };
+      await stopRuns(tx, caller, { creatorId: serviceAccountId }, { failure, atOnce: true });
+      await cutOffExecutions(tx, caller, serviceAccountId);
+      await removeServiceAccount(tx, caller, row);
+      return {};
+    });
+  }
+
+  createServiceAccountToken(req: CreateServiceAccountTokenRequest, ctx: HandlerContext) {
+    const { store, keys } = this.#deps;
+    return writeAsCaller(store, ctx, (tx, caller) => createServiceAccountToken(tx, ctx, caller, keys, req));
+  }
+
+  async listServiceAccountTokens(req: ListServiceAccountTokensRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    const { serviceAccountId } = req;
+    if (serviceAccountId !== "") {
+      const row = await findServiceAccount(this.#deps.store.reader, caller, serviceAccountId);
+      if (!row) throw notFound("service account");
+      // Members are shown fewer tokens instead; only a service account has nothing to look for in another.
+      if (caller.role === "service_account") {
+        refuseStranger(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
+      }
+    }
+    return answerServiceAccountTokens(this.#deps, caller, req, grantOf(ctx));
+  }
+
+  deleteServiceAccountToken(
+    { serviceAccountTokenId }: DeleteServiceAccountTokenRequest,
+    ctx: HandlerContext,
+  ) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const row = await findServiceAccountToken(tx.db, caller, serviceAccountTokenId);
+      if (!row) throw notFound("service account token");
+      const owner = { id: row.subject_id, principal: Principal.SERVICE_ACCOUNT };
+      refuseStranger(ctx, serviceAccountTokenOfRow(row).creator, owner);
+      await removeToken(tx, caller, row);
+      return {};
+    });
+  }
+}

@@ -1,0 +1,114 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type AgentControlInput,
+  AgentInputSchema,
+  type AgentControlInput_Goal as GoalOrder,
+  AgentInputReceipt as Receipt,
+} from "#gen/service/v1/agent_pb.js";
+import { changedRun } from "../../domain/agent/agent-execution.ts";
+import { moved, steered, withoutInput } from "../../domain/agent/agent-queue.ts";
+import { orderedGoal } from "../../domain/agent/goal/agent-goal.ts";
+import { countedUntil, useOfNewGoal } from "../../domain/agent/goal/agent-goal-use.ts";
+import { refuseDeceptiveText } from "../../domain/deceptive-text.ts";
+import { notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { refuseGoals } from "../../domain/policy/agent-policy.ts";
+import { type StoredAgentExecution, updateAgentExecution } from "../../store/agent/agent-execution.ts";
+import { findInput, type InputTurn, setInputDeleted } from "../../store/agent/agent-input.ts";
+import { setProgress } from "../../store/agent/agent-progress.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { queueInput, queueOf, refuseFullQueue, reorderQueue } from "./agent-queue.ts";
+
+/** Policies bind on what gives a run something to work towards; to end that is always allowed. */
+const BOUND: readonly GoalOrder["action"]["case"][] = ["set", "resume"];
+
+/**
+ * Carries out an order about a run: those about its queue at once; those about
+ * the agent are kept, and go to the runner ahead of every message.
+ *
+ * @throws DomainError NOT_FOUND for a message that is not queued; PHASE_UNSUITABLE
+ *   for a goal in another state; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
+ */
+export async function takeOrder(
+  tx: WriteTransaction,
+  caller: Caller,
+  run: StoredAgentExecution,
+  order: AgentControlInput,
+  turn: InputTurn,
+): Promise<void> {
+  const { id } = run.execution;
+  const { control } = order;
+  switch (control.case) {
+    case "deleteQueuedMessage": {
+      const inputId = await queuedMessage(tx, id, control.value.userInputId);
+      const before = await queueOf(tx, run);
+      await setInputDeleted(tx, id, inputId);
+      return reorderQueue(tx, id, before, withoutInput(before, inputId));
+    }
+    case "steerQueuedMessage": {
+      const inputId = await queuedMessage(tx, id, control.value.userInputId);
+      const before = await queueOf(tx, run);
+      return reorderQueue(tx, id, before, steered(before, inputId));
+    }
+    case "moveQueuedMessage": {
+      const inputId = await queuedMessage(tx, id, control.value.userInputId);
+      const { beforeUserInputId } = control.value;
+      if (beforeUserInputId !== "") await queuedMessage(tx, id, beforeUserInputId);
+      const before = await queueOf(tx, run);
+      return reorderQueue(tx, id, before, moved(before, inputId, beforeUserInputId));
+    }
+    default:
+      await refuseFullQueue(tx, run);
+      if (control.case === "goal") await changeGoal(tx, caller, run, control.value);
+      return passOn(tx, caller, run, order, turn);
+  }
+}
+
+/** @throws DomainError NOT_FOUND for what is no message of a user that waits in the queue */
+async function queuedMessage(tx: WriteTransaction, executionId: string, inputId: string): Promise<string> {
+  const { input } = (await findInput(tx.db, executionId, inputId)) ?? {};
+  if (input?.receipt !== Receipt.QUEUED || input.input.case !== "userInput") throw notFound("queued message");
+  return inputId;
+}
+
+async function changeGoal(
+  tx: WriteTransaction,
+  caller: Caller,
+  { execution: before, progress }: StoredAgentExecution,
+  order: GoalOrder,
+): Promise<void> {
+  const { action } = order;
+  if (BOUND.includes(action.case)) refuseGoals(await findPolicies(tx.db, caller));
+  if (action.case === "set") refuseDeceptiveText(action.value.objective, "controlInput.goal.set.objective");
+  const present = before.status?.goal;
+  const goal = orderedGoal(present, order, tx.now);
+  const after = changedRun(before, (status) => {
+    if (goal) status.goal = goal;
+    else delete status.goal;
+  });
+  await updateAgentExecution(tx, caller, before, after);
+  // What was used up to now counts by the state that the goal was in.
+  const goalUse =
+    action.case === "set"
+      ? useOfNewGoal(progress.goalUse, tx.now)
+      : countedUntil(progress.goalUse, present, tx.now);
+  await setProgress(tx, before.id, { ...progress, goalUse });
+}
+
+function passOn(
+  tx: WriteTransaction,
+  { subject: sender }: Caller,
+  run: StoredAgentExecution,
+  order: AgentControlInput,
+  turn: InputTurn,
+): Promise<void> {
+  const input = create(AgentInputSchema, {
+    id: tx.newId(),
+    sender,
+    createdAt: timestampFromMs(tx.now),
+    input: { case: "controlInput", value: order },
+  });
+  return queueInput(tx, run, input, { steer: true, turn });
+}

@@ -1,0 +1,72 @@
+import { toJson } from "@bufbuild/protobuf";
+import {
+  type ListAgentExecutionsRequest,
+  ListAgentExecutionsRequest_FilterSchema,
+  type ListAgentsRequest,
+} from "#gen/service/v1/agent_service_pb.js";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { pageSize, queryText } from "../../domain/page.ts";
+import { readsEveryRun } from "../../domain/policy/agent-policy.ts";
+import { listAgents } from "../../store/agent/agent.ts";
+import { type AgentExecutionFilter, listAgentExecutions } from "../../store/agent/agent-execution-list.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { onePage, readerFor } from "../call/page.ts";
+import { answeredRun, answeredRuns, readableRun } from "./agent-reading.ts";
+
+export async function answerAgentExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
+  const stored = await readableRun(store.reader, caller, id);
+  return { agentExecution: await answeredRun(store.reader, caller, stored) };
+}
+
+/** One page of the runs that the caller may read, the newest first. */
+export async function answerAgentExecutions(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { filter, pagination }: ListAgentExecutionsRequest,
+) {
+  const db = deps.store.reader;
+  const query = queryText(
+    "ListAgentExecutions",
+    caller.organizationId,
+    filter && toJson(ListAgentExecutionsRequest_FilterSchema, filter),
+  );
+  const after = deps.pageTokens.read(query, pagination?.token ?? "");
+  const size = pageSize(pagination);
+  const readsAll = readsEveryRun(await findPolicies(db, caller), caller.role);
+  const narrowed: AgentExecutionFilter = {
+    ids: filter?.agentExecutionIds ?? [],
+    // The contract bounds these three by length alone, so that the edge leaves their letters as they come.
+    agentIds: lowerCase(filter?.agentIds),
+    environmentIds: lowerCase(filter?.environmentIds),
+    creatorIds: lowerCase(filter?.creatorIds),
+    projectIds: filter?.projectIds ?? [],
+    sessionIds: filter?.sessionIds ?? [],
+    phases: filter?.statusPhases ?? [],
+    roles: filter?.roles ?? [],
+    annotations: filter?.annotations ?? {},
+    reader: readsAll ? undefined : caller.subject,
+  };
+  const found = await listAgentExecutions(readerFor(deps, caller), caller, narrowed, after, size + 1);
+  const { rows, pagination: next } = await onePage(deps, query, found, size);
+  const agentExecutions = await answeredRuns(db, caller, rows);
+  return { pagination: next, agentExecutions };
+}
+
+/** One page of the agents that the caller's organization sees, by name ascending. */
+export async function answerAgents(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { pagination }: ListAgentsRequest,
+) {
+  const query = queryText("ListAgents", caller.organizationId);
+  const after = deps.pageTokens.read(query, pagination?.token ?? "");
+  const size = pageSize(pagination);
+  const found = await listAgents(readerFor(deps, caller), caller, after, size + 1);
+  const { rows, pagination: next } = await onePage(deps, query, found, size);
+  return { pagination: next, agents: rows };
+}
+
+function lowerCase(ids: readonly string[] = []): string[] {
+  return ids.map((id) => id.toLowerCase());
+}

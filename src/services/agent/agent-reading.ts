@@ -1,0 +1,66 @@
+import type { Kysely } from "kysely";
+import type { AgentExecution } from "#gen/service/v1/agent_pb.js";
+import { shownRun } from "../../domain/agent/agent-execution.ts";
+import { notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { mayRead } from "../../domain/policy/agent-policy.ts";
+import { findAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
+import { findSubagents } from "../../store/agent/agent-execution-search.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { Scope } from "../../store/store.ts";
+
+/**
+ * A run that the caller may read.
+ *
+ * @throws DomainError NOT_FOUND, also for one that the caller may not read
+ */
+export async function readableRun(
+  db: Kysely<Schema>,
+  caller: Caller,
+  id: string,
+): Promise<StoredAgentExecution> {
+  const stored = await findAgentExecution(db, caller, id);
+  if (!stored) throw notFound("agent execution");
+  const policies = await findPolicies(db, caller);
+  const owners = {
+    creator: stored.execution.metadata?.creator,
+    runnerId: caller.role === "runner" ? await runnerOf(db, caller, stored) : "",
+  };
+  if (!mayRead(policies, caller, owners)) throw notFound("agent execution");
+  return stored;
+}
+
+/** Id of the runner that a run is on: the one that it was routed to, or that of its environment; empty for none. */
+export async function runnerOf(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { runnerId, environmentId }: StoredAgentExecution,
+): Promise<string> {
+  if (runnerId !== null) return runnerId;
+  return (await findEnvironment(db, scope, environmentId))?.metadata?.runnerId ?? "";
+}
+
+/** A run as it is answered. */
+export async function answeredRun(
+  db: Kysely<Schema>,
+  scope: Scope,
+  stored: StoredAgentExecution,
+): Promise<AgentExecution> {
+  const [run] = await answeredRuns(db, scope, [stored]);
+  return run ?? stored.execution;
+}
+
+/** Runs as they are answered, in the same order. */
+export async function answeredRuns(
+  db: Kysely<Schema>,
+  scope: Scope,
+  stored: readonly StoredAgentExecution[],
+): Promise<AgentExecution[]> {
+  const ids = stored.map(({ execution }) => execution.id);
+  const subagents = await findSubagents(db, scope, ids);
+  return stored.map(({ execution, progress }) =>
+    shownRun(execution, progress, subagents.get(execution.id) ?? []),
+  );
+}

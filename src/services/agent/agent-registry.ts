@@ -1,0 +1,99 @@
+import type { AgentForm } from "#gen/runner/v1/work_pb.js";
+import { commandWords, newAgent } from "../../domain/agent/agent.ts";
+import { notFound, valueUnusable } from "../../domain/error.ts";
+import {
+  findAgents,
+  insertAgent,
+  type RegisteredAgent,
+  removeAgent,
+  updateAgent,
+} from "../../store/agent/agent.ts";
+import { OPERATOR, type Store, type WriteTransaction } from "../../store/store.ts";
+
+/** Whose an agent is; null for all organizations of the installation. */
+export type AgentOwner = string | null;
+
+/** What the operator registers. */
+export interface AgentRegistration {
+  readonly organizationId: AgentOwner;
+  readonly name: string;
+  readonly description: string;
+  /** As {@link commandWords} reads it. */
+  readonly command: string;
+  readonly form: AgentForm;
+  readonly takesSettings: boolean;
+  /** Whether it becomes the default of its owner. */
+  readonly isDefault: boolean;
+}
+
+/**
+ * Registers an agent as the operator.
+ *
+ * @returns its id
+ * @throws DomainError VALUE_UNUSABLE, also for a name that an organization would see twice
+ */
+export function registerAgent(store: Store, registration: AgentRegistration): Promise<string> {
+  const { organizationId, name, form, isDefault } = registration;
+  return store.write(OPERATOR, "chartroom agent add", async (tx) => {
+    const agent = newAgent({ ...registration, id: tx.newId() });
+    const command = commandWords(registration.command);
+    const known = (await findAgents(tx.db)).filter((each) => each.agent.name === name);
+    if (known.some((each) => areSeenTogether(each.organizationId, organizationId))) {
+      throw valueUnusable("name", `an agent of the name ${name} is registered already`);
+    }
+    const registered = { agent, organizationId, form, command };
+    await insertAgent(tx, registered);
+    if (isDefault) await setDefault(tx, registered);
+    return agent.id;
+  });
+}
+
+/**
+ * Makes an agent the default of its owner, in place of another.
+ *
+ * @throws DomainError NOT_FOUND
+ */
+export function makeAgentDefault(store: Store, organizationId: AgentOwner, named: string): Promise<void> {
+  return store.write(OPERATOR, "chartroom agent default", async (tx) =>
+    setDefault(tx, await agentOf(tx, organizationId, named)),
+  );
+}
+
+/**
+ * Takes an agent off the register. Runs that have begun go on; those that have not will fail.
+ *
+ * @throws DomainError NOT_FOUND
+ */
+export function unregisterAgent(store: Store, organizationId: AgentOwner, named: string): Promise<void> {
+  return store.write(OPERATOR, "chartroom agent remove", async (tx) =>
+    removeAgent(tx, await agentOf(tx, organizationId, named)),
+  );
+}
+
+async function setDefault(tx: WriteTransaction, registered: RegisteredAgent): Promise<void> {
+  const { agent, organizationId } = registered;
+  if (agent.default) return;
+  for (const each of await findAgents(tx.db)) {
+    if (each.organizationId !== organizationId || !each.agent.default) continue;
+    await updateAgent(tx, each, { ...each.agent, default: false });
+  }
+  await updateAgent(tx, registered, { ...agent, default: true });
+}
+
+/** By its id or name, among those of the owner alone. */
+async function agentOf(
+  tx: WriteTransaction,
+  organizationId: AgentOwner,
+  named: string,
+): Promise<RegisteredAgent> {
+  const found = (await findAgents(tx.db)).find(
+    ({ agent, organizationId: owner }) =>
+      owner === organizationId && (agent.id === named.toLowerCase() || agent.name === named),
+  );
+  if (!found) throw notFound("agent");
+  return found;
+}
+
+function areSeenTogether(one: AgentOwner, other: AgentOwner): boolean {
+  return one === null || other === null || one === other;
+}

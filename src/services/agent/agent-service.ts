@@ -1,0 +1,54 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type {
+  DeleteAgentExecutionRequest,
+  GetAgentExecutionRequest,
+  ListAgentExecutionsRequest,
+  ListAgentInputsRequest,
+  ListAgentsRequest,
+  SendToAgentExecutionRequest,
+  StartAgentRequest,
+  StopAgentExecutionRequest,
+  WatchAgentExecutionRequest,
+} from "#gen/service/v1/agent_service_pb.js";
+import type { EventServiceDependencies } from "../access/event-service.ts";
+import { callerOf } from "../call/call.ts";
+import { answerAgentExecution, answerAgentExecutions, answerAgents } from "./agent-execution-list.ts";
+import { sendToAgentExecution } from "./agent-input.ts";
+import { answerAgentInputs } from "./agent-input-list.ts";
+import { startAgent } from "./agent-start.ts";
+import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
+import { watchAgentExecution } from "./agent-watch.ts";
+
+/** Agents and their runs: conversations that people and programs feed while they go. */
+export class AgentService {
+  readonly #deps: EventServiceDependencies;
+
+  constructor(deps: EventServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  startAgent = (req: StartAgentRequest, ctx: HandlerContext) => startAgent(this.#deps, req, ctx);
+
+  getAgentExecution = ({ agentExecutionId }: GetAgentExecutionRequest, ctx: HandlerContext) =>
+    answerAgentExecution(this.#deps, callerOf(ctx), agentExecutionId);
+
+  listAgentExecutions = (req: ListAgentExecutionsRequest, ctx: HandlerContext) =>
+    answerAgentExecutions(this.#deps, callerOf(ctx), req);
+
+  stopAgentExecution = (req: StopAgentExecutionRequest, ctx: HandlerContext) =>
+    stopAgentExecution(this.#deps, req, ctx);
+
+  deleteAgentExecution = (req: DeleteAgentExecutionRequest, ctx: HandlerContext) =>
+    deleteAgentExecution(this.#deps, req, ctx);
+
+  sendToAgentExecution = (req: SendToAgentExecutionRequest, ctx: HandlerContext) =>
+    sendToAgentExecution(this.#deps, req, ctx);
+
+  listAgentInputs = (req: ListAgentInputsRequest, ctx: HandlerContext) =>
+    answerAgentInputs(this.#deps, callerOf(ctx), req);
+
+  watchAgentExecution = (req: WatchAgentExecutionRequest, ctx: HandlerContext) =>
+    watchAgentExecution(this.#deps, req, ctx);
+
+  listAgents = (req: ListAgentsRequest, ctx: HandlerContext) => answerAgents(this.#deps, callerOf(ctx), req);
+}

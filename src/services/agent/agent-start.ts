@@ -1,0 +1,87 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
+import { type StartAgentRequest, StartAgentResponseSchema } from "#gen/service/v1/agent_service_pb.js";
+import { notFound, phaseUnsuitable } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { refuseAgent, refuseAgentSettings, refuseMode } from "../../domain/policy/agent-policy.ts";
+import type { Policies } from "../../domain/policy/policies.ts";
+import { denied } from "../../domain/policy/policy-decision.ts";
+import { takesWork } from "../../domain/runner/runner-life.ts";
+import { hasSession } from "../../store/agent/agent-execution-search.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import { findKnownRunner, worksLocally } from "../../store/runner/runner-life.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { findAction } from "../../store/workflow/workflow-action.ts";
+import { writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { agentNamed } from "./agent-choice.ts";
+import { placeOfRun } from "./agent-placement.ts";
+import { startRun } from "./agent-run.ts";
+
+/** Starts a run as the caller; the agent itself begins when a runner takes the run on. */
+export function startAgent(
+  { store }: Pick<ServiceDependencies, "store">,
+  req: StartAgentRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const policies = await findPolicies(tx.db, caller);
+    const agent = await agentNamed(tx.db, caller, req.agentId);
+    refuseAgent(policies, req.agentId);
+    if (req.extAgentSettings) refuseAgentSettings(policies, req.extAgentSettings);
+    for (const mode of [req.mode, ...(req.turnOptions?.modes ?? [])]) refuseMode(policies, mode);
+    await refuseReferences(tx, caller, policies, req);
+    const { codeContext, runnerId, name } = req;
+    const sessionId = req.sessionId || tx.newId();
+    const environmentName = name || agent.agent.name;
+    const place = await placeOfRun(tx, caller, { codeContext, runnerId, sessionId, name: environmentName });
+    const { execution } = await startRun(tx, caller, {
+      agent,
+      creator: caller.subject,
+      accountId: caller.accountId || null,
+      role: AgentExecutionRole.DEFAULT,
+      name,
+      annotations: req.annotations,
+      sessionId,
+      environment: place.environment,
+      madeEnvironment: place.made,
+      runnerId: runnerId || null,
+      codeContext,
+      mode: req.mode,
+      extAgentSettings: req.extAgentSettings,
+      firstTurn: req.turnOptions,
+      ...(req.workflowActionId !== undefined && { action: { id: req.workflowActionId, stepKey: null } }),
+    });
+    return create(StartAgentResponseSchema, { agentExecutionId: execution.id });
+  });
+}
+
+/**
+ * Holds what a request names, besides the agent and the code, against what the
+ * organization has.
+ *
+ * @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for a runner that takes no work; PolicyDenied for a local one
+ */
+async function refuseReferences(
+  { db }: WriteTransaction,
+  caller: Caller,
+  policies: Policies,
+  { runnerId, sessionId, workflowActionId }: StartAgentRequest,
+): Promise<void> {
+  if (runnerId !== "") {
+    const known = await findKnownRunner(db, caller, runnerId);
+    if (!known) throw notFound("runner");
+    if (!takesWork(known.runner)) {
+      throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
+    }
+    if (!policies.inForce.allowLocalRunners && (await worksLocally(db, caller, runnerId))) {
+      const allowed = "runs on runners that are not local";
+      throw denied(policies, { fieldPath: "allowLocalRunners", asked: true, allowed });
+    }
+  }
+  if (sessionId !== "" && !(await hasSession(db, caller, sessionId))) throw notFound("session");
+  if (workflowActionId !== undefined && !(await findAction(db, caller, workflowActionId))) {
+    throw notFound("workflow execution action");
+  }
+}

@@ -1,0 +1,149 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Kysely } from "kysely";
+import {
+  type StreamInputsRequest,
+  type StreamInputsResponse,
+  StreamInputsResponseSchema,
+} from "#gen/runner/v1/agent_work_service_pb.js";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { isWantedStopped, phaseOfRun } from "../../../domain/agent/agent-execution.ts";
+import { nextInput, type QueuedInput, withoutInput } from "../../../domain/agent/agent-queue.ts";
+import {
+  deliverInput,
+  findLastSeenId,
+  findUnseenInput,
+  hasUnseenInput,
+} from "../../../store/agent/agent-delivery.ts";
+import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
+import { findInput, findQueuedInputs, type StoredInput } from "../../../store/agent/agent-input.ts";
+import { fillImages } from "../../../store/agent/agent-input-image.ts";
+import { takeFirstTurn } from "../../../store/agent/agent-progress.ts";
+import type { Lease } from "../../../store/runner/work-lease.ts";
+import type { Schema } from "../../../store/schema.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { shuttingDown } from "../../access/event-service.ts";
+import { streamSignalOf } from "../../call/account-signals.ts";
+import { callerOf, streamBegunKey } from "../../call/call.ts";
+import { createBell } from "../../call/notifier.ts";
+import { heldLease, refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
+import type { LeaseStreams } from "../../runner/lease-streams.ts";
+import { heardOf } from "../../runner/runner-life.ts";
+import type { WorkServiceDependencies } from "../../runner/work-service.ts";
+import { queueOf, reorderQueue } from "../agent-queue.ts";
+
+/**
+ * Hands the inputs of a run to the runner that holds it: first what was delivered
+ * and not acknowledged, then each input when its time has come. That it is
+ * delivered is written before it is sent, so that none is sent that others still
+ * rearrange. The stream looks again when the run changes, and when the lease runs
+ * out unless it was renewed. It ends when the lease has a newer stream.
+ *
+ * @throws DomainError LEASE_LOST; ACCOUNT_BLOCKED; PHASE_UNSUITABLE; UNAVAILABLE
+ */
+export async function* streamInputs(
+  deps: WorkServiceDependencies,
+  streams: LeaseStreams,
+  req: StreamInputsRequest,
+  ctx: HandlerContext,
+): AsyncGenerator<StreamInputsResponse> {
+  const { store, draining, now } = deps;
+  const caller = callerOf(ctx);
+  await heardOf(deps, ctx);
+  const ended = streamSignalOf(ctx);
+  const held = () => heldLease(store.reader, caller, req, now());
+  const first = await held();
+  refuseOtherWork(first, WorkKind.AGENT, "an agent run");
+  const executionId = first.subject_id;
+  const { replaced, close } = streams(first.id);
+  const bell = createBell((wake) => store.onChange(executionId, wake), [ended, draining, replaced]);
+  let expiresAt = first.expires_at ?? 0;
+  let sent = 0;
+  try {
+    for (;;) {
+      const rung = bell.next(Math.max(0, expiresAt - now()));
+      ended.throwIfAborted();
+      if (draining.aborted) throw shuttingDown();
+      if (replaced.aborted) return;
+      const lease = await held();
+      if (lease.stop === 1) return;
+      expiresAt = lease.expires_at ?? 0;
+      ctx.values.get(streamBegunKey)();
+      for (let unseen = await findUnseenInput(store.reader, executionId, sent); unseen; ) {
+        yield await deliveryOf(store.reader, executionId, unseen);
+        sent = unseen.place;
+        unseen = await findUnseenInput(store.reader, executionId, sent);
+      }
+      if (await findDueInput(store.reader, caller, lease)) await deliverDue(deps, req, ctx);
+      else await rung;
+    }
+  } finally {
+    bell.close();
+    close();
+  }
+}
+
+/**
+ * The input whose time has come. What is steered, and orders, go into the turn
+ * that is going on; everything else waits until the agent is idle: it has all
+ * that was delivered, and waits or has been given nothing under this lease yet.
+ */
+async function findDueInput(
+  db: Kysely<Schema>,
+  scope: Scope,
+  lease: Lease,
+): Promise<{ readonly run: StoredAgentExecution; readonly input: QueuedInput } | undefined> {
+  const { subject_id: executionId, fence } = lease;
+  const inputs = await findQueuedInputs(db, executionId);
+  if (inputs.length === 0) return undefined;
+  const run = await findAgentExecution(db, scope, executionId);
+  if (!run || isWantedStopped(run.execution)) return undefined;
+  const hasAll = !(await hasUnseenInput(db, executionId));
+  const isWaiting = phaseOfRun(run.execution) === Phase.WAITING_FOR_INPUT;
+  const isIdle = hasAll && (isWaiting || (await findLastSeenId(db, executionId, fence)) === undefined);
+  const input = nextInput({ revision: run.queueRevision, inputs }, isIdle);
+  return input && { run, input };
+}
+
+/** It is looked for anew in the transaction: somebody may have rearranged the queue. */
+async function deliverDue(
+  deps: WorkServiceDependencies,
+  req: StreamInputsRequest,
+  ctx: HandlerContext,
+): Promise<void> {
+  await writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
+    const due = await findDueInput(tx.db, scope, lease);
+    if (!due) return;
+    const { run, input } = due;
+    const { id } = run.execution;
+    const before = await queueOf(tx, run);
+    const turn = await turnOfDelivery(tx, id, input.id);
+    await deliverInput(tx, id, input.id, { fence: lease.fence, turn });
+    await reorderQueue(tx, id, before, withoutInput(before, input.id));
+  });
+}
+
+/** The first turn of a run has the options that it was started with, unless its input has its own. */
+async function turnOfDelivery(tx: WriteTransaction, executionId: string, inputId: string) {
+  const { input, turn = {} } = (await findInput(tx.db, executionId, inputId)) ?? {};
+  // An order begins no turn.
+  if (input?.input.case === "controlInput") return turn;
+  const turnOptions = await takeFirstTurn(tx, executionId);
+  return turnOptions && !turn.turnOptions ? { ...turn, turnOptions } : turn;
+}
+
+async function deliveryOf(
+  db: Kysely<Schema>,
+  executionId: string,
+  { input, steer, turn }: StoredInput,
+): Promise<StreamInputsResponse> {
+  await fillImages(db, executionId, input);
+  const { turnOptions, extAgentSettings } = turn;
+  return create(StreamInputsResponseSchema, {
+    input,
+    steer,
+    ...(turnOptions && { turnOptions }),
+    ...(extAgentSettings && { extAgentSettings }),
+  });
+}

@@ -1,0 +1,38 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  AgentWorkService as Contract,
+  GetStepAgentRequest,
+  ReportAgentRequest,
+  StartStepAgentRequest,
+  StartSubagentRequest,
+  StreamInputsRequest,
+} from "#gen/runner/v1/agent_work_service_pb.js";
+import { createLeaseStreams } from "../../runner/lease-streams.ts";
+import type { WorkServiceDependencies } from "../../runner/work-service.ts";
+import { streamInputs } from "./agent-input-stream.ts";
+import { reportAgent } from "./agent-report.ts";
+import { startStepAgent } from "./step-agent.ts";
+import { getStepAgent } from "./step-agent-state.ts";
+import { startSubagent } from "./subagent-start.ts";
+
+/** What runners do for the agent runs that they hold. */
+export class AgentWorkService implements ServiceImpl<typeof Contract> {
+  readonly #deps: WorkServiceDependencies;
+
+  readonly #streams = createLeaseStreams();
+
+  constructor(deps: WorkServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  streamInputs = (req: StreamInputsRequest, ctx: HandlerContext) =>
+    streamInputs(this.#deps, this.#streams, req, ctx);
+
+  reportAgent = (req: ReportAgentRequest, ctx: HandlerContext) => reportAgent(this.#deps, req, ctx);
+
+  startSubagent = (req: StartSubagentRequest, ctx: HandlerContext) => startSubagent(this.#deps, req, ctx);
+
+  startStepAgent = (req: StartStepAgentRequest, ctx: HandlerContext) => startStepAgent(this.#deps, req, ctx);
+
+  getStepAgent = (req: GetStepAgentRequest, ctx: HandlerContext) => getStepAgent(this.#deps, req, ctx);
+}

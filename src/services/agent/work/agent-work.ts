@@ -1,0 +1,184 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { AgentWorkSchema } from "#gen/runner/v1/work_pb.js";
+import { type Failure, FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
+import { AgentOutputBlockSchema, AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import {
+  type AgentFailure,
+  begunRun,
+  hasStopped,
+  isWantedStopped,
+  lostRun,
+} from "../../../domain/agent/agent-execution.ts";
+import { failureOfAgent } from "../../../domain/agent/agent-failure.ts";
+import { leaseLost, valueUnusable } from "../../../domain/error.ts";
+import { addressesOf } from "../../../domain/source/initializer-address.ts";
+import { sourceKindsOf, uniqueSubjects } from "../../../domain/source/source-trust.ts";
+import { findAgent, type RegisteredAgent } from "../../../store/agent/agent.ts";
+import { findLastSeenId, hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
+import {
+  findAgentExecution,
+  type StoredAgentExecution,
+  updateAgentExecution,
+} from "../../../store/agent/agent-execution.ts";
+import { appendOutput } from "../../../store/agent/agent-output.ts";
+import { findEnvironment } from "../../../store/environment/environment.ts";
+import { findSourceSetters } from "../../../store/identity/source-setter.ts";
+import { removeWork } from "../../../store/runner/work.ts";
+import { releaseWork, resetAttempts } from "../../../store/runner/work-lease.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { findAction } from "../../../store/workflow/workflow-action.ts";
+import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
+import type { WorkTable } from "../../../store/workflow/workflow-schema.ts";
+import { reportEnvironment } from "../../environment/environment-work.ts";
+import { findExecutorNamer } from "../../identity/source-trust.ts";
+import { MOST_ATTEMPTS } from "../../runner/lease.ts";
+import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
+import { endRun } from "../agent-end.ts";
+import { answeredRun } from "../agent-reading.ts";
+
+/** Running an agent in an environment that is up. */
+export const agentWork: WorkHandler = {
+  async begin(tx, scope, { work }) {
+    const stored = await findAgentExecution(tx.db, scope, work.subject_id);
+    if (!stored || hasStopped(stored.execution)) {
+      await removeWork(tx, work.id);
+      return undefined;
+    }
+    const environment = await findEnvironment(tx.db, scope, stored.environmentId);
+    const agent = await findAgent(tx.db, scope, stored.execution.spec?.agentId ?? "");
+    if (!environment || !agent) {
+      await removeWork(tx, work.id);
+      await endRun(tx, scope, work.subject_id, { event: "stop", failure: lackOf(environment) });
+      return undefined;
+    }
+    const execution = begunRun(stored.execution) ?? stored.execution;
+    if (execution !== stored.execution) await updateAgentExecution(tx, scope, stored.execution, execution);
+    return {
+      work: {
+        case: "agent",
+        value: await contentOf(tx, scope, { ...stored, execution }, environment, agent),
+      },
+      environment,
+      securityPolicyId: environment.spec?.securityPolicyId ?? "",
+      sharesEnvironment: true,
+    };
+  },
+
+  async report(tx, scope, lease, { environment, steps, logs }) {
+    if (steps.length > 0) throw valueUnusable("steps", "only actions have steps");
+    if (logs.length > 0) throw valueUnusable("logs", "only the steps of actions have logs");
+    const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
+    if (!stored || hasStopped(stored.execution)) return { stop: true };
+    await reportEnvironment(tx, scope, stored.environmentId, environment);
+    return { stop: false };
+  },
+
+  async end(tx, scope, lease, end) {
+    const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
+    if (!stored || hasStopped(stored.execution)) return removeWork(tx, lease.id);
+    const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
+    if (outcome === Outcome.RELEASED && !isWantedStopped(stored.execution)) {
+      return lose(tx, scope, lease, stored);
+    }
+    await removeWork(tx, lease.id);
+    const event = outcome === Outcome.DONE ? "end" : "stop";
+    const failure = outcome === Outcome.FAILED ? failureOfAgent(failureIn(end)) : undefined;
+    await endRun(tx, scope, stored.execution.id, { event, failure });
+  },
+
+  async credentialUse(tx, scope, lease) {
+    const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
+    // A run that was stopped at once needs no credential any more.
+    if (!stored || hasStopped(stored.execution)) throw leaseLost();
+    const { metadata, spec } = stored.execution;
+    const environment = await findEnvironment(tx.db, scope, stored.environmentId);
+    const cloneUrl = spec?.codeContext?.pullRequest?.repository?.cloneUrl;
+    const action = await findAction(tx.db, scope, environment?.spec?.workflowActionId ?? "");
+    const ofAction = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+    const setters = environment ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
+    const maker = environment?.metadata?.creator;
+    return {
+      subject: metadata?.creator ?? create(SubjectSchema),
+      addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
+      // What its maker has put into an environment acts in it beside the agent.
+      sourceSetBy: uniqueSubjects(setters, maker ? [maker] : []),
+      sourceKinds: ofAction
+        ? sourceKindsOf(ofAction.execution, environment?.metadata?.projectId !== "")
+        : ["environment"],
+      namedBy: ofAction && (await findExecutorNamer(tx, scope, ofAction.execution)),
+    };
+  },
+};
+
+/**
+ * Another attempt is due, unless one after the other came to nothing: in the
+ * middle of a turn, or with an input that the agent never got. A run that waits
+ * for input, and was handed none, waits on, however often its runner ends.
+ */
+async function lose(
+  tx: WriteTransaction,
+  scope: Scope,
+  { id, attempt, fence }: WorkTable,
+  { execution: before, lastSequence }: StoredAgentExecution,
+): Promise<void> {
+  const after = lostRun(before);
+  if (!after && !(await hasUnseenInput(tx.db, before.id))) {
+    await resetAttempts(tx, id);
+    return releaseWork(tx, id);
+  }
+  const inputId = after && (await findLastSeenId(tx.db, before.id, fence));
+  if (inputId !== undefined) await tellLostTurn(tx, before.id, { inputId, sequence: lastSequence + 1 });
+  if (attempt < MOST_ATTEMPTS) {
+    if (after) await updateAgentExecution(tx, scope, before, after);
+    return releaseWork(tx, id);
+  }
+  await removeWork(tx, id);
+  const purpose = after ? "" : " to hand the agent an input";
+  const message = `the runner was lost, or gave the run back, in each of ${attempt} attempts${purpose}`;
+  await endRun(tx, scope, before.id, { event: "stop", failure: { reason: Reason.SERVICE, message } });
+}
+
+/** What the agent got is not told to it again, so people are told that its answer may be missing. */
+async function tellLostTurn(
+  tx: WriteTransaction,
+  executionId: string,
+  { inputId, sequence }: { readonly inputId: string; readonly sequence: number },
+): Promise<void> {
+  const message = "the runner was lost in the middle of a turn";
+  const block = create(AgentOutputBlockSchema, {
+    sequence: BigInt(sequence),
+    at: timestampFromMs(tx.now),
+    inputId,
+    block: { case: "error", value: { message } },
+  });
+  await appendOutput(tx, executionId, [block]);
+}
+
+async function contentOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  stored: StoredAgentExecution,
+  environment: Environment,
+  { command, form }: RegisteredAgent,
+) {
+  return create(AgentWorkSchema, {
+    agentExecution: await answeredRun(tx.db, scope, stored),
+    environment,
+    command: [...command],
+    form,
+    lastSequence: BigInt(stored.lastSequence),
+  });
+}
+
+function lackOf(environment: Environment | undefined): AgentFailure {
+  return environment
+    ? { reason: Reason.SERVICE, message: "its agent is registered no more" }
+    : { reason: Reason.ENVIRONMENT, message: "its environment was removed" };
+}
+
+function failureIn(end: LeaseEnd): Failure | undefined {
+  return end.kind === "finished" ? end.outcome.failure : undefined;
+}

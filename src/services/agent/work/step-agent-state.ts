@@ -1,0 +1,87 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Kysely } from "kysely";
+import {
+  type GetStepAgentRequest,
+  GetStepAgentResponseSchema,
+} from "#gen/runner/v1/agent_work_service_pb.js";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { type AgentOutputBlock, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { hasStopped, phaseOfRun } from "../../../domain/agent/agent-execution.ts";
+import { wordsOf } from "../../../domain/agent/agent-output.ts";
+import { notFound } from "../../../domain/error.ts";
+import { hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
+import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
+import { findQueuedInputs } from "../../../store/agent/agent-input.ts";
+import { findInterests } from "../../../store/agent/agent-interest.ts";
+import { findOutput, findOutputBefore } from "../../../store/agent/agent-output.ts";
+import type { Schema } from "../../../store/schema.ts";
+import { callerOf } from "../../call/call.ts";
+import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { heldLease, refuseOtherWork } from "../../runner/lease.ts";
+import { answeredRun } from "../agent-reading.ts";
+
+/** Most characters of an answer that a step gets (contract, GetStepAgentResponse.last_answer). */
+const MOST_CHARACTERS = 65_536;
+
+/** Blocks read at a time. */
+const BLOCKS_A_READ = 64;
+
+/** Tells where a run stands that was started for a step of the action that a lease is on. */
+export async function getStepAgent(
+  { store, now }: Pick<ServiceDependencies, "store" | "now">,
+  req: GetStepAgentRequest,
+  ctx: HandlerContext,
+) {
+  const db = store.reader;
+  const caller = callerOf(ctx);
+  const lease = await heldLease(db, caller, req, now());
+  refuseOtherWork(lease, WorkKind.ACTION, "an action");
+  const run = await findAgentExecution(db, caller, req.agentExecutionId);
+  const isOfAction = run?.stepKey !== null && run?.execution.metadata?.workflowActionId === lease.subject_id;
+  if (!run || !isOfAction) throw notFound("agent execution");
+  return create(GetStepAgentResponseSchema, {
+    agentExecution: await answeredRun(db, caller, run),
+    lastAnswer: await lastAnswer(db, run),
+    done: await isDone(db, run),
+  });
+}
+
+async function isDone(db: Kysely<Schema>, { execution }: StoredAgentExecution): Promise<boolean> {
+  const { id } = execution;
+  if (hasStopped(execution)) return true;
+  if (phaseOfRun(execution) !== Phase.WAITING_FOR_INPUT || (await hasUnseenInput(db, id))) return false;
+  if ((await findQueuedInputs(db, id)).length > 0) return false;
+  return (await findInterests(db, id)).every((interest) => interest.user_message === 1);
+}
+
+/** The words of the turn that the newest block belongs to. */
+async function lastAnswer(
+  db: Kysely<Schema>,
+  { execution, lastSequence }: StoredAgentExecution,
+): Promise<string> {
+  const begin = await beginOfTurn(db, execution.id, lastSequence);
+  let words = "";
+  for (let after = begin - 1; after < lastSequence && words.length < MOST_CHARACTERS; ) {
+    const blocks = await findOutput(db, execution.id, after, BLOCKS_A_READ);
+    if (blocks.length === 0) break;
+    words = wordsOf(words, blocks, MOST_CHARACTERS);
+    after += blocks.length;
+  }
+  return words;
+}
+
+/** Number of the first block of the newest turn. */
+async function beginOfTurn(db: Kysely<Schema>, executionId: string, lastSequence: number): Promise<number> {
+  let begin = lastSequence + 1;
+  let inputId: string | undefined;
+  for (;;) {
+    const blocks: AgentOutputBlock[] = await findOutputBefore(db, executionId, begin, BLOCKS_A_READ);
+    for (const block of blocks) {
+      inputId ??= block.inputId;
+      if (block.inputId !== inputId) return begin;
+      begin = Number(block.sequence);
+    }
+    if (blocks.length < BLOCKS_A_READ) return begin;
+  }
+}

@@ -1,0 +1,113 @@
+import { clone, create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type StartStepAgentRequest,
+  StartStepAgentResponseSchema,
+} from "#gen/runner/v1/agent_work_service_pb.js";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { AgentExecutionRole, AgentMode } from "#gen/service/v1/agent_pb.js";
+import {
+  type WorkflowExecution,
+  type WorkflowExecutionAction,
+  WorkflowExecutionActionSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import { isStepGoingOn, promptOf, stepKey } from "../../../domain/agent/agent-step.ts";
+import { refuseDeceptiveText } from "../../../domain/deceptive-text.ts";
+import { executorUnfit, leaseLost, notFound, phaseUnsuitable } from "../../../domain/error.ts";
+import { refuseAgent, refuseAgentSettings } from "../../../domain/policy/agent-policy.ts";
+import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
+import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
+import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
+import { findStepAgent } from "../../../store/agent/agent-execution-search.ts";
+import { findEnvironment } from "../../../store/environment/environment.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import type { Lease } from "../../../store/runner/work-lease.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { findWorkflow } from "../../../store/workflow/workflow.ts";
+import { findAction, updateAction } from "../../../store/workflow/workflow-action.ts";
+import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
+import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { executorOf } from "../../identity/executor.ts";
+import { refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
+import { agentNamed } from "../agent-choice.ts";
+import { queuePrompt } from "../agent-prompt.ts";
+import { startRun } from "../agent-run.ts";
+
+/** Starts the agent run that carries out a step of the action that a lease is on, once for each attempt. */
+export function startStepAgent(
+  deps: Pick<ServiceDependencies, "store">,
+  req: StartStepAgentRequest,
+  ctx: HandlerContext,
+) {
+  return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
+    refuseOtherWork(lease, WorkKind.ACTION, "an action");
+    const key = stepKey(lease.attempt, req.stepIndex, req.outputKey);
+    const { execution } =
+      (await findStepAgent(tx.db, lease.subject_id, key)) ?? (await start(tx, scope, lease, key, req));
+    return create(StartStepAgentResponseSchema, { agentExecutionId: execution.id });
+  });
+}
+
+async function start(
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: Lease,
+  key: string,
+  { stepIndex, outputKey }: StartStepAgentRequest,
+): Promise<StoredAgentExecution> {
+  const action = await findAction(tx.db, scope, lease.subject_id);
+  const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+  if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
+  const prompt = promptOf(stepsOf(stored.execution, action), stepIndex, outputKey);
+  refuseDeceptiveText(prompt, "prompt");
+  if (!isStepGoingOn(action, key)) {
+    const message =
+      "the step does not go on: report first that it runs, and start nothing once it is to stop";
+    throw phaseUnsuitable("step", "", message);
+  }
+  const run = await startRun(tx, scope, await startOf(tx, scope, lease, action, stored.execution, key));
+  await queuePrompt(tx, run, prompt);
+  const after = clone(WorkflowExecutionActionSchema, action);
+  if (after.status) after.status.agentExecutionId = run.execution.id;
+  await updateAction(tx, scope, action, after);
+  return run;
+}
+
+/** As its executor would start it now. The agent is looked up anew: the workflow may name another by now. */
+async function startOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: Lease,
+  action: WorkflowExecutionAction,
+  execution: WorkflowExecution,
+  key: string,
+) {
+  const subject = execution.metadata?.executor;
+  if (!subject) throw executorUnfit("", "the execution has no executor");
+  const executor = await executorOf(tx, scope, subject);
+  const workflow = await findWorkflow(tx.db, scope, execution.metadata?.workflowId ?? "");
+  const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
+  if (!workflow) throw notFound("workflow");
+  if (!environment) throw notFound("environment");
+  const { agentId = "", extAgentSettings } = workflow.spec ?? {};
+  const policies = await findPolicies(tx.db, scope);
+  const agent = await agentNamed(tx.db, scope, agentId);
+  refuseAgent(policies, agentId);
+  if (extAgentSettings) refuseAgentSettings(policies, extAgentSettings);
+  return {
+    agent,
+    creator: executor.subject,
+    accountId: executor.accountId || null,
+    role: AgentExecutionRole.WORKFLOW,
+    name: action.metadata?.actionName ?? "",
+    sessionId: "",
+    environment,
+    madeEnvironment: false,
+    // The environment is on the machine of the runner that holds the action.
+    runnerId: lease.leased_by,
+    codeContext: action.spec?.context,
+    mode: AgentMode.EXECUTION,
+    extAgentSettings,
+    action: { id: action.id, stepKey: key },
+  };
+}

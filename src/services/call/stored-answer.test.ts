@@ -1,0 +1,91 @@
+import { create, toJsonString } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { expect, test } from "@jest/globals";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
+import {
+  GetProjectResponseSchema,
+  ListProjectsResponseSchema,
+  ProjectService,
+} from "#gen/service/v1/project_service_pb.js";
+import { createInMemoryTransport } from "../../rpc/in-memory.ts";
+import { createRoutes, type Implementation } from "../../rpc/routes.ts";
+import { toBody } from "../../store/json.ts";
+import { storedTexts, withStored } from "./stored-answer.ts";
+
+const project = (name: string): Project => create(ProjectSchema, { id: `id-of-${name}`, metadata: { name } });
+const text = (name: string): string => toBody(ProjectSchema, project(name));
+
+const one = () => withStored({}, "project", { schema: ProjectSchema, texts: text("quay") });
+const several = () =>
+  withStored({ pagination: { nextToken: "next" } }, "projects", {
+    schema: ProjectSchema,
+    texts: [text("quay"), text("mole")],
+  });
+
+test("an answer shows the messages of its texts, decoded once", () => {
+  const answer = one();
+  expect(answer.project).toEqual(project("quay"));
+  expect(answer.project).toBe(answer.project);
+  expect(several().projects).toEqual([project("quay"), project("mole")]);
+});
+
+test("nothing is decoded before somebody looks", () => {
+  const answer = withStored({}, "project", { schema: ProjectSchema, texts: "no JSON" });
+  expect(storedTexts(answer)?.texts).toBe("no JSON");
+  expect(() => answer.project).toThrow();
+});
+
+test("the texts are told of the answer itself, and of nothing made from it", () => {
+  const answer = several();
+  expect(storedTexts(answer)).toEqual({
+    field: "projects",
+    texts: [text("quay"), text("mole")],
+    rest: { pagination: { nextToken: "next" } },
+  });
+  expect(storedTexts({ ...answer })).toBeUndefined();
+  expect(storedTexts(create(ListProjectsResponseSchema, several()))).toBeUndefined();
+});
+
+test("every kind of copy holds the messages", () => {
+  const expected = toJsonString(
+    GetProjectResponseSchema,
+    create(GetProjectResponseSchema, { project: project("quay") }),
+  );
+  for (const copy of [one(), { ...one() }, Object.assign({}, one()), structuredClone(one())]) {
+    expect(toJsonString(GetProjectResponseSchema, create(GetProjectResponseSchema, copy))).toBe(expected);
+  }
+  expect(JSON.parse(JSON.stringify(one()))).toMatchObject({ project: { metadata: { name: "quay" } } });
+});
+
+test("the handler that knows nothing of texts sends the messages", async () => {
+  const draining = new AbortController();
+  const readiness = { isReady: () => true, draining: draining.signal };
+  const implementation: Implementation = { getProject: one, listProjects: several };
+  const transport = createInMemoryTransport({
+    routes: createRoutes({
+      implementations: new Map([[ProjectService.typeName, implementation]]),
+      interceptors: [],
+      readiness,
+      allowUnknownFields: false,
+    }),
+    gate: async () => ({
+      kind: "known",
+      caller: {
+        organizationId: "organization-1",
+        subject: create(SubjectSchema, { id: "member-1", principal: Principal.USER }),
+        role: "member",
+        accountId: "",
+        tokenId: "token-1",
+        readOnly: false,
+      },
+    }),
+    readiness,
+    newId: () => "request-1",
+  });
+  const projects = createClient(ProjectService, transport);
+  expect((await projects.getProject({})).project).toEqual(project("quay"));
+  const listed = await projects.listProjects({});
+  expect(listed.projects).toEqual([project("quay"), project("mole")]);
+  expect(listed.pagination?.nextToken).toBe("next");
+});

@@ -1,0 +1,69 @@
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { DomainError } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+
+/** How many streams may be open at the same time in this process; each at least 1. */
+export interface StreamLimits {
+  readonly perToken: number;
+  readonly perOrganization: number;
+  readonly inAll: number;
+}
+
+/** Counts the open streams of service.v1. */
+export interface StreamPlaces {
+  /**
+   * Takes a place for a stream.
+   *
+   * @returns what gives the place up; harmless when repeated
+   * @throws DomainError TOO_MANY_STREAMS
+   */
+  take(caller: Pick<Caller, "tokenId" | "organizationId">): () => void;
+}
+
+export function createStreamPlaces(limits: StreamLimits): StreamPlaces {
+  const ofToken = new Map<string, number>();
+  const ofOrganization = new Map<string, number>();
+  let all = 0;
+  return {
+    take({ tokenId, organizationId }) {
+      // The narrowest first: what it says is what the caller can do something about.
+      if (countOf(ofToken, tokenId) >= limits.perToken) throw tooMany("token", limits.perToken);
+      if (countOf(ofOrganization, organizationId) >= limits.perOrganization) {
+        throw tooMany("organization", limits.perOrganization);
+      }
+      if (all >= limits.inAll) throw tooMany("server", limits.inAll);
+      add(ofToken, tokenId, 1);
+      add(ofOrganization, organizationId, 1);
+      all += 1;
+      let isTaken = true;
+      return () => {
+        if (!isTaken) return;
+        isTaken = false;
+        add(ofToken, tokenId, -1);
+        add(ofOrganization, organizationId, -1);
+        all -= 1;
+      };
+    },
+  };
+}
+
+function countOf(counts: ReadonlyMap<string, number>, key: string): number {
+  return counts.get(key) ?? 0;
+}
+
+function add(counts: Map<string, number>, key: string, change: 1 | -1): void {
+  const count = countOf(counts, key) + change;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  token: "end one of them, or give each program a token of its own",
+  organization: "end one of them, or have programs share one stream",
+  server: "call again later, or ask the operator for more",
+};
+
+function tooMany(scope: string, limit: number): DomainError {
+  const message = `the ${scope} has ${limit} streams open, which is the most: ${ADVICE[scope]}`;
+  return new DomainError(ErrorReason.TOO_MANY_STREAMS, message, { scope, limit: String(limit) });
+}

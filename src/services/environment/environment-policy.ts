@@ -1,0 +1,83 @@
+import type { Kysely } from "kysely";
+import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { type EnvironmentTemplate, newEnvironment } from "../../domain/environment/environment.ts";
+import {
+  limitsEnvironments,
+  refuseAnotherEnvironment,
+  refuseAnotherRunning,
+} from "../../domain/environment/environment-limit.ts";
+import {
+  boundLifetime,
+  refuseLockedDown,
+  specUnderPolicies,
+} from "../../domain/environment/environment-policy.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import type { Policies } from "../../domain/policy/policies.ts";
+import { countEnvironmentsOfCreator } from "../../store/environment/environment-count.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import { worksLocally } from "../../store/runner/runner-life.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+
+/**
+ * A new environment as the organization's policies allow it and with what they
+ * put into it. Counts in the transaction of the create, so that of many at the
+ * same time no more succeed than may.
+ *
+ * @throws PolicyDenied; what newEnvironment throws
+ */
+export async function newEnvironmentUnderPolicies(
+  tx: WriteTransaction,
+  caller: Caller,
+  template: EnvironmentTemplate,
+): Promise<Environment> {
+  const policies = await findPolicies(tx.db, caller);
+  const spec = specUnderPolicies(policies, template.spec, {
+    role: caller.role,
+    fromProject: template.projectId !== "",
+    // Looked up only where it matters: nearly every organization allows them.
+    local: !policies.inForce.allowLocalRunners && (await worksLocally(tx.db, caller, template.runnerId)),
+  });
+  const origin = {
+    id: tx.newId(),
+    organizationId: caller.organizationId,
+    creator: caller.subject,
+    now: tx.now,
+  };
+  const environment = boundLifetime(policies, newEnvironment({ ...template, spec }, origin));
+  await refuseTooMany(tx.db, caller, policies, environment, true);
+  return environment;
+}
+
+/**
+ * Holds the start of an environment against the organization's policies.
+ *
+ * @throws PolicyDenied
+ */
+export async function refuseStart(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Environment,
+  after: Environment,
+): Promise<void> {
+  const policies = await findPolicies(tx.db, scope);
+  refuseLockedDown(policies, before, tx.now);
+  // One that is wanted running already takes no slot more.
+  if (before.spec?.desiredPhase !== EnvironmentPhase.RUNNING) {
+    await refuseTooMany(tx.db, scope, policies, after, false);
+  }
+}
+
+/** The limits hold for who created an environment, whoever starts it. */
+async function refuseTooMany(
+  db: Kysely<Schema>,
+  scope: Scope,
+  policies: Policies,
+  { id, metadata, spec }: Environment,
+  isNew: boolean,
+): Promise<void> {
+  if (!limitsEnvironments(policies)) return;
+  const counts = await countEnvironmentsOfCreator(db, scope, metadata?.creator?.id ?? "", id);
+  if (isNew) refuseAnotherEnvironment(policies, counts);
+  if (spec?.desiredPhase === EnvironmentPhase.RUNNING) refuseAnotherRunning(policies, counts);
+}

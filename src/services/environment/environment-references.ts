@@ -1,0 +1,37 @@
+import type { Kysely } from "kysely";
+import type { EnvironmentSpec } from "#gen/service/v1/environment_pb.js";
+import type { EnvironmentClass } from "#gen/service/v1/runner_configuration_pb.js";
+import { notFound } from "../../domain/error.ts";
+import { refuseUnassignable } from "../../domain/policy/security-policy.ts";
+import { refuseDisabled } from "../../domain/runner/environment-class.ts";
+import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
+import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { Scope } from "../../store/store.ts";
+
+/**
+ * Holds what a new environment's spec names against what its organization has.
+ *
+ * @returns the class that it names; undefined when it names none
+ * @throws DomainError NOT_FOUND for what the organization does not have;
+ *   PHASE_UNSUITABLE for a class that is disabled; SECURITY_POLICY_UNASSIGNABLE
+ */
+export async function checkEnvironmentReferences(
+  db: Kysely<Schema>,
+  scope: Scope,
+  spec: EnvironmentSpec | undefined,
+): Promise<EnvironmentClass | undefined> {
+  if (spec?.securityPolicyId) {
+    const securityPolicy = await findSecurityPolicy(db, scope, spec.securityPolicyId);
+    if (!securityPolicy) throw notFound("security policy");
+    refuseUnassignable(securityPolicy);
+  }
+  // None can exist yet: no operation creates one. To keep an id of nothing would feign that it holds.
+  if (spec?.workflowActionId) throw notFound("workflow execution action");
+  const classId = spec?.machine?.class;
+  if (!classId) return undefined;
+  const environmentClass = await findEnvironmentClass(db, scope, classId);
+  if (!environmentClass) throw notFound("environment class");
+  refuseDisabled(environmentClass);
+  return environmentClass;
+}

@@ -1,0 +1,147 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { type Environment, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
+import type {
+  EnvironmentService as Contract,
+  CreateEnvironmentFromProjectRequest,
+  CreateEnvironmentRequest,
+  DeleteEnvironmentRequest,
+  GetEnvironmentRequest,
+  ListEnvironmentsRequest,
+  StartEnvironmentRequest,
+  StopEnvironmentRequest,
+} from "#gen/service/v1/environment_service_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import {
+  deletedEnvironment,
+  type EnvironmentTemplate,
+  isUntouched,
+  startedEnvironment,
+  stoppedEnvironment,
+} from "../../domain/environment/environment.ts";
+import { specFromProject, startsLocally } from "../../domain/environment/environment-from-project.ts";
+import { notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import {
+  findEnvironment,
+  findEnvironmentText,
+  insertEnvironment,
+} from "../../store/environment/environment.ts";
+import { insertSourceSetters } from "../../store/identity/source-setter.ts";
+import { findProject } from "../../store/project/project.ts";
+import { insertProjectUse } from "../../store/project/project-use.ts";
+import { findLocalRunnerId } from "../../store/runner/runner.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { callerOf, grantOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { withStored } from "../call/stored-answer.ts";
+import { findSettersForSpec } from "../identity/source-trust.ts";
+import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
+import { answerEnvironments } from "./environment-list.ts";
+import { newEnvironmentUnderPolicies, refuseStart } from "./environment-policy.ts";
+import { checkEnvironmentReferences } from "./environment-references.ts";
+
+/** Environments: what is wanted of them; runners bring it about. */
+export class EnvironmentService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  listEnvironments = (req: ListEnvironmentsRequest, ctx: HandlerContext) =>
+    answerEnvironments(this.#deps, callerOf(ctx), req, grantOf(ctx));
+
+  async getEnvironment({ environmentId }: GetEnvironmentRequest, ctx: HandlerContext) {
+    const found = await findEnvironmentText(this.#deps.store.reader, callerOf(ctx), environmentId);
+    if (!found) throw notFound("environment");
+    refuseStranger(
+      ctx,
+      { id: environmentId, principal: Principal.ENVIRONMENT },
+      { id: found.runnerId ?? "", principal: Principal.RUNNER },
+    );
+    return withStored({}, "environment", { schema: EnvironmentSchema, texts: found.text });
+  }
+
+  createEnvironment(req: CreateEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const { spec, name = "", annotations, sessionId } = req;
+      const template = { spec, name, annotations, sessionId, projectId: "", runnerId: "" };
+      return { environment: await create(tx, caller, template) };
+    });
+  }
+
+  createEnvironmentFromProject(req: CreateEnvironmentFromProjectRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const project = await findProject(tx.db, caller, req.projectId);
+      if (!project) throw notFound("project");
+      const spec = specFromProject(project, req.spec);
+      const { name = project.metadata?.name ?? "", annotations, sessionId } = req;
+      const runnerId = startsLocally(project, spec) ? await findLocalRunnerId(tx.db, caller) : "";
+      const template = { spec, name, annotations, sessionId, projectId: project.id, runnerId };
+      const environment = await create(tx, caller, template);
+      const setters = await findSettersForSpec(tx, caller, project, req.spec);
+      await insertSourceSetters(tx, caller, "environment", environment, setters);
+      await insertProjectUse(tx, caller, project.id, caller.subject, environment.id);
+      return { environment };
+    });
+  }
+
+  startEnvironment({ environmentId }: StartEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await owned(tx, ctx, caller, environmentId);
+      const after = startedEnvironment(before, tx.now);
+      await refuseStart(tx, caller, before, after);
+      await changeEnvironment(tx, caller, before, after);
+      return {};
+    });
+  }
+
+  stopEnvironment({ environmentId }: StopEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await owned(tx, ctx, caller, environmentId);
+      const after = stoppedEnvironment(before);
+      if (after) await changeEnvironment(tx, caller, before, after);
+      return {};
+    });
+  }
+
+  deleteEnvironment({ environmentId, force }: DeleteEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await owned(tx, ctx, caller, environmentId);
+      if (force || isUntouched(before)) {
+        await dropEnvironment(tx, caller, before);
+        return {};
+      }
+      const after = deletedEnvironment(before);
+      if (after) await changeEnvironment(tx, caller, before, after);
+      return {};
+    });
+  }
+}
+
+async function create(
+  tx: WriteTransaction,
+  caller: Caller,
+  template: EnvironmentTemplate,
+): Promise<Environment> {
+  const environmentClass = await checkEnvironmentReferences(tx.db, caller, template.spec);
+  const environment = await newEnvironmentUnderPolicies(tx, caller, {
+    ...template,
+    runnerId: environmentClass?.runnerId ?? template.runnerId,
+  });
+  await insertEnvironment(tx, caller, environment);
+  return environment;
+}
+
+/** An environment that the caller may change. */
+async function owned(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  environmentId: string,
+): Promise<Environment> {
+  const environment = await findEnvironment(tx.db, caller, environmentId);
+  if (!environment) throw notFound("environment");
+  refuseStranger(ctx, environment.metadata?.creator);
+  return environment;
+}

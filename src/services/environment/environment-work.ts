@@ -1,0 +1,158 @@
+import { create } from "@bufbuild/protobuf";
+import { EnvironmentWorkSchema } from "#gen/runner/v1/work_pb.js";
+import type {
+  ReportProgressRequest,
+  ReportProgressRequest_EnvironmentProgress,
+} from "#gen/runner/v1/work_service_pb.js";
+import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
+import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import {
+  broughtAbout,
+  failedEnvironment,
+  needsWork,
+  reportedEnvironment,
+  takenOn,
+} from "../../domain/environment/environment-phase.ts";
+import { valueUnusable } from "../../domain/error.ts";
+import { addressesOf } from "../../domain/source/initializer-address.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import { queueEnvironmentWork } from "../../store/environment/environment-work.ts";
+import { findSourceSetters } from "../../store/identity/source-setter.ts";
+import { removeWork } from "../../store/runner/work.ts";
+import { bindWork, releaseWork } from "../../store/runner/work-lease.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { WorkTable } from "../../store/workflow/workflow-schema.ts";
+import { prebuildFor } from "../project/prebuild-choice.ts";
+import { MOST_ATTEMPTS } from "../runner/lease.ts";
+import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
+import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
+
+/** How long a runner that could not stop or clean up an environment is left alone before it tries again. */
+const RETRY_AFTER_MS = 10_000;
+
+/** Bringing an environment to the phase that is wanted of it. */
+export const environmentWork: WorkHandler = {
+  async begin(tx, scope, { work, runnerId }) {
+    const before = await findEnvironment(tx.db, scope, work.subject_id);
+    if (!before || !needsWork(before)) {
+      await removeWork(tx, work.id);
+      return undefined;
+    }
+    const environment = takenOn(before, runnerId);
+    await changeEnvironment(tx, scope, before, environment);
+    // What one runner has begun is on its machine only.
+    await bindWork(tx, work.id, runnerId);
+    const isNew = environment.status?.phase === EnvironmentPhase.CREATING;
+    const prebuildId = isNew ? await prebuildFor(tx.db, scope, environment) : "";
+    return {
+      work: { case: "environment", value: create(EnvironmentWorkSchema, { environment, prebuildId }) },
+      environment,
+      securityPolicyId: environment.spec?.securityPolicyId ?? "",
+    };
+  },
+
+  async report(tx, scope, lease, req) {
+    refuseSteps(req);
+    await reportEnvironment(tx, scope, lease.subject_id, req.environment);
+    return { stop: false };
+  },
+
+  async end(tx, scope, lease, end) {
+    const environment = await findEnvironment(tx.db, scope, lease.subject_id);
+    if (!environment) return removeWork(tx, lease.id);
+    if (lease.stop === 1) await endOvertaken(tx, scope, lease, environment, failureIn(end));
+    else if (end.kind === "finished" && end.outcome.outcome === Outcome.DONE) {
+      await endReached(tx, scope, lease, environment);
+    } else await endUnreached(tx, scope, lease, environment, end);
+  },
+
+  async credentialUse(tx, scope, lease) {
+    const environment = await findEnvironment(tx.db, scope, lease.subject_id);
+    const isWantedUp = environment?.spec?.desiredPhase === EnvironmentPhase.RUNNING;
+    const setters = isWantedUp ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
+    return {
+      subject: environment?.metadata?.creator ?? create(SubjectSchema),
+      // To stop an environment, or to remove it, touches no host.
+      addresses: isWantedUp ? addressesOf(environment.spec?.content?.initializer) : [],
+      sourceSetBy: setters,
+      sourceKinds: ["environment"],
+    };
+  },
+};
+
+/** Takes what a runner says about the phase of an environment that it works on. */
+export async function reportEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+  progress: ReportProgressRequest_EnvironmentProgress | undefined,
+): Promise<void> {
+  const before = progress && (await findEnvironment(tx.db, scope, environmentId));
+  const after = before && reportedEnvironment(before, progress);
+  if (after) await changeEnvironment(tx, scope, before, after);
+}
+
+/** Something else is wanted since the lease began: what the runner did, it did for the old want. */
+async function endOvertaken(
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: WorkTable,
+  before: Environment,
+  failureMessage: string,
+): Promise<void> {
+  await removeWork(tx, lease.id);
+  const phase = EnvironmentPhase.UNSPECIFIED;
+  const after = reportedEnvironment(before, { phase, failureMessage });
+  if (after) await changeEnvironment(tx, scope, before, after);
+  await queueEnvironmentWork(tx, scope, after ?? before);
+}
+
+async function endReached(
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: WorkTable,
+  before: Environment,
+): Promise<void> {
+  if (before.spec?.desiredPhase === EnvironmentPhase.DELETED) return dropEnvironment(tx, scope, before);
+  await removeWork(tx, lease.id);
+  const after = broughtAbout(before);
+  if (after !== before) await changeEnvironment(tx, scope, before, after);
+}
+
+/**
+ * An environment that could not be brought up is stopped. One that could not be
+ * stopped or cleaned up keeps its phase, since it may still be there: it is
+ * tried again, and after the last attempt left to people.
+ */
+async function endUnreached(
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: WorkTable,
+  before: Environment,
+  end: LeaseEnd,
+): Promise<void> {
+  const isExhausted = lease.attempt >= MOST_ATTEMPTS;
+  const isFailure = end.kind === "finished" && end.outcome.outcome === Outcome.FAILED;
+  if (!isFailure && !isExhausted) return releaseWork(tx, lease.id);
+  const failureMessage =
+    failureIn(end) || `the runner was lost, or gave the work back, in each of ${lease.attempt} attempts`;
+  if (before.spec?.desiredPhase === EnvironmentPhase.RUNNING) {
+    await removeWork(tx, lease.id);
+    return changeEnvironment(tx, scope, before, failedEnvironment(before, failureMessage));
+  }
+  const after = reportedEnvironment(before, { phase: EnvironmentPhase.UNSPECIFIED, failureMessage });
+  if (after) await changeEnvironment(tx, scope, before, after);
+  if (isExhausted) await removeWork(tx, lease.id);
+  else await releaseWork(tx, lease.id, { notBefore: tx.now + RETRY_AFTER_MS });
+}
+
+function failureIn(end: LeaseEnd): string {
+  if (end.kind !== "finished" || end.outcome.outcome !== Outcome.FAILED) return "";
+  return end.outcome.failure?.message || "the runner could not bring the environment to its phase";
+}
+
+function refuseSteps({ steps, logs }: ReportProgressRequest): void {
+  if (steps.length > 0) throw valueUnusable("steps", "only actions have steps");
+  if (logs.length > 0) throw valueUnusable("logs", "only the steps of actions have logs");
+}

@@ -1,0 +1,56 @@
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import { executorUnfit } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { isSuspended } from "../../domain/identity/service-account.ts";
+import { findAccount } from "../../store/identity/account.ts";
+import { findMember } from "../../store/identity/member.ts";
+import { findServiceAccount } from "../../store/identity/service-account.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+
+/**
+ * The executor of a workflow or of prebuilds as a caller, with the role that it has now. It
+ * carries no token, so `tokenId` is empty.
+ *
+ * @throws DomainError EXECUTOR_UNFIT when its account is blocked, it left the
+ *   organization, or its service account is suspended or gone
+ */
+export async function executorOf(tx: WriteTransaction, scope: Scope, subject: Subject): Promise<Caller> {
+  const like = { organizationId: scope.organizationId, subject, tokenId: "", readOnly: false };
+  if (subject.principal === Principal.SERVICE_ACCOUNT) {
+    await refuseUnfitServiceAccount(tx, scope, subject.id);
+    return { ...like, role: "service_account", accountId: "" };
+  }
+  const member = await findMember(tx.db, scope, subject.id);
+  if (!member) {
+    throw executorUnfit(subject.id, "the executor is no member of the organization: name another executor");
+  }
+  const account = await findAccount(tx.db, member.account_id);
+  if (!account || account.blocked_at !== null) {
+    throw executorUnfit(
+      subject.id,
+      "the account of the executor is blocked: unblock it, or name another executor",
+    );
+  }
+  const role = member.role === OrganizationRole.ADMIN ? "administrator" : "member";
+  return { ...like, role, accountId: account.id };
+}
+
+/** Id of the account that answers for an executor, fit or not; null for a service account or one that left. */
+export async function accountOfExecutor(
+  tx: WriteTransaction,
+  scope: Scope,
+  { id, principal }: Subject,
+): Promise<string | null> {
+  if (principal !== Principal.USER) return null;
+  return (await findMember(tx.db, scope, id))?.account_id ?? null;
+}
+
+async function refuseUnfitServiceAccount(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
+  const found = await findServiceAccount(tx.db, scope, id);
+  if (found && found.suspended === 0 && !isSuspended(found.valid_until, tx.now)) return;
+  throw executorUnfit(
+    id,
+    "the executor is a service account that is suspended, ended or gone: name another executor",
+  );
+}

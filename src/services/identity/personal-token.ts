@@ -1,0 +1,37 @@
+import { PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
+import { newPersonalToken, type PersonalTokenTemplate } from "../../domain/identity/personal-token.ts";
+import type { Keys } from "../../keys.ts";
+import { insertToken } from "../../store/identity/token.ts";
+import { toBody } from "../../store/json.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+
+/**
+ * Makes a personal access token for a user of the scope.
+ *
+ * @returns its value, which is stored nowhere
+ * @throws DomainError VALUE_UNUSABLE for a token that would hold too long
+ */
+export async function createPersonalToken(
+  tx: WriteTransaction,
+  scope: Scope,
+  keys: Keys,
+  template: PersonalTokenTemplate,
+): Promise<string> {
+  const { token, expiresAtMs } = newPersonalToken(template, tx.newId(), tx.now);
+  const { value, hash } = keys.mintToken("personal");
+  await insertToken(tx, scope, {
+    id: token.id,
+    organization_id: scope.organizationId,
+    kind: "personal",
+    subject_id: token.userId,
+    hash,
+    hmac_key_id: null,
+    read_only: token.readOnly ? 1 : 0,
+    expires_at: expiresAtMs,
+    last_used_at: null,
+    creator_account_id: template.creatorAccountId ?? null,
+    disabled_at: null,
+    body: toBody(PersonalAccessTokenSchema, token),
+  });
+  return value;
+}

@@ -1,0 +1,83 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import { type ServiceAccountToken, ServiceAccountTokenSchema } from "#gen/service/v1/service_account_pb.js";
+import type { CreateServiceAccountTokenRequest } from "#gen/service/v1/service_account_service_pb.js";
+import { notFound, unauthenticated, valueUnusable } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { validForMs } from "../../domain/identity/personal-token.ts";
+import { newServiceAccountToken } from "../../domain/identity/service-account.ts";
+import type { Keys } from "../../keys.ts";
+import { findServiceAccount } from "../../store/identity/service-account.ts";
+import {
+  findServiceAccountToken,
+  serviceAccountTokenOfRow,
+} from "../../store/identity/service-account-token.ts";
+import { insertToken } from "../../store/identity/token.ts";
+import { toBody } from "../../store/json.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { refuseStranger } from "../call/call.ts";
+
+/**
+ * Makes a token of a service account, for an administrator or for the service
+ * account itself.
+ *
+ * @returns the token and its value, which is stored nowhere
+ * @throws DomainError NOT_FOUND, PERMISSION_DENIED, VALUE_UNUSABLE when no
+ *   service account is meant, PHASE_UNSUITABLE for a suspended one
+ */
+export async function createServiceAccountToken(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  keys: Keys,
+  req: CreateServiceAccountTokenRequest,
+): Promise<{ token: string; serviceAccountToken: ServiceAccountToken }> {
+  const serviceAccountId = req.serviceAccountId || ownId(caller);
+  const row = await findServiceAccount(tx.db, caller, serviceAccountId);
+  if (!row) throw notFound("service account");
+  refuseStranger(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
+  const { creator, accountId } = await answerableFor(tx, caller);
+  const { token, expiresAtMs } = newServiceAccountToken(
+    { serviceAccountId, description: req.description, validForMs: validForMs(req.validFor), creator },
+    row.valid_until,
+    { id: tx.newId(), now: tx.now },
+  );
+  const { value, hash } = keys.mintToken("service_account");
+  await insertToken(tx, caller, {
+    id: token.id,
+    organization_id: caller.organizationId,
+    kind: "service_account",
+    subject_id: serviceAccountId,
+    hash,
+    hmac_key_id: null,
+    read_only: 0,
+    expires_at: expiresAtMs,
+    last_used_at: null,
+    creator_account_id: accountId,
+    disabled_at: null,
+    body: toBody(ServiceAccountTokenSchema, token),
+  });
+  return { token: value, serviceAccountToken: token };
+}
+
+function ownId({ role, subject }: Caller): string {
+  if (role === "service_account") return subject.id;
+  throw valueUnusable("serviceAccountId", "name the service account that the token is to act for");
+}
+
+/**
+ * The person behind a new token. A service account has none of its own: what it
+ * makes goes with whoever made the token that it acts with, so that blocking
+ * that person's account reaches it too.
+ */
+async function answerableFor(
+  tx: WriteTransaction,
+  caller: Caller,
+): Promise<{ creator: Subject | undefined; accountId: string | null }> {
+  if (caller.role !== "service_account") return { creator: caller.subject, accountId: caller.accountId };
+  const used = await findServiceAccountToken(tx.db, caller, caller.tokenId);
+  // It was deleted since the gate let it in; what it made now would be nobody's, and reached by no block.
+  if (!used) throw unauthenticated();
+  return { creator: serviceAccountTokenOfRow(used).creator, accountId: used.creator_account_id };
+}

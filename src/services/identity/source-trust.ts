@@ -1,0 +1,90 @@
+import type { EnvironmentSpec } from "#gen/service/v1/environment_pb.js";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import { credentialWithheld } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { isSuspended } from "../../domain/identity/service-account.ts";
+import { type SourceKind, type SourceSetter, untrustedSetter } from "../../domain/source/source-trust.ts";
+import { findAccount } from "../../store/identity/account.ts";
+import { findMember } from "../../store/identity/member.ts";
+import { findServiceAccount } from "../../store/identity/service-account.ts";
+import { findSourceSetters } from "../../store/identity/source-setter.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { findWorkflow } from "../../store/workflow/workflow.ts";
+
+/** A use of an executor's credential at a host, on what somebody set. */
+export interface CredentialRequest {
+  readonly host: string;
+  readonly executor: Subject;
+  /** As in SourceUse. */
+  readonly namedBy: Subject | undefined;
+  readonly setters: readonly Subject[];
+  /** Where the source may come from, for advice. */
+  readonly kinds: readonly SourceKind[];
+}
+
+/**
+ * Requires that the executor's credential may be used on a source, by the
+ * rights that those who set it have now.
+ *
+ * @throws DomainError CREDENTIAL_WITHHELD
+ */
+export async function requireTrustedSource(
+  tx: WriteTransaction,
+  scope: Scope,
+  { host, executor, namedBy, setters, kinds }: CredentialRequest,
+): Promise<void> {
+  const standing: SourceSetter[] = [];
+  for (const subject of setters) {
+    standing.push({ subject, standing: await standingOf(tx, scope, subject) });
+  }
+  const untrusted = untrustedSetter({ executor, namedBy, setters: standing });
+  if (untrusted) throw credentialWithheld(host, untrusted.id, kinds);
+}
+
+/**
+ * Returns who set what an environment begins from that a caller makes: the
+ * caller what it asks for itself, and otherwise who last set the project's source.
+ */
+export async function findSettersForSpec(
+  tx: WriteTransaction,
+  caller: Caller,
+  project: Project | undefined,
+  asked: EnvironmentSpec | undefined,
+): Promise<readonly Subject[]> {
+  if (!project?.initializer || asked?.content?.initializer) return [caller.subject];
+  return findSourceSetters(tx.db, caller, "project", project);
+}
+
+/**
+ * Returns who made the workflow of an execution, where that runs as a service
+ * account; undefined for one that runs as a person, whom nobody else names.
+ */
+export async function findExecutorNamer(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+): Promise<Subject | undefined> {
+  const { metadata } = execution;
+  if (metadata?.executor?.principal !== Principal.SERVICE_ACCOUNT) return undefined;
+  return (await findWorkflow(tx.db, scope, metadata.workflowId))?.metadata?.creator;
+}
+
+async function standingOf(
+  { db, now }: WriteTransaction,
+  scope: Scope,
+  { id, principal }: Subject,
+): Promise<SourceSetter["standing"]> {
+  if (principal === Principal.SERVICE_ACCOUNT) {
+    const account = await findServiceAccount(db, scope, id);
+    const isInForce = account && account.suspended === 0 && !isSuspended(account.valid_until, now);
+    return isInForce ? "service_account" : "other";
+  }
+  if (principal !== Principal.USER) return "other";
+  const member = await findMember(db, scope, id);
+  if (member?.role !== OrganizationRole.ADMIN) return "other";
+  const account = await findAccount(db, member.account_id);
+  return account && account.blocked_at === null ? "administrator" : "other";
+}

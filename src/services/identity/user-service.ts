@@ -1,0 +1,71 @@
+import { toJson } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type UserService as Contract,
+  type CreatePersonalAccessTokenRequest,
+  type DeletePersonalAccessTokenRequest,
+  type ListPersonalAccessTokensRequest,
+  ListPersonalAccessTokensRequest_FilterSchema,
+} from "#gen/service/v1/user_service_pb.js";
+import { notFound } from "../../domain/error.ts";
+import { ownUserId, validForMs } from "../../domain/identity/personal-token.ts";
+import { pageSize, queryText } from "../../domain/page.ts";
+import { findOwnPersonalToken, listPersonalTokens } from "../../store/identity/personal-token.ts";
+import { removeToken } from "../../store/identity/token.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { onePage, readerFor } from "../call/page.ts";
+import { createPersonalToken } from "./personal-token.ts";
+
+/** Users: their own personal access tokens. */
+export class UserService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  createPersonalAccessToken(req: CreatePersonalAccessTokenRequest, ctx: HandlerContext) {
+    const { store, keys } = this.#deps;
+    return writeAsCaller(store, ctx, async (tx, caller) => ({
+      token: await createPersonalToken(tx, caller, keys, {
+        userId: ownUserId(req.userId, caller.subject.id),
+        description: req.description,
+        validForMs: validForMs(req.validFor),
+        readOnly: req.readOnly,
+        creator: caller.subject,
+        creatorAccountId: caller.accountId,
+      }),
+    }));
+  }
+
+  async listPersonalAccessTokens(req: ListPersonalAccessTokensRequest, ctx: HandlerContext) {
+    const { pageTokens } = this.#deps;
+    const caller = callerOf(ctx);
+    const userId = caller.subject.id;
+    const query = queryText(
+      "ListPersonalAccessTokens",
+      caller.organizationId,
+      userId,
+      req.filter && toJson(ListPersonalAccessTokensRequest_FilterSchema, req.filter),
+    );
+    const after = pageTokens.read(query, req.pagination?.token ?? "");
+    const size = pageSize(req.pagination);
+    const userIds = req.filter?.userIds ?? [];
+    const found =
+      userIds.length === 0 || userIds.includes(userId)
+        ? await listPersonalTokens(readerFor(this.#deps, caller), caller, userId, after, size + 1)
+        : [];
+    const { rows, pagination } = await onePage(this.#deps, query, found, size);
+    return { pagination, personalAccessTokens: rows };
+  }
+
+  deletePersonalAccessToken(req: DeletePersonalAccessTokenRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const token = await findOwnPersonalToken(tx.db, caller, caller.subject.id, req.personalAccessTokenId);
+      if (!token) throw notFound("personal access token");
+      await removeToken(tx, caller, token);
+      return {};
+    });
+  }
+}

@@ -1,0 +1,17 @@
+import { withoutEnterprise } from "../../domain/policy/policy-update.ts";
+import { updateEnterprise } from "../../store/policy/enterprise.ts";
+import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
+import { OPERATOR, type Scope, type Store } from "../../store/store.ts";
+
+/**
+ * Marks an organization as enterprise or takes the mark away, and with it the
+ * policies that only such organizations have.
+ */
+export function setEnterprise(store: Store, scope: Scope, enterprise: boolean): Promise<void> {
+  return store.write(OPERATOR, "chartroom organization enterprise", async (tx) => {
+    await updateEnterprise(tx, scope, enterprise);
+    if (enterprise) return;
+    const before = await findSetPolicies(tx.db, scope);
+    await updatePolicies(tx, scope, before, withoutEnterprise(before));
+  });
+}

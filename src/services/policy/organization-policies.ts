@@ -1,0 +1,36 @@
+import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organization_service_pb.js";
+import { notEnterprise, notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { updatedPolicies } from "../../domain/policy/policy-update.ts";
+import { refuseUnassignable } from "../../domain/policy/security-policy.ts";
+import { findEnterprise } from "../../store/policy/enterprise.ts";
+import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
+import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+
+/**
+ * Sets policies of the caller's organization.
+ *
+ * @throws DomainError FIELD_MASK_INVALID, VALUE_UNUSABLE, NOT_FOUND, NOT_ENTERPRISE or
+ *   SECURITY_POLICY_UNASSIGNABLE
+ */
+export async function setPolicies(
+  tx: WriteTransaction,
+  caller: Caller,
+  req: UpdateOrganizationPoliciesRequest,
+): Promise<void> {
+  const before = await findSetPolicies(tx.db, caller);
+  const { id, principal } = caller.subject;
+  const after = updatedPolicies(before, req, { id, principal, at: tx.now });
+  if (req.archiveEnvironmentsAfter && !(await findEnterprise(tx.db, caller))) {
+    throw notEnterprise("archiveEnvironmentsAfter");
+  }
+  if (req.securityPolicyId) {
+    const securityPolicy = await findSecurityPolicy(tx.db, caller, req.securityPolicyId);
+    if (!securityPolicy) throw notFound("security policy");
+    refuseUnassignable(securityPolicy);
+  }
+  // None can exist yet: no operation creates one. To keep an id of nothing would feign that it holds.
+  if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");
+  await updatePolicies(tx, caller, before, after);
+}

@@ -1,0 +1,120 @@
+import { toJson } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
+import {
+  type SecurityService as Contract,
+  type CreateSecurityPolicyRequest,
+  type DeleteSecurityPolicyRequest,
+  type GetSecurityPolicyRequest,
+  type ListSecurityPoliciesRequest,
+  ListSecurityPoliciesRequest_FilterSchema,
+  type UpdateSecurityPolicyRequest,
+} from "#gen/service/v1/security_service_pb.js";
+import { notFound } from "../../domain/error.ts";
+import { fold } from "../../domain/fold.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { pageSize, queryText } from "../../domain/page.ts";
+import {
+  newSecurityPolicy,
+  refuseUnassignable,
+  refuseUsed,
+  type SecurityPolicyUse,
+  updatedSecurityPolicy,
+} from "../../domain/policy/security-policy.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import {
+  findSecurityPolicy,
+  holdsInEnvironment,
+  insertSecurityPolicy,
+  listSecurityPolicies,
+  removeSecurityPolicy,
+  updateSecurityPolicy,
+} from "../../store/policy/security-policy.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { onePage, readerFor } from "../call/page.ts";
+
+/** Security policies: what programs in environments may do. */
+export class SecurityService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  createSecurityPolicy(req: CreateSecurityPolicyRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      if (req.organizationId !== caller.organizationId) throw notFound("organization");
+      const { organizationId } = caller;
+      const securityPolicy = newSecurityPolicy(req, { id: tx.newId(), organizationId, now: tx.now });
+      await insertSecurityPolicy(tx, caller, securityPolicy);
+      return { securityPolicy };
+    });
+  }
+
+  async getSecurityPolicy({ securityPolicyId }: GetSecurityPolicyRequest, ctx: HandlerContext) {
+    const securityPolicy = await findSecurityPolicy(this.#deps.store.reader, callerOf(ctx), securityPolicyId);
+    if (!securityPolicy) throw notFound("security policy");
+    return { securityPolicy };
+  }
+
+  async listSecurityPolicies({ filter, pagination }: ListSecurityPoliciesRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    const { pageTokens } = this.#deps;
+    if (filter?.organizationId && filter.organizationId !== caller.organizationId) {
+      throw notFound("organization");
+    }
+    const query = queryText(
+      "ListSecurityPolicies",
+      caller.organizationId,
+      filter && toJson(ListSecurityPoliciesRequest_FilterSchema, filter),
+    );
+    const after = pageTokens.read(query, pagination?.token ?? "");
+    const size = pageSize(pagination);
+    const narrowed = { ids: filter?.securityPolicyIds ?? [], search: fold(filter?.search ?? "") };
+    const found = await listSecurityPolicies(
+      readerFor(this.#deps, caller, narrowed.search),
+      caller,
+      narrowed,
+      after,
+      size + 1,
+    );
+    const page = await onePage(this.#deps, query, found, size);
+    return { pagination: page.pagination, securityPolicies: page.rows };
+  }
+
+  updateSecurityPolicy(req: UpdateSecurityPolicyRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await present(tx, caller, req.securityPolicyId);
+      const securityPolicy = updatedSecurityPolicy(before, req, tx.now);
+      const { assigned, held } = await useOf(tx, caller, before.id);
+      if (assigned || held) refuseUnassignable(securityPolicy);
+      await updateSecurityPolicy(tx, caller, before, securityPolicy);
+      return { securityPolicy };
+    });
+  }
+
+  deleteSecurityPolicy({ securityPolicyId }: DeleteSecurityPolicyRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const securityPolicy = await present(tx, caller, securityPolicyId);
+      refuseUsed(await useOf(tx, caller, securityPolicyId));
+      await removeSecurityPolicy(tx, caller, securityPolicy);
+      return {};
+    });
+  }
+}
+
+async function present(tx: WriteTransaction, caller: Caller, id: string): Promise<SecurityPolicy> {
+  const securityPolicy = await findSecurityPolicy(tx.db, caller, id);
+  if (!securityPolicy) throw notFound("security policy");
+  return securityPolicy;
+}
+
+async function useOf(tx: WriteTransaction, caller: Caller, id: string): Promise<SecurityPolicyUse> {
+  const { inForce } = await findPolicies(tx.db, caller);
+  return {
+    assigned: inForce.securityPolicyId === id,
+    held: await holdsInEnvironment(tx.db, caller, id),
+  };
+}

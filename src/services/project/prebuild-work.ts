@@ -1,0 +1,163 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { PrebuildRemovalWorkSchema, PrebuildWorkSchema } from "#gen/runner/v1/work_pb.js";
+import {
+  FinishWorkRequest_Outcome as Outcome,
+  type ReportProgressRequest,
+} from "#gen/runner/v1/work_service_pb.js";
+import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { type Project, ProjectPhase } from "#gen/service/v1/project_pb.js";
+import { valueUnusable } from "../../domain/error.ts";
+import { type Prebuild, prebuildHour, prebuildTimeoutMs } from "../../domain/project/prebuild.ts";
+import { addressesOf } from "../../domain/source/initializer-address.ts";
+import { findSourceSetters } from "../../store/identity/source-setter.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import { findPrebuild, removePrebuild, updatePrebuild } from "../../store/project/prebuild.ts";
+import { findProject } from "../../store/project/project.ts";
+import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
+import { removeWork } from "../../store/runner/work.ts";
+import { releaseWork } from "../../store/runner/work-lease.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { WorkTable } from "../../store/workflow/workflow-schema.ts";
+import { MOST_ATTEMPTS } from "../runner/lease.ts";
+import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
+import { failPrebuild, finishPrebuild, removeWorkspace } from "./prebuild-end.ts";
+import { refusalOf } from "./prebuild-plan.ts";
+
+/** How long a runner that could not remove a workspace is left alone before it tries again. */
+const RETRY_AFTER_MS = 10_000;
+
+/** Preparing a workspace. */
+export const prebuildWork: WorkHandler = {
+  async begin(tx, scope, { work }) {
+    const before = await findPrebuild(tx.db, scope, work.subject_id);
+    const project = before && (await findProject(tx.db, scope, before.projectId));
+    if (!before || !project || (await refuse(tx, scope, work, before, project))) return undefined;
+    const stopsAtMs = before.stopsAtMs ?? tx.now + prebuildTimeoutMs(project);
+    const { initializer } = project;
+    const sourceSetBy = await findSourceSetters(tx.db, scope, "project", project);
+    const after: Prebuild = { ...before, state: "running", stopsAtMs, initializer, sourceSetBy };
+    await updatePrebuild(tx, scope, before, after);
+    const content = create(PrebuildWorkSchema, {
+      prebuildId: before.id,
+      projectId: project.id,
+      environmentClassId: before.environmentClassId,
+      ...(initializer && { initializer }),
+      devcontainerFilePath: project.devcontainerFilePath,
+      automationsFilePath: project.automationsFilePath,
+      timeout: durationFromMs(Math.max(0, stopsAtMs - tx.now)),
+      enableIdeWarmup: project.prebuildConfiguration?.enableIdeWarmup ?? false,
+    });
+    const { securityPolicyId } = (await findPolicies(tx.db, scope)).inForce;
+    return { work: { case: "prebuild", value: content }, securityPolicyId };
+  },
+
+  report: refuseProgress,
+
+  async end(tx, scope, lease, end) {
+    const prebuild = await findPrebuild(tx.db, scope, lease.subject_id);
+    if (!prebuild) return removeWork(tx, lease.id);
+    const isToStop = lease.stop === 1;
+    const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
+    const isLost = outcome === Outcome.RELEASED;
+    if (isLost && !isToStop && lease.attempt < MOST_ATTEMPTS) return releaseWork(tx, lease.id);
+    await removeWork(tx, lease.id);
+    const failure = prebuild.failure || failureIn(lease, end);
+    if (isLost) await removeWorkspace(tx, scope, prebuild, failure);
+    else if (outcome !== Outcome.DONE) await endWithout(tx, scope, prebuild, failure);
+    else if (isToStop) await removeWorkspace(tx, scope, prebuild, failure);
+    else await finishPrebuild(tx, scope, prebuild);
+  },
+
+  async credentialUse(tx, scope, lease) {
+    const prebuild = await findPrebuild(tx.db, scope, lease.subject_id);
+    const project = prebuild && (await findProject(tx.db, scope, prebuild.projectId));
+    const creator = project?.metadata?.creator;
+    return {
+      subject: prebuild?.executor ?? create(SubjectSchema),
+      addresses: addressesOf(prebuild?.initializer),
+      // One that an earlier release gave out tells nobody: its project counts as set by its creator.
+      sourceSetBy: prebuild?.sourceSetBy ?? (creator ? [creator] : []),
+      sourceKinds: ["project"],
+      namedBy: creator,
+    };
+  },
+};
+
+/** Removing what there may be of a workspace. */
+export const prebuildRemovalWork: WorkHandler = {
+  async begin(_tx, _scope, { work }) {
+    const content = create(PrebuildRemovalWorkSchema, { prebuildId: work.subject_id });
+    return { work: { case: "prebuildRemoval", value: content }, securityPolicyId: "" };
+  },
+
+  report: refuseProgress,
+
+  /** What could not be removed in the last attempt is left to people: a project must not wait for it for ever. */
+  async end(tx, scope, lease, end) {
+    const isDone = end.kind === "finished" && end.outcome.outcome === Outcome.DONE;
+    if (!isDone && lease.attempt < MOST_ATTEMPTS) {
+      return releaseWork(tx, lease.id, { notBefore: tx.now + RETRY_AFTER_MS });
+    }
+    const prebuild = await findPrebuild(tx.db, scope, lease.subject_id);
+    if (!prebuild) return removeWork(tx, lease.id);
+    const reason = isDone ? "" : `its workspace may still be at the runner: ${failureIn(lease, end)}`;
+    await removePrebuild(tx, scope, prebuild, reason);
+  },
+
+  async credentialUse() {
+    return { subject: create(SubjectSchema), addresses: [], sourceSetBy: [], sourceKinds: ["project"] };
+  },
+};
+
+/** Ends a prebuild that is not to begin (any more). @returns whether it is not */
+async function refuse(
+  tx: WriteTransaction,
+  scope: Scope,
+  work: WorkTable,
+  prebuild: Prebuild,
+  project: Project,
+): Promise<boolean> {
+  const environmentClass = await findEnvironmentClass(tx.db, scope, prebuild.environmentClassId);
+  const { executor } = prebuild;
+  const failure =
+    prebuildHour(project) === undefined || !environmentClass
+      ? "the project gets no prebuilds any more"
+      : await refusalOf(tx, scope, { executor, environmentClass });
+  if (failure === "") return false;
+  await removeWork(tx, work.id);
+  if (prebuild.state === "waiting") await failPrebuild(tx, scope, prebuild, failure);
+  else await removeWorkspace(tx, scope, prebuild, failure);
+  return true;
+}
+
+/** The runner has removed what there was; a project that is pending deletion waits for the row too. */
+async function endWithout(
+  tx: WriteTransaction,
+  scope: Scope,
+  prebuild: Prebuild,
+  failure: string,
+): Promise<void> {
+  const project = await findProject(tx.db, scope, prebuild.projectId);
+  if (project?.desiredPhase === ProjectPhase.DELETED) await removePrebuild(tx, scope, prebuild, failure);
+  else await failPrebuild(tx, scope, prebuild, failure);
+}
+
+function failureIn({ attempt }: WorkTable, end: LeaseEnd): string {
+  const outcome = end.kind === "finished" ? end.outcome : undefined;
+  if (outcome?.outcome === Outcome.FAILED) return outcome.failure?.message || "the runner said no more";
+  if (outcome?.outcome === Outcome.STOPPED) return "the runner stopped without being told to";
+  return `the runner was lost, or gave the work back, in each of ${attempt} attempts`;
+}
+
+async function refuseProgress(
+  _tx: WriteTransaction,
+  _scope: Scope,
+  _lease: unknown,
+  { environment, steps, logs }: ReportProgressRequest,
+) {
+  if (environment) throw valueUnusable("environment", "a prebuild has no environment");
+  if (steps.length > 0) throw valueUnusable("steps", "only actions have steps");
+  if (logs.length > 0) throw valueUnusable("logs", "only the steps of actions have logs");
+  return { stop: false };
+}

@@ -1,0 +1,84 @@
+import { toJson } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { ProjectSchema } from "#gen/service/v1/project_pb.js";
+import {
+  type ListProjectEnvironmentClassesRequest,
+  type ListProjectsRequest,
+  ListProjectsRequest_FilterSchema,
+} from "#gen/service/v1/project_service_pb.js";
+import { notFound } from "../../domain/error.ts";
+import { fold } from "../../domain/fold.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { pageSize, queryText } from "../../domain/page.ts";
+import { projectOrder } from "../../domain/project/project-order.ts";
+import { findProject } from "../../store/project/project.ts";
+import type { ProjectFilter } from "../../store/project/project-filter.ts";
+import { listProjects } from "../../store/project/project-list.ts";
+import { callerOf } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { answerCount, onePage } from "../call/page.ts";
+import { withStored } from "../call/stored-answer.ts";
+
+/** One page of the caller's projects, and on the first page their count when asked. */
+export async function answerProjects(
+  deps: ServiceDependencies,
+  ctx: HandlerContext,
+  req: ListProjectsRequest,
+) {
+  const caller = callerOf(ctx);
+  const filter = projectFilter(req);
+  const order = projectOrder(req.sort);
+  const query = queryText(
+    "ListProjects",
+    caller.organizationId,
+    req.filter && toJson(ListProjectsRequest_FilterSchema, req.filter),
+    [order.field, order.direction],
+  );
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const size = pageSize(req.pagination);
+  const countLimit = req.count?.include && !after ? deps.countLimit + 1 : undefined;
+  const page = { filter, order, after, limit: size + 1, countLimit };
+  const found = await listProjects(deps.store, caller, page, () => ctx.signal);
+  const { rows, pagination } = await onePage(deps, query, found.projects, size);
+  const count = found.count === undefined ? undefined : answerCount(found.count, deps.countLimit);
+  return withStored({ pagination, ...(count && { count }) }, "projects", {
+    schema: ProjectSchema,
+    texts: rows,
+  });
+}
+
+/** An id, an order or a flag, and their names in JSON: more than an entry ever takes. */
+const PROJECT_CLASS_BYTES = 256;
+
+/** One page of a project's environment classes, by their order. */
+export async function answerProjectClasses(
+  deps: ServiceDependencies,
+  caller: Caller,
+  req: ListProjectEnvironmentClassesRequest,
+) {
+  const project = await findProject(deps.store.reader, caller, req.projectId);
+  if (!project) throw notFound("project");
+  const query = queryText("ListProjectEnvironmentClasses", caller.organizationId, project.id);
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const behind = project.environmentClasses
+    .map((entry, index) => ({
+      position: { key: index, id: project.id },
+      bytes: PROJECT_CLASS_BYTES,
+      read: () => entry,
+    }))
+    .slice(after ? after.key + 1 : 0);
+  const { rows, pagination } = await onePage(deps, query, behind, pageSize(req.pagination));
+  return { pagination, projectEnvironmentClasses: rows };
+}
+
+function projectFilter({ filter }: ListProjectsRequest): ProjectFilter {
+  return {
+    projectIds: filter?.projectIds ?? [],
+    search: fold(filter?.search ?? ""),
+    runnerIds: filter?.runnerIds ?? [],
+    runnerKinds: filter?.runnerKinds ?? [],
+    remoteUris: filter?.specRemoteUris ?? [],
+    creatorIds: filter?.creatorIds ?? [],
+    annotations: filter?.annotations ?? {},
+  };
+}

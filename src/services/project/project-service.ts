@@ -1,0 +1,246 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { Kysely } from "kysely";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
+import {
+  type ProjectService as Contract,
+  type CreateProjectFromEnvironmentRequest,
+  type CreateProjectRequest,
+  CreateProjectRequestSchema,
+  type CreateProjectsRequest,
+  type DeleteProjectRequest,
+  type GetProjectRequest,
+  type ListProjectEnvironmentClassesRequest,
+  type ListProjectsRequest,
+  type UpdateProjectEnvironmentClassesRequest,
+  type UpdateProjectRequest,
+  UpdateProjectRequestSchema,
+  type UpdateProjectsRequest,
+} from "#gen/service/v1/project_service_pb.js";
+import { DomainError, notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { adoptsSource, refuseBorrowedPrebuilds } from "../../domain/project/prebuild-executor.ts";
+import {
+  deletedProject,
+  newProject,
+  type ProjectTemplate,
+  templateFromEnvironment,
+  updatedProject,
+  withEnvironmentClasses,
+} from "../../domain/project/project.ts";
+import { refuseEditors, refuseProjectCreation } from "../../domain/project/project-policy.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import {
+  findSourceSetters,
+  insertSourceSetters,
+  replaceSourceSetters,
+} from "../../store/identity/source-setter.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import {
+  findProjectText,
+  findWholeProject,
+  insertProject,
+  updateProject,
+} from "../../store/project/project.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { callerOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import { checkInTurns } from "../call/check-in-turns.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { withinQuota } from "../call/storage-quota.ts";
+import { withStored } from "../call/stored-answer.ts";
+import { letPrebuildsGo } from "./prebuild-end.ts";
+import { answerProjectClasses, answerProjects } from "./project-list.ts";
+import { checkProjectReferences, isOnLocalRunner, refuseLocalClasses } from "./project-references.ts";
+
+/** Projects: how environments start. */
+export class ProjectService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  listProjects = (req: ListProjectsRequest, ctx: HandlerContext) => answerProjects(this.#deps, ctx, req);
+
+  listProjectEnvironmentClasses = (req: ListProjectEnvironmentClassesRequest, ctx: HandlerContext) =>
+    answerProjectClasses(this.#deps, callerOf(ctx), req);
+
+  async getProject({ projectId }: GetProjectRequest, ctx: HandlerContext) {
+    const db = this.#deps.store.reader;
+    const caller = callerOf(ctx);
+    const text = await findProjectText(db, caller, projectId);
+    if (text === undefined) throw notFound("project");
+    if (!(await isProjectOfEnvironment(db, caller, projectId))) refuseStranger(ctx);
+    return answerOf(text);
+  }
+
+  createProject(req: CreateProjectRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) =>
+      answerOf(await create(tx, caller, req)),
+    );
+  }
+
+  createProjectFromEnvironment(req: CreateProjectFromEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const environment = await findEnvironment(tx.db, caller, req.environmentId);
+      if (!environment) throw notFound("environment");
+      const { name, annotations } = req;
+      const isLocal = await isOnLocalRunner(tx.db, caller, environment);
+      const template = { ...templateFromEnvironment(environment, isLocal), annotations };
+      // To copy a source is not to set it: it stays theirs who chose it for the environment.
+      const setters = await findSourceSetters(tx.db, caller, "environment", environment);
+      const named = name === undefined ? template : { ...template, name };
+      return answerOf(await create(tx, caller, named, setters));
+    });
+  }
+
+  async createProjects({ projects }: CreateProjectsRequest, ctx: HandlerContext) {
+    const checked = await checkInTurns(projects, (each) =>
+      this.#deps.check(CreateProjectRequestSchema, each),
+    );
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const { done, failed } = await eachOnItsOwn(projects, async (element) => {
+        checked(element);
+        return tx.attempt(() => withinQuota(tx, caller, () => create(tx, caller, element)));
+      });
+      const failedProjects = failed.map(({ element, index, error }) => ({
+        index,
+        name: element.name ?? "",
+        error,
+      }));
+      return withStored({ failedProjects }, "createdProjects", { schema: ProjectSchema, texts: done });
+    });
+  }
+
+  updateProject(req: UpdateProjectRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) =>
+      answerOf(await update(tx, ctx, caller, req)),
+    );
+  }
+
+  async updateProjects({ projects }: UpdateProjectsRequest, ctx: HandlerContext) {
+    const checked = await checkInTurns(projects, (each) =>
+      this.#deps.check(UpdateProjectRequestSchema, each),
+    );
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const { done, failed } = await eachOnItsOwn(projects, async (element) => {
+        checked(element);
+        return tx.attempt(() => withinQuota(tx, caller, () => update(tx, ctx, caller, element)));
+      });
+      const failedProjects = failed.map(({ element: { projectId }, index, error }) => ({
+        index,
+        projectId,
+        error,
+      }));
+      return withStored({ failedProjects }, "updatedProjects", { schema: ProjectSchema, texts: done });
+    });
+  }
+
+  updateProjectEnvironmentClasses(req: UpdateProjectEnvironmentClassesRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await owned(tx, ctx, caller, req.projectId);
+      const after = withEnvironmentClasses(before, req.projectEnvironmentClasses, tx.now);
+      await checkProjectReferences(tx.db, caller, after);
+      await refuseLocalClasses(tx.db, caller, after);
+      await updateProject(tx, caller, before, after);
+      return {};
+    });
+  }
+
+  deleteProject({ projectId }: DeleteProjectRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await owned(tx, ctx, caller, projectId);
+      const after = deletedProject(before, tx.now);
+      if (!after) return {};
+      await updateProject(tx, caller, before, after);
+      await letPrebuildsGo(tx, caller, projectId);
+      return {};
+    });
+  }
+}
+
+/** @param text the project in the form of stored JSON */
+function answerOf(text: string) {
+  return withStored({}, "project", { schema: ProjectSchema, texts: text });
+}
+
+/** @returns the project in the form of stored JSON */
+async function create(
+  tx: WriteTransaction,
+  caller: Caller,
+  template: ProjectTemplate,
+  sourceSetBy: readonly Subject[] = [caller.subject],
+): Promise<string> {
+  refuseProjectCreation(await findPolicies(tx.db, caller), caller.role);
+  const project = newProject(template, {
+    id: tx.newId(),
+    organizationId: caller.organizationId,
+    creator: caller.subject,
+    now: tx.now,
+  });
+  await checkProjectReferences(tx.db, caller, project);
+  refuseBorrowedPrebuilds(undefined, project, caller);
+  const json = await insertProject(tx, caller, project);
+  await insertSourceSetters(tx, caller, "project", project, sourceSetBy);
+  return JSON.stringify(json);
+}
+
+/** @returns the project in the form of stored JSON */
+async function update(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  req: UpdateProjectRequest,
+): Promise<string> {
+  const before = await owned(tx, ctx, caller, req.projectId);
+  const after = updatedProject(before, req, tx.now);
+  if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
+  refuseBorrowedPrebuilds(before, after, caller);
+  if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
+  const setBy = adoptsSource(before, req, caller)
+    ? await replaceSourceSetters(tx, caller, "project", after, [caller.subject])
+    : undefined;
+  return JSON.stringify(await updateProject(tx, caller, before, after, setBy));
+}
+
+/** A project that the caller may change. */
+async function owned(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  projectId: string,
+): Promise<Project> {
+  const project = await findWholeProject(tx.db, caller, projectId);
+  if (!project) throw notFound("project");
+  refuseStranger(ctx, project.metadata?.creator);
+  return project;
+}
+
+/** Whether the caller is an environment that was created from the project. */
+async function isProjectOfEnvironment(
+  db: Kysely<Schema>,
+  caller: Caller,
+  projectId: string,
+): Promise<boolean> {
+  if (caller.role !== "environment") return false;
+  return (await findEnvironment(db, caller, caller.subject.id))?.metadata?.projectId === projectId;
+}
+
+/**
+ * Does the elements of a batch in order. One that fails by a rule fails alone,
+ * and must leave nothing. Anything unexpected fails the batch.
+ */
+async function eachOnItsOwn<E, R>(elements: readonly E[], act: (element: E) => Promise<R>) {
+  const done: R[] = [];
+  const failed: { element: E; index: number; error: string }[] = [];
+  for (const [index, element] of elements.entries()) {
+    try {
+      done.push(await act(element));
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      failed.push({ element, index, error: error.message });
+    }
+  }
+  return { done, failed };
+}

@@ -1,0 +1,83 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type {
+  GetAuditLogRequest,
+  ListAuditLogsRequest,
+  ListAuditLogsRequest_Filter,
+} from "#gen/service/v1/event_service_pb.js";
+import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
+import { notFound, valueUnusable } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { pageSize, queryText } from "../../domain/page.ts";
+import {
+  type AuditLogFilter,
+  type AuditLogOrder,
+  findAuditLog,
+  listAuditLogs as listRows,
+  toAuditLogEntry,
+} from "../../store/record/audit-log.ts";
+import { storedTypes } from "../../store/resource-type.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { onePage, readerFor } from "../call/page.ts";
+
+/**
+ * Returns one page of the caller's audit trail.
+ *
+ * @throws DomainError VALUE_UNUSABLE for a field that the trail is not sorted by; PAGE_TOKEN_INVALID
+ */
+export async function listAuditLogs(
+  deps: Pick<ServiceDependencies, "store" | "pageTokens" | "pageBytes">,
+  caller: Caller,
+  req: ListAuditLogsRequest,
+) {
+  const filter = filterOf(req.filter);
+  const direction = directionOf(req.sort);
+  const query = queryText("ListAuditLogs", caller.organizationId, filter, direction);
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "")?.key;
+  const size = pageSize(req.pagination);
+  const found = await listRows(readerFor(deps, caller), caller, filter, { direction, after }, size + 1);
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, entries: rows };
+}
+
+/**
+ * Returns one entry of the caller's audit trail.
+ *
+ * @throws DomainError NOT_FOUND
+ */
+export async function getAuditLog(
+  { store }: Pick<ServiceDependencies, "store">,
+  caller: Caller,
+  { auditLogEntryId }: GetAuditLogRequest,
+) {
+  const row = await findAuditLog(store.reader, caller, auditLogEntryId);
+  if (!row) throw notFound("audit log entry");
+  return { entry: toAuditLogEntry(row) };
+}
+
+function directionOf(sort: Sort | undefined): AuditLogOrder["direction"] {
+  const field = sort?.field || "created_at";
+  if (field !== "created_at") {
+    throw valueUnusable("sort.field", `the audit trail is sorted by "created_at", not by "${field}"`);
+  }
+  return sort?.order === SortOrder.ASC ? "asc" : "desc";
+}
+
+function filterOf(filter: ListAuditLogsRequest_Filter | undefined): AuditLogFilter {
+  const subjectTypes = filter?.subjectTypes ?? [];
+  return {
+    actorIds: filter?.actorIds ?? [],
+    actorPrincipals: filter?.actorPrincipals ?? [],
+    subjectTypes: subjectTypes.length > 0 ? storedTypes(subjectTypes) : undefined,
+    subjectIds: filter?.subjectIds ?? [],
+    actions: filter?.actions ?? [],
+    startMs: wholeMs(filter?.from),
+    endMs: wholeMs(filter?.to),
+  };
+}
+
+const NANOS_PER_MS = 1_000_000;
+
+/** The first whole millisecond that is not before the time: rows happened at whole ones. */
+function wholeMs(time: Timestamp | undefined): number | undefined {
+  return time && Number(time.seconds) * 1000 + Math.ceil(time.nanos / NANOS_PER_MS);
+}

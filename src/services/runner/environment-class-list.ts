@@ -1,0 +1,57 @@
+import { toJson } from "@bufbuild/protobuf";
+import {
+  type ListEnvironmentClassesRequest,
+  ListEnvironmentClassesRequest_FilterSchema,
+} from "#gen/service/v1/runner_configuration_service_pb.js";
+import { kindsTaking } from "../../domain/environment/environment-policy.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import type { Grant } from "../../domain/identity/permissions.ts";
+import { pageSize, queryText } from "../../domain/page.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import {
+  type EnvironmentClassFilter,
+  listEnvironmentClasses,
+} from "../../store/runner/environment-class-list.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { onePage, readerFor } from "../call/page.ts";
+import { runnersInScope } from "./runner-scope.ts";
+
+/** One page of the environment classes of the caller's organization, for a runner of its own. */
+export async function answerEnvironmentClasses(
+  deps: ServiceDependencies,
+  caller: Caller,
+  req: ListEnvironmentClassesRequest,
+  grant: Grant,
+) {
+  const filter = await classFilter(deps, caller, req, grant);
+  const query = queryText(
+    "ListEnvironmentClasses",
+    caller.organizationId,
+    req.filter && toJson(ListEnvironmentClassesRequest_FilterSchema, req.filter),
+  );
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const size = pageSize(req.pagination);
+  const found = await listEnvironmentClasses(readerFor(deps, caller), caller, filter, after, size + 1);
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, environmentClasses: rows };
+}
+
+async function classFilter(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { filter }: ListEnvironmentClassesRequest,
+  grant: Grant,
+): Promise<EnvironmentClassFilter> {
+  const asked = filter?.canCreateEnvironments;
+  const policies = asked === undefined ? undefined : await findPolicies(deps.store.reader, caller);
+  return {
+    runnerIds: runnersInScope(caller, grant, filter?.runnerIds ?? []),
+    runnerKinds: filter?.runnerKinds ?? [],
+    enabled: filter?.enabled,
+    taking: policies && {
+      asked: asked === true,
+      runnerKinds: kindsTaking(policies, caller.role),
+      local: policies.inForce.allowLocalRunners ?? true,
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import { toJson } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import {
+  type ListHostAuthenticationTokensRequest,
+  ListHostAuthenticationTokensRequest_FilterSchema,
+} from "#gen/service/v1/runner_configuration_service_pb.js";
+import { pageSize, queryText } from "../../domain/page.ts";
+import { type HostTokenFilter, listHostTokens } from "../../store/runner/host-token-list.ts";
+import { callerOf, grantOf } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { onePage, readerFor } from "../call/page.ts";
+
+/** One page of the host tokens that the caller may see. */
+export async function answerHostTokens(
+  deps: ServiceDependencies,
+  req: ListHostAuthenticationTokensRequest,
+  ctx: HandlerContext,
+) {
+  const caller = callerOf(ctx);
+  // Undefined for who sees the tokens of the whole organization.
+  const owner = grantOf(ctx) === "any" ? undefined : caller.subject;
+  const query = queryText(
+    "ListHostAuthenticationTokens",
+    caller.organizationId,
+    owner?.id,
+    req.filter && toJson(ListHostAuthenticationTokensRequest_FilterSchema, req.filter),
+  );
+  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
+  const size = pageSize(req.pagination);
+  const found = await listHostTokens(
+    readerFor(deps, caller),
+    caller,
+    hostTokenFilter(owner, req),
+    after,
+    size + 1,
+  );
+  const { rows, pagination } = await onePage(deps, query, found, size);
+  return { pagination, tokens: rows };
+}
+
+function hostTokenFilter(
+  owner: Subject | undefined,
+  { filter }: ListHostAuthenticationTokensRequest,
+): HostTokenFilter {
+  return {
+    ...(filter?.runnerId !== undefined && { runnerId: filter.runnerId }),
+    subjects: [
+      ...(owner ? [owner] : []),
+      ...(filter?.userId === undefined ? [] : [{ id: filter.userId, principal: Principal.USER }]),
+      ...(filter?.subjectId === undefined ? [] : [{ id: filter.subjectId }]),
+    ],
+  };
+}

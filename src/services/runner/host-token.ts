@@ -1,0 +1,124 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Kysely } from "kysely";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import type {
+  CreateHostAuthenticationTokenRequest,
+  UpdateHostAuthenticationTokenRequest,
+} from "#gen/service/v1/runner_configuration_service_pb.js";
+import { notFound } from "../../domain/error.ts";
+import {
+  type HostTokenSecrets,
+  type HostTokenUpdate,
+  hostTokenSubject,
+  newHostToken,
+  updatedHostToken,
+} from "../../domain/runner/host-token.ts";
+import { findMember } from "../../store/identity/member.ts";
+import { findServiceAccount } from "../../store/identity/service-account.ts";
+import {
+  findHostToken,
+  findHostTokenFor,
+  findHostTokensOfSubject,
+  insertHostToken,
+  removeHostToken,
+  updateHostToken,
+} from "../../store/runner/host-token.ts";
+import { findRunner } from "../../store/runner/runner.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { callerOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { openSecrets, sealSecrets } from "./host-token-secret.ts";
+
+type Dependencies = Pick<ServiceDependencies, "store" | "keys">;
+
+/** Stores a credential in place of the one for the same runner, host and subject. */
+export function createHostToken(
+  { store, keys }: Dependencies,
+  req: CreateHostAuthenticationTokenRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const subject = hostTokenSubject(req, caller.subject);
+    refuseStranger(ctx, subject);
+    if (!(await findRunner(tx.db, caller, req.runnerId))) throw notFound("runner");
+    await checkSubject(tx.db, caller, subject);
+    const token = newHostToken(req, subject, tx.newId(), tx.now);
+    const replaced = await findHostTokenFor(tx.db, caller, { ...token, subject });
+    if (replaced) await removeHostToken(tx, caller, replaced.token);
+    const secrets = { token: req.token, ...(req.refreshToken && { refreshToken: req.refreshToken }) };
+    await insertHostToken(tx, caller, { token, sealed: sealSecrets(keys, token.id, secrets) });
+    return { token };
+  });
+}
+
+export async function answerHostToken({ store }: Dependencies, id: string, ctx: HandlerContext) {
+  const caller = callerOf(ctx);
+  const found = await findHostToken(store.reader, caller, id);
+  if (!found) throw notFound("host authentication token");
+  refuseStranger(ctx, found.token.subject);
+  return { token: found.token };
+}
+
+export function changeHostToken(
+  { store, keys }: Dependencies,
+  req: UpdateHostAuthenticationTokenRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const before = await findHostToken(tx.db, caller, req.id);
+    if (!before) throw notFound("host authentication token");
+    refuseStranger(ctx, before.token.subject);
+    const update = updatedHostToken(before.token, req, tx.now);
+    if (!update) return {};
+    const replaced = {
+      token: update.newToken !== undefined,
+      refreshToken: update.newRefreshToken !== undefined,
+    };
+    // Both are sealed anew, since a row names one key for both.
+    const sealed =
+      replaced.token || replaced.refreshToken
+        ? sealSecrets(keys, req.id, secretsAfter(openSecrets(keys, req.id, before.sealed), update))
+        : undefined;
+    await updateHostToken(tx, caller, before, update.token, sealed, replaced);
+    return {};
+  });
+}
+
+export function deleteHostToken({ store }: Dependencies, id: string, ctx: HandlerContext) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const found = await findHostToken(tx.db, caller, id);
+    if (!found) throw notFound("host authentication token");
+    refuseStranger(ctx, found.token.subject);
+    await removeHostToken(tx, caller, found.token);
+    return {};
+  });
+}
+
+/** Removes the credentials stored for a subject, which must not outlive it. */
+export async function removeHostTokensOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  subject: Pick<Subject, "id" | "principal">,
+): Promise<void> {
+  for (const token of await findHostTokensOfSubject(tx.db, scope, subject)) {
+    await removeHostToken(tx, scope, token);
+  }
+}
+
+function secretsAfter(
+  present: HostTokenSecrets,
+  { newToken, newRefreshToken }: HostTokenUpdate,
+): HostTokenSecrets {
+  const refreshToken = newRefreshToken ?? present.refreshToken;
+  return { token: newToken ?? present.token, ...(refreshToken && { refreshToken }) };
+}
+
+/** @throws DomainError NOT_FOUND for a user or service account that the organization does not have */
+async function checkSubject(db: Kysely<Schema>, scope: Scope, { id, principal }: Subject): Promise<void> {
+  if (principal === Principal.SERVICE_ACCOUNT) {
+    if (!(await findServiceAccount(db, scope, id))) throw notFound("service account");
+  } else if (!(await findMember(db, scope, id))) {
+    throw notFound("user");
+  }
+}

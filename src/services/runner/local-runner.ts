@@ -1,0 +1,41 @@
+import { create } from "@bufbuild/protobuf";
+import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
+import { CreateRunnerRequestSchema } from "#gen/service/v1/runner_service_pb.js";
+import { newRunner } from "../../domain/runner/runner.ts";
+import type { Keys } from "../../keys.ts";
+import { findOrganizations } from "../../store/identity/organization.ts";
+import { insertRunner } from "../../store/runner/runner.ts";
+import { listRunners } from "../../store/runner/runner-list.ts";
+import { OPERATOR, type Scope, type Store, type WriteTransaction } from "../../store/store.ts";
+import { replaceExchangeToken } from "./exchange-token.ts";
+
+const NAME = "Local runner";
+
+/** What the one that the operator's server brings along is told by: every other runner has a creator. */
+const MADE_BY_OPERATOR = { creatorIds: [""], kinds: [RunnerKind.REMOTE] };
+
+/**
+ * Makes the exchange token with which the runner on the server's own machine
+ * registers itself at the first organization, as the operator; and the runner
+ * where there is none.
+ *
+ * @returns its value; undefined while there is no organization
+ */
+export async function localExchangeToken(store: Store, keys: Keys): Promise<string | undefined> {
+  return store.write(OPERATOR, "chartroom serve", async (tx) => {
+    const [organization] = await findOrganizations(tx.db);
+    if (!organization) return undefined;
+    const scope = { organizationId: organization.id };
+    return replaceExchangeToken(tx, scope, keys, await localRunnerId(tx, scope));
+  });
+}
+
+async function localRunnerId(tx: WriteTransaction, scope: Scope): Promise<string> {
+  const known = await listRunners(tx.db, scope, MADE_BY_OPERATOR, undefined, 1);
+  const first = await known[0]?.read();
+  if (first) return first.runnerId;
+  const request = create(CreateRunnerRequestSchema, { name: NAME, kind: RunnerKind.REMOTE });
+  const runner = newRunner(request, { id: tx.newId(), now: tx.now });
+  await insertRunner(tx, scope, runner);
+  return runner.runnerId;
+}

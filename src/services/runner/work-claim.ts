@@ -1,0 +1,102 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Work, WorkSchema } from "#gen/runner/v1/work_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import { policiesOfLease } from "../../domain/policy/runner-policies.ts";
+import type { Keys } from "../../keys.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
+import { type Claimant, claimWork, findClaimable } from "../../store/runner/work-lease.ts";
+import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
+import type { WorkTable } from "../../store/workflow/workflow-schema.ts";
+import { replaceAgentToken, replaceEnvironmentToken } from "../identity/environment-token.ts";
+import type { GivenWork } from "./work-handler.ts";
+import { handlerOf } from "./work-kinds.ts";
+import { type ReportUnusableWork, setAsideWork } from "./work-set-aside.ts";
+
+/** Work that is looked at in one transaction, which other writes wait for; some of it may be refused. */
+const LOOKS_A_CLAIM = 64;
+
+/** Who gets work, and how much of it. */
+export interface Claim {
+  readonly claimant: Claimant;
+  readonly runnerId: string;
+  /** Most leases. */
+  readonly most: number;
+  readonly leaseMs: number;
+  readonly keys: Pick<Keys, "mintToken">;
+  readonly onUnusableWork: ReportUnusableWork;
+}
+
+/** What came of a claim. */
+export interface Claimed {
+  readonly works: Work[];
+  /** Whether anything was written: work that is refused is put off, or ends. */
+  readonly changed: boolean;
+}
+
+/**
+ * Gives out the work whose turn it is, and makes it ready in the same
+ * transaction. Work whose assignment cannot be made is set aside, so that it
+ * keeps no other work of its organization from being given out.
+ *
+ * @throws StoreUnavailable when the database fails: all work stays as it is
+ */
+export async function claim(tx: WriteTransaction, scope: Scope, asked: Claim): Promise<Claimed> {
+  const works: Work[] = [];
+  let looks = 0;
+  for (; looks < LOOKS_A_CLAIM && works.length < asked.most; looks += 1) {
+    const next = await findClaimable(tx.db, asked.claimant, tx.now);
+    if (!next) break;
+    try {
+      const work = await tx.attempt(() => assign(tx, scope, asked, next));
+      if (work) works.push(work);
+    } catch (error) {
+      // Says nothing of the work: it is given out once the database takes it.
+      if (error instanceof StoreUnavailable) throw error;
+      await setAsideWork(tx, scope, next, error, asked.onUnusableWork);
+    }
+  }
+  return { works, changed: looks > 0 };
+}
+
+/** @returns undefined for work that is put off or wanted no more */
+async function assign(
+  tx: WriteTransaction,
+  scope: Scope,
+  asked: Claim,
+  work: WorkTable,
+): Promise<Work | undefined> {
+  const { runnerId } = asked;
+  const offered = { work, runnerId, attempt: work.attempt + 1 };
+  const given = await handlerOf(work.kind).begin(tx, scope, offered);
+  return given && lease(tx, scope, asked, work, given);
+}
+
+async function lease(
+  tx: WriteTransaction,
+  scope: Scope,
+  { runnerId, leaseMs, keys }: Claim,
+  work: WorkTable,
+  { work: content, environment, securityPolicyId, sharesEnvironment = false }: GivenWork,
+): Promise<Work> {
+  const leased = await claimWork(tx, work, { runnerId, leaseMs });
+  const issueToken = (to: Environment) =>
+    sharesEnvironment
+      ? replaceAgentToken(tx, scope, keys, to, {
+          agentExecutionId: work.subject_id,
+          accountId: work.account_id,
+        })
+      : replaceEnvironmentToken(tx, scope, keys, to);
+  const securityPolicy =
+    securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);
+  return create(WorkSchema, {
+    leaseId: leased.id,
+    fence: BigInt(leased.fence),
+    expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
+    attempt: leased.attempt,
+    environmentToken: environment ? await issueToken(environment) : "",
+    policies: policiesOfLease(await findPolicies(tx.db, scope), securityPolicy),
+    work: content,
+  });
+}

@@ -1,0 +1,21 @@
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { agentWork } from "../agent/work/agent-work.ts";
+import { environmentWork } from "../environment/environment-work.ts";
+import { prebuildRemovalWork, prebuildWork } from "../project/prebuild-work.ts";
+import { actionWork } from "../workflow/action/action-work.ts";
+import type { WorkHandler } from "./work-handler.ts";
+
+const HANDLERS: Readonly<Partial<Record<WorkKind, WorkHandler>>> = {
+  [WorkKind.ENVIRONMENT]: environmentWork,
+  [WorkKind.ACTION]: actionWork,
+  [WorkKind.PREBUILD]: prebuildWork,
+  [WorkKind.PREBUILD_REMOVAL]: prebuildRemovalWork,
+  [WorkKind.AGENT]: agentWork,
+};
+
+/** What is particular to a kind of work, as rows have it. */
+export function handlerOf(kind: number): WorkHandler {
+  const handler = HANDLERS[kind as WorkKind];
+  if (!handler) throw new Error(`nothing handles work of the kind ${kind}`);
+  return handler;
+}

@@ -1,0 +1,65 @@
+import { create } from "@bufbuild/protobuf";
+import { FinishWorkRequest_Outcome, FinishWorkRequestSchema } from "#gen/runner/v1/work_service_pb.js";
+import { postponeWork } from "../../store/runner/work-lease.ts";
+import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
+import type { WorkTable } from "../../store/workflow/workflow-schema.ts";
+import { MOST_ATTEMPTS } from "./lease.ts";
+import { handlerOf } from "./work-kinds.ts";
+
+/** How long work waits that can neither be given out nor be failed: an operator may repair its rows meanwhile. */
+const RETRY_AFTER_MS = 3_600_000;
+
+const MESSAGE =
+  "the server cannot read what the work needs; the operator finds the cause in the server's log";
+
+/** Names work whose assignment cannot be made, for the log. */
+export interface UnusableWork {
+  readonly workId: string;
+  readonly organizationId: string;
+  /** WorkKind by number. */
+  readonly kind: number;
+  readonly subjectId: string;
+  /** Whether its subject has failed; otherwise the work is looked at again in an hour. */
+  readonly failed: boolean;
+}
+
+/** Reports work that was set aside, and why. */
+export type ReportUnusableWork = (work: UnusableWork, cause: unknown) => void;
+
+/**
+ * Sets aside work whose assignment cannot be made: what it was for fails, with
+ * the reason `work_unusable` where failures have reasons. Where even that cannot
+ * be written, such as for an action that cannot be read, the work stays in the
+ * queue and is looked at again in an hour.
+ *
+ * @param cause why the assignment cannot be made; for the log only
+ * @throws when the database takes neither
+ */
+export async function setAsideWork(
+  tx: WriteTransaction,
+  scope: Scope,
+  work: WorkTable,
+  cause: unknown,
+  report: ReportUnusableWork,
+): Promise<void> {
+  let failed = true;
+  try {
+    await tx.attempt(() => fail(tx, scope, work));
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
+    failed = false;
+    await postponeWork(tx, work.id, tx.now + RETRY_AFTER_MS);
+  }
+  const { id: workId, organization_id: organizationId, kind, subject_id: subjectId } = work;
+  report({ workId, organizationId, kind, subjectId, failed }, cause);
+}
+
+/** Ends the work as a runner does that failed at its last attempt. */
+async function fail(tx: WriteTransaction, scope: Scope, work: WorkTable): Promise<void> {
+  const outcome = create(FinishWorkRequestSchema, {
+    outcome: FinishWorkRequest_Outcome.FAILED,
+    failure: { reason: "work_unusable", message: MESSAGE },
+  });
+  const last = { ...work, attempt: MOST_ATTEMPTS };
+  await handlerOf(work.kind).end(tx, scope, last, { kind: "finished", outcome });
+}

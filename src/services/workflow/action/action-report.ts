@@ -1,0 +1,90 @@
+import type {
+  ReportProgressRequest_LogChunk as LogChunk,
+  ReportProgressRequest,
+  ReportProgressRequest_StepProgress as StepProgress,
+} from "#gen/runner/v1/work_service_pb.js";
+import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
+import type { WorkflowExecutionAction, WorkflowStep } from "#gen/service/v1/workflow_pb.js";
+import { valueUnusable } from "../../../domain/error.ts";
+import { reportedError } from "../../../domain/workflow/execution/reported-failure.ts";
+import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
+import type { StepMove } from "../../../domain/workflow/execution/workflow-step.ts";
+import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { appendLog } from "../../../store/workflow/step-log.ts";
+import { findAction } from "../../../store/workflow/workflow-action.ts";
+import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
+import type { WorkTable } from "../../../store/workflow/workflow-schema.ts";
+import { reportEnvironment } from "../../environment/environment-work.ts";
+import { moveSteps } from "./action-progress.ts";
+
+/**
+ * Takes what a runner reports of an action. Of one that has been brought to its
+ * end meanwhile nothing is taken, and the runner is told to stop.
+ */
+export async function reportAction(
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: WorkTable,
+  req: ReportProgressRequest,
+): Promise<{ readonly stop: boolean }> {
+  const action = await findAction(tx.db, scope, lease.subject_id);
+  if (!action || isFinalAction(phaseOf(action))) return { stop: true };
+  await reportEnvironment(tx, scope, action.status?.environmentId ?? "", req.environment);
+  const progress = await moveSteps(tx, scope, action.id, await movesOf(tx, scope, action, req.steps));
+  await appendLogs(tx, lease, action, req.logs);
+  return progress;
+}
+
+async function movesOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  action: WorkflowExecutionAction,
+  reported: readonly StepProgress[],
+): Promise<StepMove[]> {
+  const hasFailure = reported.some(({ state }) => state === State.FAILED);
+  const steps = hasFailure ? await stepsOfAction(tx, scope, action) : [];
+  return reported.map((each, index) => moveOf(each, steps[each.stepIndex], `steps[${index}]`));
+}
+
+async function stepsOfAction(
+  tx: WriteTransaction,
+  scope: Scope,
+  action: WorkflowExecutionAction,
+): Promise<WorkflowStep[]> {
+  const stored = await findWholeExecution(tx.db, scope, action.metadata?.workflowExecutionId ?? "");
+  return stored ? stepsOf(stored.execution, action) : [];
+}
+
+function moveOf(
+  { stepIndex, state, failure, pullRequestUrl, outputs }: StepProgress,
+  step: WorkflowStep | undefined,
+  path: string,
+): StepMove {
+  switch (state) {
+    case State.RUNNING:
+      return { stepIndex, state: "running" };
+    case State.DONE:
+      return { stepIndex, state: "done", pullRequestUrl, outputs };
+    case State.FAILED:
+      return { stepIndex, state: "failed", error: reportedError(failure, step) };
+    default:
+      throw valueUnusable(`${path}.state`, "say whether the step runs, is done or has failed");
+  }
+}
+
+async function appendLogs(
+  tx: WriteTransaction,
+  { subject_id: actionId, attempt }: WorkTable,
+  { status }: WorkflowExecutionAction,
+  chunks: readonly LogChunk[],
+): Promise<void> {
+  const stepCount = status?.stepStatuses.length ?? 0;
+  for (const [index, { stepIndex, offset, data }] of chunks.entries()) {
+    if (stepIndex >= stepCount) {
+      throw valueUnusable(`logs[${index}].stepIndex`, `the action has ${stepCount} steps, numbered from 0`);
+    }
+    if (await appendLog(tx, { actionId, attempt, stepIndex }, { offset: Number(offset), data })) continue;
+    throw valueUnusable(`logs[${index}].offset`, "the piece leaves a gap: send what comes before it first");
+  }
+}

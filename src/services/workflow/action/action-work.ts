@@ -1,0 +1,191 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { ActionWorkSchema } from "#gen/runner/v1/work_pb.js";
+import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { DomainError, leaseLost } from "../../../domain/error.ts";
+import { PolicyDenied } from "../../../domain/policy/policy-decision.ts";
+import { addressesOf } from "../../../domain/source/initializer-address.ts";
+import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
+import { pullRequestOf } from "../../../domain/workflow/execution/action-environment.ts";
+import { reportedError } from "../../../domain/workflow/execution/reported-failure.ts";
+import { deadlineOf, phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
+import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
+import { isCancelled } from "../../../domain/workflow/execution/workflow-execution.ts";
+import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
+import { findEnvironment } from "../../../store/environment/environment.ts";
+import { findSourceSetters } from "../../../store/identity/source-setter.ts";
+import { removeWork } from "../../../store/runner/work.ts";
+import { postponeWork, releaseWork } from "../../../store/runner/work-lease.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { findAction } from "../../../store/workflow/workflow-action.ts";
+import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
+import type { WorkTable } from "../../../store/workflow/workflow-schema.ts";
+import { findExecutorNamer } from "../../identity/source-trust.ts";
+import { prebuildFor } from "../../project/prebuild-choice.ts";
+import { MOST_ATTEMPTS } from "../../runner/lease.ts";
+import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
+import {
+  type ActionEnd,
+  type BegunAction,
+  beginAction,
+  finishAction,
+  warnAction,
+} from "./action-progress.ts";
+import { reportAction } from "./action-report.ts";
+import { reportInput } from "./report-input.ts";
+import {
+  type ActionEnvironment,
+  abandonActionEnvironment,
+  insertActionEnvironment,
+  newActionEnvironment,
+  removeActionEnvironment,
+} from "./work-environment.ts";
+
+/** How long an action whose executor has all the environments that a policy allows waits before it is looked at again. */
+const LIMIT_WAIT_MS = 5_000;
+
+/** Policies that an environment of an action may come within later, without a change by a person. */
+const LIMITS: readonly string[] = ["maximumEnvironmentsPerUser", "maximumRunningEnvironmentsPerUser"];
+
+/** Carrying out an action of a workflow execution, in an environment of its own for each attempt. */
+export const actionWork: WorkHandler = {
+  async begin(tx, scope, offered) {
+    const made = await offeredEnvironment(tx, scope, offered);
+    if (!made) return undefined;
+    await insertActionEnvironment(tx, scope, made);
+    const { environment } = made;
+    const { attempt, work } = offered;
+    const begun = await beginAction(tx, scope, work.subject_id, { environmentId: environment.id, attempt });
+    return {
+      work: { case: "action", value: await contentOf(tx, scope, begun, environment) },
+      environment,
+      securityPolicyId: environment.spec?.securityPolicyId ?? "",
+    };
+  },
+
+  report: reportAction,
+
+  async end(tx, scope, lease, end) {
+    const action = await findAction(tx.db, scope, lease.subject_id);
+    const environmentId = action?.status?.environmentId ?? "";
+    const how = endOf(lease, end);
+    const warnings =
+      end.kind === "finished" ? end.outcome.warnings.map((warning) => reportedError(warning)) : [];
+    const next = await finishAction(tx, scope, lease.subject_id, how, warnings);
+    if (how.kind === "lost") await abandonActionEnvironment(tx, scope, environmentId);
+    else await removeActionEnvironment(tx, scope, environmentId);
+    if (next === "again") await releaseWork(tx, lease.id);
+    else await removeWork(tx, lease.id);
+  },
+
+  async credentialUse(tx, scope, lease) {
+    const action = await findAction(tx.db, scope, lease.subject_id);
+    const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+    // An action that was stopped meanwhile, with its executor unblocked since, needs no credential any more.
+    if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
+    const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
+    const cloneUrl = pullRequestOf(stored.execution)?.repository?.cloneUrl;
+    return {
+      subject: stored.execution.metadata?.executor ?? create(SubjectSchema),
+      addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
+      sourceSetBy: environment ? await findSourceSetters(tx.db, scope, "environment", environment) : [],
+      sourceKinds: sourceKindsOf(stored.execution, environment?.metadata?.projectId !== ""),
+      namedBy: await findExecutorNamer(tx, scope, stored.execution),
+    };
+  },
+};
+
+/** The environment for the attempt; where it is refused, the action waits or has failed. */
+async function offeredEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  { work, runnerId }: OfferedWork,
+): Promise<ActionEnvironment | undefined> {
+  const action = await findAction(tx.db, scope, work.subject_id);
+  const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+  if (!action || !stored || isFinalAction(phaseOf(action))) {
+    await removeWork(tx, work.id);
+    return undefined;
+  }
+  const { execution } = stored;
+  if (isCancelled(execution)) {
+    // Its turn to be stopped has not come yet: see jobs/stops.ts.
+    await removeWork(tx, work.id);
+    return undefined;
+  }
+  const environmentClassId = work.environment_class_id;
+  try {
+    return await newActionEnvironment(tx, scope, { action, execution, runnerId, environmentClassId });
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    await refuse(tx, scope, work, error);
+    return undefined;
+  }
+}
+
+async function refuse(
+  tx: WriteTransaction,
+  scope: Scope,
+  work: WorkTable,
+  error: DomainError,
+): Promise<void> {
+  const { message, metadata } = error;
+  if (error instanceof PolicyDenied && LIMITS.includes(error.decision.fieldPath)) {
+    await warnAction(
+      tx,
+      scope,
+      work.subject_id,
+      workflowError("waiting_for_environment_limit", `the action waits: ${message}`, metadata),
+    );
+    return postponeWork(tx, work.id, tx.now + LIMIT_WAIT_MS);
+  }
+  const reason = error.reason === ErrorReason.EXECUTOR_UNFIT ? "executor_unfit" : "environment_refused";
+  const failure = workflowError(reason, message, metadata);
+  await removeWork(tx, work.id);
+  await finishAction(tx, scope, work.subject_id, { kind: "failed", error: failure }, []);
+}
+
+async function contentOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  { action, execution, variables }: BegunAction,
+  environment: Environment,
+) {
+  const report = action.metadata?.report ?? false;
+  const deadline = deadlineOf(action);
+  const pullRequest = pullRequestOf(execution);
+  return create(ActionWorkSchema, {
+    actionId: action.id,
+    workflowExecutionId: execution.id,
+    workflowId: execution.metadata?.workflowId ?? "",
+    environment,
+    steps: stepsOf(execution, action),
+    variables: { ...variables },
+    ...(deadline !== undefined && { maxTime: durationFromMs(Math.max(0, deadline - tx.now)) }),
+    report,
+    prebuildId: await prebuildFor(tx.db, scope, environment),
+    outputs: report ? await reportInput(tx.db, scope, execution) : [],
+    ...(pullRequest && { pullRequest }),
+  });
+}
+
+/** What the end of the lease is for the action; to give it back is to lose it. */
+function endOf({ leased_by, attempt }: WorkTable, end: LeaseEnd): ActionEnd {
+  const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
+  switch (outcome) {
+    case Outcome.DONE:
+      return { kind: "done" };
+    case Outcome.FAILED:
+      return {
+        kind: "failed",
+        error: reportedError(end.kind === "finished" ? end.outcome.failure : undefined),
+      };
+    case Outcome.STOPPED:
+      return { kind: "stopped" };
+    default:
+      return { kind: "lost", runnerId: leased_by ?? "", attempt, exhausted: attempt >= MOST_ATTEMPTS };
+  }
+}

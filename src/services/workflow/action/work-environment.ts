@@ -1,0 +1,98 @@
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import { abandonedEnvironment, takenOn } from "../../../domain/environment/environment-phase.ts";
+import { executorUnfit, notFound } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
+import { environmentNameOf, specOfAction } from "../../../domain/workflow/execution/action-environment.ts";
+import { findEnvironment, insertEnvironment } from "../../../store/environment/environment.ts";
+import { findSourceSetters, insertSourceSetters } from "../../../store/identity/source-setter.ts";
+import { findProject } from "../../../store/project/project.ts";
+import { insertProjectUse } from "../../../store/project/project-use.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { changeEnvironment, dropEnvironment } from "../../environment/environment-change.ts";
+import { newEnvironmentUnderPolicies } from "../../environment/environment-policy.ts";
+import { checkEnvironmentReferences } from "../../environment/environment-references.ts";
+import { executorOf } from "../../identity/executor.ts";
+
+/** An action that is given out, and to which runner. */
+export interface ActionOffer {
+  readonly action: WorkflowExecutionAction;
+  readonly execution: WorkflowExecution;
+  readonly runnerId: string;
+  /** Id of the class that it was queued for; null for none. */
+  readonly environmentClassId: string | null;
+}
+
+/** The environment of an attempt that begins. */
+export interface ActionEnvironment {
+  readonly environment: Environment;
+  /** Who set what it begins from: of its project as it is now, and of the context of its execution. */
+  readonly sourceSetBy: readonly Subject[];
+}
+
+/**
+ * The environment for one attempt of an action, as its executor would create it
+ * now; nothing is written yet. The workspace of a report is the system's own, so
+ * that no policy on how members create environments keeps it from being made.
+ *
+ * @throws DomainError when the executor may not have it: EXECUTOR_UNFIT,
+ *   POLICY_DENIED, NOT_FOUND for its project or class, PHASE_UNSUITABLE for a class
+ *   that was disabled, PENDING_DELETION for the project
+ */
+export async function newActionEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  { action, execution, runnerId, environmentClassId }: ActionOffer,
+): Promise<ActionEnvironment> {
+  const subject = execution.metadata?.executor;
+  if (!subject) throw executorUnfit("", "the execution has no executor");
+  const executor = await executorOf(tx, scope, subject);
+  const creator: Caller = action.metadata?.report ? { ...executor, role: "administrator" } : executor;
+  const context = action.spec?.context?.context;
+  const projectId = context?.case === "projectId" ? context.value : "";
+  const project = projectId === "" ? undefined : await findProject(tx.db, scope, projectId);
+  if (projectId !== "" && !project) throw notFound("project");
+  const spec = specOfAction({ execution, action, project, environmentClassId });
+  await checkEnvironmentReferences(tx.db, scope, spec);
+  const name = environmentNameOf(action);
+  const template = { spec, name, annotations: {}, sessionId: "", projectId, runnerId };
+  const environment = takenOn(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
+  if (environment.spec) environment.spec.workflowActionId = action.id;
+  const ofContext = await findSourceSetters(tx.db, scope, "workflow_execution", execution);
+  const ofProject = project ? await findSourceSetters(tx.db, scope, "project", project) : [];
+  return { environment, sourceSetBy: uniqueSubjects(ofContext, ofProject) };
+}
+
+/** Writes the environment of an attempt that begins. */
+export async function insertActionEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  { environment, sourceSetBy }: ActionEnvironment,
+): Promise<void> {
+  await insertEnvironment(tx, scope, environment);
+  await insertSourceSetters(tx, scope, "environment", environment, sourceSetBy);
+  const { projectId, creator } = environment.metadata ?? {};
+  if (projectId && creator) await insertProjectUse(tx, scope, projectId, creator, environment.id);
+}
+
+/** Removes the environment of an action that its runner has let go. */
+export async function removeActionEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<void> {
+  const environment = await findEnvironment(tx.db, scope, environmentId);
+  if (environment) await dropEnvironment(tx, scope, environment);
+}
+
+/** Leaves the environment of a lost attempt to its runner to clean up, whenever that is heard of again. */
+export async function abandonActionEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<void> {
+  const before = await findEnvironment(tx.db, scope, environmentId);
+  if (before) await changeEnvironment(tx, scope, before, abandonedEnvironment(before));
+}

@@ -1,0 +1,177 @@
+import { create } from "@bufbuild/protobuf";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import {
+  type Workflow,
+  type WorkflowExecution,
+  type WorkflowExecutionTrigger,
+  WorkflowExecutionTriggerSchema,
+  WorkflowSchema,
+  type WorkflowTriggerContext,
+} from "#gen/service/v1/workflow_pb.js";
+import { contextMissing, credentialMissing } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { refuseAgent, refuseAgentSettings } from "../../../domain/policy/agent-policy.ts";
+import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
+import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
+import {
+  type ExecutionTemplate,
+  executionSearchText,
+  newExecution,
+} from "../../../domain/workflow/execution/workflow-execution.ts";
+import { refuseTooManySteps, searchOf } from "../../../domain/workflow/execution/workflow-expansion.ts";
+import { refuseStart } from "../../../domain/workflow/execution/workflow-start.ts";
+import {
+  type RenderedWorkflow,
+  renderWorkflow,
+} from "../../../domain/workflow/parameter/workflow-parameters.ts";
+import { refuseContext } from "../../../domain/workflow/workflow-policy.ts";
+import { requireWorkflowFits } from "../../../domain/workflow/workflow-size.ts";
+import { insertSourceSetters } from "../../../store/identity/source-setter.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import { findRunnerWithHostToken } from "../../../store/runner/host-token-choice.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { findWholeExecution, insertExecution } from "../../../store/workflow/workflow-execution.ts";
+import { executorOf } from "../../identity/executor.ts";
+import { expandExecution } from "./execution-expand.ts";
+
+/** What starts an execution. */
+export interface ExecutionStart {
+  readonly organizationId: string;
+  readonly workflow: Workflow;
+  /** What fired, with the context to run over; its parameter expressions are not substituted yet. */
+  readonly trigger: WorkflowExecutionTrigger;
+  /** Place of the trigger in the workflow's list; null for a start with a context of its own. */
+  readonly triggerIndex: number | null;
+  /** The caller of StartWorkflow, or the workflow's executor when a trigger fired by itself. */
+  readonly creator: Subject;
+  readonly parameters: Readonly<Record<string, string>>;
+  /**
+   * Who chose what the workflow itself does not say: the caller that gives a
+   * context of its own, or those who could have sent the event. Left out where
+   * the workflow says it all. Parameters choose no repository: they stand in texts only.
+   */
+  readonly sourceSetters?: readonly Subject[] | undefined;
+}
+
+/**
+ * Starts one execution of a workflow, which copies all that it needs. Its
+ * actions are made at once; those of a search for repositories by the job of
+ * jobs/executions.ts. Whoever calls it has made sure that the creator may.
+ *
+ * @returns the execution as it stands at the end of this
+ * @throws DomainError WORKFLOW_DISABLED, PENDING_DELETION, EXECUTOR_UNFIT,
+ *   CONTEXT_MISSING, CREDENTIAL_MISSING; VALUE_UNUSABLE for a parameter that is
+ *   missing or does not fit; SIZE_EXCEEDED where parameters make the copies too
+ *   large; PolicyDenied for what a policy forbids by now
+ */
+export async function startExecution(
+  tx: WriteTransaction,
+  start: ExecutionStart,
+): Promise<WorkflowExecution> {
+  const { organizationId, workflow, trigger, triggerIndex, creator } = start;
+  const scope = { organizationId };
+  refuseStart(workflow);
+  if (!trigger.context) throw contextMissing();
+  const executor = await startingExecutor(tx, scope, workflow, trigger.context);
+  const rendered = renderWorkflow(
+    {
+      action: workflow.spec?.action,
+      report: workflow.spec?.report,
+      context: trigger.context,
+      contextPath: triggerIndex === null ? "contextOverride" : `triggers[${triggerIndex}].context`,
+      declared: workflow.spec?.parameters ?? [],
+    },
+    start.parameters,
+  );
+  refuseTooManySteps(rendered.context, rendered.action);
+  requireWorkflowFits(
+    copied(rendered),
+    copied({ action: workflow.spec?.action, report: workflow.spec?.report, context: trigger.context }),
+  );
+  const execution = newExecution({
+    ...origin(tx, workflow),
+    creator,
+    executor: executor.subject,
+    trigger: create(WorkflowExecutionTriggerSchema, { ...trigger, context: rendered.context }),
+    action: rendered.action,
+    report: rendered.report,
+    warnings: rendered.unusedKeys.map(unusedWarning),
+    retriedExecutionId: "",
+  });
+  const searchText = executionSearchText(execution.id, workflow.metadata?.name ?? "");
+  await insertExecution(tx, scope, execution, { triggerIndex, variables: rendered.environment, searchText });
+  const setters = uniqueSubjects(authorsOf(workflow), start.sourceSetters ?? []);
+  await insertSourceSetters(tx, scope, "workflow_execution", execution, setters);
+  if (!searchOf(rendered.context)) await expandExecution(tx, scope, execution);
+  return startedExecution(tx, scope, execution.id);
+}
+
+/**
+ * The executor of a workflow, once nothing keeps it from running over a context:
+ * policies, roles and credentials may have changed since the workflow was written.
+ *
+ * @throws DomainError EXECUTOR_UNFIT, CREDENTIAL_MISSING; PolicyDenied
+ */
+export async function startingExecutor(
+  tx: WriteTransaction,
+  scope: Scope,
+  { id, metadata, spec }: Workflow,
+  context: WorkflowTriggerContext,
+): Promise<Caller> {
+  if (!metadata?.executor) throw new Error(`the workflow ${id} has no executor`);
+  const executor = await executorOf(tx, scope, metadata.executor);
+  const policies = await findPolicies(tx.db, scope);
+  refuseContext(policies, context, executor.role);
+  refuseAgent(policies, spec?.agentId ?? "");
+  if (spec?.extAgentSettings) refuseAgentSettings(policies, spec.extAgentSettings);
+  const host = searchOf(context)?.host;
+  if (host !== undefined) {
+    const use = { host, subject: executor.subject };
+    if (!(await findRunnerWithHostToken(tx.db, scope, use, tx.now))) throw credentialMissing(host);
+  }
+  return executor;
+}
+
+/** What every new execution of a workflow begins with. */
+export function origin(
+  tx: WriteTransaction,
+  workflow: Workflow,
+): Pick<ExecutionTemplate, "id" | "session" | "workflowId" | "now"> {
+  return { id: tx.newId(), session: tx.newId(), workflowId: workflow.id, now: tx.now };
+}
+
+/** An execution as it is answered, with the counts of the actions that were just made. */
+export async function startedExecution(
+  tx: WriteTransaction,
+  scope: Scope,
+  id: string,
+): Promise<WorkflowExecution> {
+  const stored = await findWholeExecution(tx.db, scope, id);
+  if (!stored) throw new Error(`the execution ${id} is gone in the transaction that made it`);
+  return stored.answered();
+}
+
+/** What an execution copies, as a workflow of its own: values in place of expressions may make it larger. */
+function copied({
+  action,
+  report,
+  context,
+}: Pick<RenderedWorkflow, "action" | "report" | "context">): Workflow {
+  const spec = { triggers: [{ context }], ...(action && { action }), ...(report && { report }) };
+  return create(WorkflowSchema, { spec });
+}
+
+/**
+ * On whose word a workflow names repositories: the person that it runs as, who
+ * wrote it or took it on (refuseBorrowedExecutor keeps others from changing it
+ * then), or who made it and has it run as a service account.
+ */
+function authorsOf({ metadata }: Workflow): Subject[] {
+  const { executor, creator } = metadata ?? {};
+  const author = executor?.principal === Principal.SERVICE_ACCOUNT ? creator : executor;
+  return author ? [author] : [];
+}
+
+function unusedWarning(key: string) {
+  return workflowError("parameter_unused", `nothing uses the parameter ${key}`, { parameter: key });
+}

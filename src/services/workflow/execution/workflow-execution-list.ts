@@ -1,0 +1,118 @@
+import { toJson } from "@bufbuild/protobuf";
+import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
+import {
+  type ListWorkflowExecutionActionsRequest,
+  ListWorkflowExecutionActionsRequest_FilterSchema,
+  type ListWorkflowExecutionOutputsRequest,
+  ListWorkflowExecutionOutputsRequest_FilterSchema,
+  type ListWorkflowExecutionsRequest,
+  ListWorkflowExecutionsRequest_FilterSchema,
+} from "#gen/service/v1/workflow_service_pb.js";
+import { notFound, valueUnusable } from "../../../domain/error.ts";
+import { fold } from "../../../domain/fold.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { pageSize, queryText } from "../../../domain/page.ts";
+import { withSteps } from "../../../domain/workflow/execution/workflow-action.ts";
+import { findAction } from "../../../store/workflow/workflow-action.ts";
+import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
+import { listActions, listExecutions, listOutputs } from "../../../store/workflow/workflow-execution-list.ts";
+import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { onePage, readerFor } from "../../call/page.ts";
+
+export async function answerExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
+  const stored = await findWholeExecution(store.reader, caller, id);
+  if (!stored) throw notFound("workflow execution");
+  return { workflowExecution: stored.answered() };
+}
+
+export async function answerAction({ store }: ServiceDependencies, caller: Caller, id: string) {
+  const action = await findAction(store.reader, caller, id);
+  const stored = await findWholeExecution(store.reader, caller, action?.metadata?.workflowExecutionId ?? "");
+  if (!action || !stored) throw notFound("workflow execution action");
+  return { workflowExecutionAction: withSteps(action, stored.execution) };
+}
+
+/** One page of the organization's executions, the newest first unless the request says otherwise. */
+export async function answerExecutions(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { filter, pagination, sort }: ListWorkflowExecutionsRequest,
+) {
+  const direction = executionOrder(sort);
+  const query = queryText(
+    "ListWorkflowExecutions",
+    caller.organizationId,
+    filter && toJson(ListWorkflowExecutionsRequest_FilterSchema, filter),
+    direction,
+  );
+  const after = deps.pageTokens.read(query, pagination?.token ?? "");
+  const size = pageSize(pagination);
+  const narrowed = {
+    ids: filter?.workflowExecutionIds ?? [],
+    workflowIds: filter?.workflowIds ?? [],
+    phases: filter?.statusPhases ?? [],
+    hasFailedActions: filter?.hasFailedActions,
+    search: fold(filter?.search ?? ""),
+  };
+  const found = await listExecutions(
+    readerFor(deps, caller, narrowed.search),
+    caller,
+    narrowed,
+    direction,
+    after,
+    size + 1,
+  );
+  const page = await onePage(deps, query, found, size);
+  return { pagination: page.pagination, workflowExecutions: page.rows };
+}
+
+/** One page of the organization's actions, by id ascending. */
+export async function answerActions(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { filter, pagination }: ListWorkflowExecutionActionsRequest,
+) {
+  const query = queryText(
+    "ListWorkflowExecutionActions",
+    caller.organizationId,
+    filter && toJson(ListWorkflowExecutionActionsRequest_FilterSchema, filter),
+  );
+  const after = deps.pageTokens.read(query, pagination?.token ?? "");
+  const size = pageSize(pagination);
+  const narrowed = {
+    ids: filter?.workflowExecutionActionIds ?? [],
+    executionIds: filter?.workflowExecutionIds ?? [],
+    workflowIds: filter?.workflowIds ?? [],
+    phases: filter?.phases ?? [],
+  };
+  const found = await listActions(readerFor(deps, caller), caller, narrowed, after, size + 1);
+  const page = await onePage(deps, query, found, size);
+  return { pagination: page.pagination, workflowExecutionActions: page.rows };
+}
+
+/** One page of what actions reported, by the id of the action ascending. */
+export async function answerOutputs(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { filter, pagination }: ListWorkflowExecutionOutputsRequest,
+) {
+  const query = queryText(
+    "ListWorkflowExecutionOutputs",
+    caller.organizationId,
+    filter && toJson(ListWorkflowExecutionOutputsRequest_FilterSchema, filter),
+  );
+  const after = deps.pageTokens.read(query, pagination?.token ?? "");
+  const size = pageSize(pagination);
+  const executionIds = filter?.workflowExecutionIds ?? [];
+  const found = await listOutputs(readerFor(deps, caller), caller, executionIds, after, size + 1);
+  const page = await onePage(deps, query, found, size);
+  return { pagination: page.pagination, outputs: page.rows };
+}
+
+/** @throws DomainError VALUE_UNUSABLE for any other field than `id` */
+function executionOrder(sort: Sort | undefined): "asc" | "desc" {
+  if (sort && sort.field !== "" && sort.field !== "id") {
+    throw valueUnusable("sort.field", "executions are sorted by id only, which is the order of their start");
+  }
+  return sort?.order === SortOrder.ASC ? "asc" : "desc";
+}

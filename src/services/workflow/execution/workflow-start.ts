@@ -1,0 +1,157 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  TriggerVerdict,
+  type Workflow,
+  WorkflowExecutionTriggerSchema,
+  type WorkflowTriggerContext,
+  WorkflowTriggerEvent_Source,
+} from "#gen/service/v1/workflow_pb.js";
+import type { RetryFailedActionsRequest, StartWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
+import { contextMissing, DomainError, notFound, valueUnusable } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import {
+  refuseBorrowedContext,
+  refuseBorrowedRetry,
+  refuseStart,
+} from "../../../domain/workflow/execution/workflow-start.ts";
+import { manualTrigger } from "../../../domain/workflow/trigger/trigger-match.ts";
+import { checkContext } from "../../../domain/workflow/workflow-check.ts";
+import { refuseContext } from "../../../domain/workflow/workflow-policy.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import type { Store, WriteTransaction } from "../../../store/store.ts";
+import { findWorkflow } from "../../../store/workflow/workflow.ts";
+import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
+import { callerOf, operationOf, writeAsCaller } from "../../call/call.ts";
+import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { withinQuota } from "../../call/storage-quota.ts";
+import { ownedWorkflow } from "../owned-workflow.ts";
+import { recordTriggerEvent, type TriggerOccurrence } from "../trigger/trigger-ledger.ts";
+import { whyOff } from "../trigger/trigger-start.ts";
+import { checkContextReferences } from "../workflow-references.ts";
+import { retryExecution } from "./execution-retry.ts";
+import { type ExecutionStart, startExecution } from "./execution-start.ts";
+
+type Dependencies = Pick<ServiceDependencies, "store">;
+
+/**
+ * Starts a workflow by hand, and enters that in its ledger: also when it is
+ * refused, with the reason, to a caller who may start the workflow.
+ */
+export async function startWorkflow({ store }: Dependencies, req: StartWorkflowRequest, ctx: HandlerContext) {
+  const entry = {
+    workflowId: req.workflowId,
+    source: WorkflowTriggerEvent_Source.MANUAL,
+    payload: { parameters: req.parameters, contextOverride: req.contextOverride },
+  };
+  let refusal: Pick<TriggerOccurrence, "verdict" | "reason"> | undefined;
+  try {
+    return await writeAsCaller(store, ctx, async (tx, caller) => {
+      const workflow = await ownedWorkflow(tx, ctx, caller, req.workflowId);
+      try {
+        refuseStart(workflow);
+        const start = await manualStart(tx, caller, workflow, req);
+        const execution = await withinQuota(tx, caller, () => startExecution(tx, start));
+        await recordTriggerEvent(tx, caller, {
+          ...entry,
+          verdict: TriggerVerdict.STARTED,
+          executionId: execution.id,
+          ...(start.triggerIndex !== null && { triggerIndex: start.triggerIndex }),
+        });
+        return { workflowExecution: execution };
+      } catch (error) {
+        if (error instanceof DomainError) refusal = refusalOf(workflow, error);
+        throw error;
+      }
+    });
+  } catch (error) {
+    // In a write of its own: that of the start has left nothing. If it fails the caller is still told of the start.
+    if (refusal) await enterRefusal(store, ctx, { ...entry, ...refusal }).catch(() => undefined);
+    throw error;
+  }
+}
+
+function refusalOf(workflow: Workflow, error: DomainError): Pick<TriggerOccurrence, "verdict" | "reason"> {
+  const off = whyOff(workflow);
+  return off === undefined
+    ? { verdict: TriggerVerdict.REFUSED, reason: error.message }
+    : { verdict: TriggerVerdict.DISABLED, reason: off };
+}
+
+async function enterRefusal(store: Store, ctx: HandlerContext, occurrence: TriggerOccurrence): Promise<void> {
+  const caller = callerOf(ctx);
+  const { id, principal } = caller.subject;
+  await store.write({ id, principal }, operationOf(ctx), async (tx) => {
+    if (await findWorkflow(tx.db, caller, occurrence.workflowId))
+      await recordTriggerEvent(tx, caller, occurrence);
+  });
+}
+
+/** Starts an execution of the failed actions of another; it is no firing of a trigger, and so not in the ledger. */
+export function retryFailedActions(
+  { store }: Dependencies,
+  { workflowExecutionId }: RetryFailedActionsRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const stored = await findWholeExecution(tx.db, caller, workflowExecutionId);
+    if (!stored) throw notFound("workflow execution");
+    const workflow = await ownedWorkflow(tx, ctx, caller, stored.execution.metadata?.workflowId ?? "");
+    refuseBorrowedRetry(stored.execution, workflow, caller);
+    return { workflowExecution: await retryExecution(tx, caller, stored, workflow, caller.subject) };
+  });
+}
+
+/**
+ * A start by hand: over the context that was given, else over the manual trigger's.
+ *
+ * @throws DomainError CONTEXT_MISSING without either; VALUE_UNUSABLE, NOT_FOUND,
+ *   PENDING_DELETION, PHASE_UNSUITABLE, PolicyDenied for what the given one names
+ */
+export async function manualStart(
+  tx: WriteTransaction,
+  caller: Caller,
+  workflow: Workflow,
+  { contextOverride, parameters }: Pick<StartWorkflowRequest, "contextOverride" | "parameters">,
+): Promise<ExecutionStart> {
+  const { context, triggerIndex } = contextOverride
+    ? { context: await usableOverride(tx, caller, workflow, contextOverride), triggerIndex: null }
+    : manualContext(workflow);
+  const trigger = create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context });
+  const { organizationId, subject: creator } = caller;
+  const sourceSetters = contextOverride && [creator];
+  return { organizationId, workflow, trigger, triggerIndex, creator, parameters, sourceSetters };
+}
+
+/**
+ * A context that the request brings along. What it names must be there and fit
+ * for the caller to use; every member may use the organization's projects and classes.
+ *
+ * @throws DomainError PERMISSION_DENIED, VALUE_UNUSABLE, NOT_FOUND, PENDING_DELETION,
+ *   PHASE_UNSUITABLE; PolicyDenied
+ */
+async function usableOverride(
+  tx: WriteTransaction,
+  caller: Caller,
+  workflow: Workflow,
+  context: WorkflowTriggerContext,
+): Promise<WorkflowTriggerContext> {
+  refuseBorrowedContext(workflow, caller);
+  if (context.context.case === "fromTrigger") {
+    throw valueUnusable(
+      "contextOverride.fromTrigger",
+      "no event brings a context when a workflow is started by hand: name projects, repositories or an agent",
+    );
+  }
+  checkContext(context, "contextOverride");
+  refuseContext(await findPolicies(tx.db, caller), context, caller.role);
+  await checkContextReferences(tx.db, caller, [context]);
+  return context;
+}
+
+/** @throws DomainError CONTEXT_MISSING for a workflow without a manual trigger */
+function manualContext({ spec }: Workflow): { context: WorkflowTriggerContext; triggerIndex: number } {
+  const manual = manualTrigger(spec?.triggers ?? []);
+  if (!manual) throw contextMissing();
+  return manual;
+}

@@ -1,0 +1,23 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Workflow } from "#gen/service/v1/workflow_pb.js";
+import { notFound } from "../../domain/error.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { findWorkflow } from "../../store/workflow/workflow.ts";
+import { refuseStranger } from "../call/call.ts";
+
+/**
+ * A workflow that the caller may act on where that is for its creator and administrators.
+ *
+ * @throws DomainError NOT_FOUND, PERMISSION_DENIED
+ */
+export async function ownedWorkflow(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  scope: Scope,
+  workflowId: string,
+): Promise<Workflow> {
+  const workflow = await findWorkflow(tx.db, scope, workflowId);
+  if (!workflow) throw notFound("workflow");
+  refuseStranger(ctx, workflow.metadata?.creator);
+  return workflow;
+}

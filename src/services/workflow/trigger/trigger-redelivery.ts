@@ -1,0 +1,136 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  WorkflowTriggerEvent_Source as Source,
+  TriggerVerdict,
+  type Workflow,
+  type WorkflowTriggerEvent,
+} from "#gen/service/v1/workflow_pb.js";
+import type { RedeliverWorkflowTriggerEventRequest } from "#gen/service/v1/workflow_service_pb.js";
+import { notFound, phaseUnsuitable } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { manualTrigger } from "../../../domain/workflow/trigger/trigger-match.ts";
+import type { WebhookReading } from "../../../domain/workflow/trigger/webhook-reading.ts";
+import type { WriteTransaction } from "../../../store/store.ts";
+import { findTriggerEvent } from "../../../store/workflow/workflow-trigger-event.ts";
+import { writeAsCaller } from "../../call/call.ts";
+import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { startExecution } from "../execution/execution-start.ts";
+import { manualStart } from "../execution/workflow-start.ts";
+import { ownedWorkflow } from "../owned-workflow.ts";
+import { fireTimeTrigger } from "./time-trigger.ts";
+import { readPayload, recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
+import { startAndRecord, whyOff } from "./trigger-start.ts";
+import { fireWebhook } from "./webhook-triggers.ts";
+
+/** What is delivered again, by whom, and to what. */
+interface Redelivery {
+  readonly event: WorkflowTriggerEvent;
+  readonly payload: TriggerPayload;
+  readonly workflow: Workflow;
+  readonly caller: Caller;
+}
+
+/**
+ * Does once more what an entry tells, with the workflow as it is now and as the
+ * caller. An entry of one trigger goes to that trigger alone.
+ */
+export function redeliverTriggerEvent(
+  { store }: Pick<ServiceDependencies, "store">,
+  { triggerEventId }: RedeliverWorkflowTriggerEventRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const found = await findTriggerEvent(tx.db, caller, triggerEventId);
+    if (!found) throw notFound("workflow trigger event");
+    const { event } = found;
+    const workflow = await ownedWorkflow(tx, ctx, caller, event.workflowId);
+    refuseUnbelieved(event);
+    const payload = readPayload(found.payload);
+    return { triggerEvents: await redeliver(tx, { event, payload, workflow, caller }) };
+  });
+}
+
+async function redeliver(tx: WriteTransaction, redelivery: Redelivery): Promise<WorkflowTriggerEvent[]> {
+  const { event, payload, workflow, caller } = redelivery;
+  const { organizationId, subject: creator } = caller;
+  switch (event.source) {
+    case Source.MANUAL:
+      return [await startAgain(tx, redelivery)];
+    case Source.TIME: {
+      const instantMs = event.at ? timestampMs(event.at) : 0;
+      const triggerIndex = event.triggerIndex ?? 0;
+      const redeliveredEventId = event.id;
+      return [
+        await fireTimeTrigger(tx, {
+          organizationId,
+          workflow,
+          triggerIndex,
+          instantMs,
+          creator,
+          redeliveredEventId,
+        }),
+      ];
+    }
+    case Source.WEBHOOK:
+      return fireWebhook(tx, {
+        organizationId,
+        workflow,
+        reading: readingOf(event, payload),
+        creator,
+        sourceSetters: [creator],
+        deliveryId: event.deliveryId,
+        redelivered: { eventId: event.id, triggerIndex: event.triggerIndex },
+      });
+    case Source.UNSPECIFIED:
+      throw new Error(`the entry ${event.id} has no source`);
+  }
+}
+
+async function startAgain(
+  tx: WriteTransaction,
+  { event, payload, workflow, caller }: Redelivery,
+): Promise<WorkflowTriggerEvent> {
+  const { contextOverride, parameters = {} } = payload;
+  const entry = {
+    workflowId: workflow.id,
+    source: Source.MANUAL,
+    triggerIndex: contextOverride ? undefined : manualTrigger(workflow.spec?.triggers ?? [])?.triggerIndex,
+    redeliveredEventId: event.id,
+    payload,
+  };
+  const off = whyOff(workflow);
+  if (off !== undefined) {
+    return recordTriggerEvent(tx, caller, { ...entry, verdict: TriggerVerdict.DISABLED, reason: off });
+  }
+  return startAndRecord(tx, caller, entry, async () => {
+    const asked = { parameters: { ...parameters }, ...(contextOverride && { contextOverride }) };
+    return startExecution(tx, await manualStart(tx, caller, workflow, asked));
+  });
+}
+
+function readingOf(event: WorkflowTriggerEvent, payload: TriggerPayload): WebhookReading {
+  const { events, repositoryUrls = [], parameters, body, fields = {}, problem, reason } = payload;
+  const { pullRequest } = event;
+  if (pullRequest && events) {
+    return { kind: "pull_request", delivery: { events, pullRequest, repositoryUrls } };
+  }
+  if (parameters) {
+    // An entry of an earlier release may have neither: no field of its body is known.
+    return body === undefined
+      ? { kind: "manual", parameters, body: undefined, fields }
+      : { kind: "manual", parameters, body: JSON.parse(body) };
+  }
+  return problem === undefined
+    ? { kind: "nothing", reason: reason ?? event.reason }
+    : { kind: "problem", problem };
+}
+
+function refuseUnbelieved({ verdict }: WorkflowTriggerEvent): void {
+  if (verdict !== TriggerVerdict.BAD_SIGNATURE) return;
+  throw phaseUnsuitable(
+    "workflow trigger event",
+    "BAD_SIGNATURE",
+    "nothing of a delivery with a bad signature is kept: have its sender deliver it again",
+  );
+}

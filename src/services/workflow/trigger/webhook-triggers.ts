@@ -1,0 +1,193 @@
+import { create } from "@bufbuild/protobuf";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import {
+  WorkflowTriggerEvent_Source as Source,
+  TriggerVerdict,
+  type Workflow,
+  WorkflowExecutionTriggerSchema,
+  type WorkflowTriggerEvent,
+} from "#gen/service/v1/workflow_pb.js";
+import type { PullRequestDelivery } from "../../../domain/workflow/trigger/pull-request-event.ts";
+import {
+  contextOfTrigger,
+  manualTrigger,
+  matchingTriggers,
+  projectIdsOf,
+  type TriggerMatch,
+} from "../../../domain/workflow/trigger/trigger-match.ts";
+import { keptBody, webhookParameters } from "../../../domain/workflow/trigger/webhook-parameters.ts";
+import type { WebhookReading } from "../../../domain/workflow/trigger/webhook-reading.ts";
+import { findProjectRemotes } from "../../../store/project/project-index.ts";
+import type { WriteTransaction } from "../../../store/store.ts";
+import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-event.ts";
+import { startExecution } from "../execution/execution-start.ts";
+import { recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
+import { startAndRecord, whyOff } from "./trigger-start.ts";
+
+/** A delivery that proved whom it comes from. */
+export interface Delivered {
+  readonly organizationId: string;
+  readonly workflow: Workflow;
+  readonly reading: WebhookReading;
+  /** Creator of what it starts. */
+  readonly creator: Subject;
+  /** Who could have sent it, or answers for it: on whose word an event names its repository. */
+  readonly sourceSetters: readonly Subject[];
+  /** What its sender calls it. */
+  readonly deliveryId?: string | undefined;
+  /** Set when an entry is delivered again: nothing is a duplicate then. */
+  readonly redelivered?: {
+    readonly eventId: string;
+    /** The only trigger that is meant; undefined for all. */
+    readonly triggerIndex: number | undefined;
+  };
+}
+
+/** Starts what a delivery asks for and enters what came of it: one entry for each trigger that it fires, at least one. */
+export async function fireWebhook(
+  tx: WriteTransaction,
+  delivered: Delivered,
+): Promise<WorkflowTriggerEvent[]> {
+  const { workflow, reading } = delivered;
+  const off = whyOff(workflow);
+  if (off !== undefined) return [await recordWhole(tx, delivered, TriggerVerdict.DISABLED, off)];
+  switch (reading.kind) {
+    case "pull_request":
+      return firePullRequest(tx, delivered, reading.delivery);
+    case "manual":
+      return [await fireManual(tx, delivered, reading)];
+    case "problem":
+    case "malformed":
+      return [await recordWhole(tx, delivered, TriggerVerdict.REFUSED, reading.problem)];
+    case "nothing":
+      return [await recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reading.reason)];
+  }
+}
+
+async function firePullRequest(
+  tx: WriteTransaction,
+  delivered: Delivered,
+  delivery: PullRequestDelivery,
+): Promise<WorkflowTriggerEvent[]> {
+  const triggers = delivered.workflow.spec?.triggers ?? [];
+  const remotes = await findProjectRemotes(tx.db, delivered, projectIdsOf(triggers));
+  const only = delivered.redelivered?.triggerIndex;
+  const matches = matchingTriggers(triggers, delivery, remotes).filter(
+    ({ triggerIndex }) => only === undefined || triggerIndex === only,
+  );
+  if (matches.length === 0) {
+    const reason = "no pull-request trigger of the workflow takes this event of this repository";
+    return [await recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason)];
+  }
+  const entries: WorkflowTriggerEvent[] = [];
+  for (const match of matches) entries.push(await fireMatch(tx, delivered, delivery, match));
+  return entries;
+}
+
+async function fireMatch(
+  tx: WriteTransaction,
+  delivered: Delivered,
+  { pullRequest, repositoryUrls }: PullRequestDelivery,
+  { triggerIndex, event, deduplicationKey }: TriggerMatch,
+): Promise<WorkflowTriggerEvent> {
+  const { workflow, redelivered } = delivered;
+  const trigger = workflow.spec?.triggers[triggerIndex];
+  if (!trigger) throw new Error(`a match names trigger ${triggerIndex}, which the workflow does not have`);
+  const entry = {
+    ...entryOf(delivered),
+    triggerIndex,
+    pullRequest,
+    pullRequestEvent: event,
+    payload: { events: [event], repositoryUrls },
+  };
+  const earlier = redelivered
+    ? undefined
+    : await findTriggerEventByKey(tx.db, delivered, workflow.id, deduplicationKey);
+  if (earlier) {
+    return recordTriggerEvent(tx, delivered, {
+      ...entry,
+      verdict: TriggerVerdict.DUPLICATE,
+      reason: "this event of the pull request started an execution at this revision before",
+      executionId: earlier.workflowExecutionId,
+    });
+  }
+  const dedupeKey = redelivered ? undefined : deduplicationKey;
+  return startAndRecord(tx, delivered, { ...entry, dedupeKey }, () =>
+    startExecution(tx, {
+      ...delivered,
+      triggerIndex,
+      trigger: create(WorkflowExecutionTriggerSchema, {
+        trigger: { case: "pullRequest", value: pullRequest },
+        context: contextOfTrigger(trigger, pullRequest),
+      }),
+      parameters: {},
+    }),
+  );
+}
+
+async function fireManual(
+  tx: WriteTransaction,
+  delivered: Delivered,
+  reading: Extract<WebhookReading, { kind: "manual" }>,
+): Promise<WorkflowTriggerEvent> {
+  const { spec } = delivered.workflow;
+  const manual = manualTrigger(spec?.triggers ?? []);
+  if (!manual) {
+    const reason =
+      "the delivery names no host's event, and the workflow has no manual trigger, which it would run: add one";
+    return recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason);
+  }
+  const { triggerIndex, context } = manual;
+  const entry = { ...entryOf(delivered), triggerIndex, payload: payloadOf(delivered) };
+  return startAndRecord(tx, delivered, entry, () =>
+    startExecution(tx, {
+      ...delivered,
+      triggerIndex,
+      trigger: create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context }),
+      parameters: webhookParameters(spec?.parameters ?? [], reading),
+      sourceSetters: undefined,
+    }),
+  );
+}
+
+/** Enters a delivery that concerns no single trigger. */
+function recordWhole(
+  tx: WriteTransaction,
+  delivered: Delivered,
+  verdict: TriggerVerdict,
+  reason: string,
+): Promise<WorkflowTriggerEvent> {
+  const { reading } = delivered;
+  const delivery = reading.kind === "pull_request" ? reading.delivery : undefined;
+  return recordTriggerEvent(tx, delivered, {
+    ...entryOf(delivered),
+    verdict,
+    reason,
+    pullRequest: delivery?.pullRequest,
+    pullRequestEvent: delivery?.events.length === 1 ? delivery.events[0] : undefined,
+    payload: payloadOf(delivered),
+  });
+}
+
+function entryOf({ workflow, deliveryId, redelivered }: Delivered) {
+  return {
+    source: Source.WEBHOOK,
+    workflowId: workflow.id,
+    deliveryId,
+    redeliveredEventId: redelivered?.eventId,
+  };
+}
+
+function payloadOf({ workflow, reading }: Delivered): TriggerPayload {
+  switch (reading.kind) {
+    case "pull_request":
+      return { events: reading.delivery.events, repositoryUrls: reading.delivery.repositoryUrls };
+    case "manual":
+      return { parameters: reading.parameters, ...keptBody(workflow.spec?.parameters ?? [], reading) };
+    case "problem":
+    case "malformed":
+      return { problem: reading.problem };
+    case "nothing":
+      return { reason: reading.reason };
+  }
+}

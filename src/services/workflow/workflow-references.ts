@@ -1,0 +1,77 @@
+import type { Kysely } from "kysely";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
+import { executorUnfit, notFound, valueUnusable } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { isSuspended } from "../../domain/identity/service-account.ts";
+import { refuseDeleted } from "../../domain/project/project.ts";
+import { refuseDisabled } from "../../domain/runner/environment-class.ts";
+import { findServiceAccount } from "../../store/identity/service-account.ts";
+import { findProjects } from "../../store/project/project.ts";
+import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+
+/**
+ * Holds what contexts name against what the organization has.
+ *
+ * @throws DomainError NOT_FOUND for a project or environment class that it does
+ *   not have; PENDING_DELETION for such a project; PHASE_UNSUITABLE for a class that is disabled
+ */
+export async function checkContextReferences(
+  db: Kysely<Schema>,
+  scope: Scope,
+  contexts: readonly WorkflowTriggerContext[],
+): Promise<void> {
+  const projectIds = contexts.flatMap(({ context }) =>
+    context.case === "projects" ? context.value.projectIds : [],
+  );
+  const projects = await findProjects(db, scope, projectIds);
+  refuseMissing(projectIds, projects, "project");
+  for (const project of projects) refuseDeleted(project);
+  const classIds = contexts.flatMap(({ context }) =>
+    context.case === "repositories" ? context.value.environmentClassId || [] : [],
+  );
+  const classes = await findEnvironmentClasses(db, scope, classIds);
+  refuseMissing(classIds, classes, "environment class");
+  for (const each of classes) refuseDisabled(each);
+}
+
+/**
+ * Holds a new executor against who asks for it. One that stays as it was is not
+ * looked at: it is found unfit, if it is, when the workflow starts.
+ *
+ * @throws DomainError VALUE_UNUSABLE for anybody but the caller and service
+ *   accounts; NOT_FOUND for a service account that the organization does not
+ *   have; EXECUTOR_UNFIT for one that is suspended
+ */
+export async function checkExecutor(
+  { db, now }: WriteTransaction,
+  caller: Caller,
+  { id, principal }: Subject,
+): Promise<void> {
+  if (id === caller.subject.id && principal === caller.subject.principal) return;
+  if (principal !== Principal.SERVICE_ACCOUNT || id === "") {
+    throw valueUnusable(
+      "executor",
+      "a workflow runs as the caller or as a service account of the organization",
+    );
+  }
+  const account = await findServiceAccount(db, caller, id);
+  if (!account) throw notFound("service account");
+  if (account.suspended === 1 || isSuspended(account.valid_until, now)) {
+    throw executorUnfit(
+      id,
+      "the service account is suspended, or its validity has ended: choose another executor",
+    );
+  }
+}
+
+function refuseMissing(
+  named: readonly string[],
+  found: readonly { readonly id: string }[],
+  resource: string,
+) {
+  const ids = new Set(found.map(({ id }) => id));
+  if (named.some((id) => !ids.has(id))) throw notFound(resource);
+}

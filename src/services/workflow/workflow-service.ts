@@ -1,0 +1,107 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type {
+  CancelWorkflowExecutionActionRequest,
+  CancelWorkflowExecutionRequest,
+  CreateWorkflowRequest,
+  DeleteWorkflowRequest,
+  GetWorkflowExecutionActionRequest,
+  GetWorkflowExecutionRequest,
+  GetWorkflowExecutionSummaryRequest,
+  GetWorkflowRequest,
+  GetWorkflowWebhookSecretRequest,
+  ListWorkflowExecutionActionsRequest,
+  ListWorkflowExecutionOutputsRequest,
+  ListWorkflowExecutionsRequest,
+  ListWorkflowsRequest,
+  ListWorkflowTriggerEventsRequest,
+  RedeliverWorkflowTriggerEventRequest,
+  RetryFailedActionsRequest,
+  RotateWorkflowWebhookSecretRequest,
+  StartWorkflowRequest,
+  StreamActionLogsRequest,
+  UpdateWorkflowRequest,
+} from "#gen/service/v1/workflow_service_pb.js";
+import type { EventServiceDependencies } from "../access/event-service.ts";
+import { callerOf } from "../call/call.ts";
+import { streamActionLogs } from "./action/action-logs.ts";
+import { cancelWorkflowExecution, cancelWorkflowExecutionAction } from "./execution/workflow-cancel.ts";
+import {
+  answerAction,
+  answerActions,
+  answerExecution,
+  answerExecutions,
+  answerOutputs,
+} from "./execution/workflow-execution-list.ts";
+import { retryFailedActions, startWorkflow } from "./execution/workflow-start.ts";
+import { answerTriggerEvents } from "./trigger/trigger-event-list.ts";
+import { redeliverTriggerEvent } from "./trigger/trigger-redelivery.ts";
+import { deleteWorkflow } from "./workflow-deletion.ts";
+import { answerWorkflows } from "./workflow-list.ts";
+import { answerWebhookSecret, rotateWebhookSecret } from "./workflow-secret.ts";
+import { answerSummary } from "./workflow-summary.ts";
+import { answerWorkflow, changeWorkflow, createWorkflow } from "./workflow-write.ts";
+
+/** Workflows: what runs, when and over which repositories; and their executions. */
+export class WorkflowService {
+  readonly #deps: EventServiceDependencies;
+
+  constructor(deps: EventServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  createWorkflow = (req: CreateWorkflowRequest, ctx: HandlerContext) => createWorkflow(this.#deps, req, ctx);
+
+  getWorkflow = ({ workflowId }: GetWorkflowRequest, ctx: HandlerContext) =>
+    answerWorkflow(this.#deps, workflowId, ctx);
+
+  updateWorkflow = (req: UpdateWorkflowRequest, ctx: HandlerContext) => changeWorkflow(this.#deps, req, ctx);
+
+  listWorkflows = (req: ListWorkflowsRequest, ctx: HandlerContext) =>
+    answerWorkflows(this.#deps, callerOf(ctx), req);
+
+  deleteWorkflow = (req: DeleteWorkflowRequest, ctx: HandlerContext) => deleteWorkflow(this.#deps, req, ctx);
+
+  getWorkflowWebhookSecret = ({ workflowId }: GetWorkflowWebhookSecretRequest, ctx: HandlerContext) =>
+    answerWebhookSecret(this.#deps, workflowId, ctx);
+
+  rotateWorkflowWebhookSecret = ({ workflowId }: RotateWorkflowWebhookSecretRequest, ctx: HandlerContext) =>
+    rotateWebhookSecret(this.#deps, workflowId, ctx);
+
+  getWorkflowExecutionSummary = (req: GetWorkflowExecutionSummaryRequest, ctx: HandlerContext) =>
+    answerSummary(this.#deps, callerOf(ctx), req);
+
+  startWorkflow = (req: StartWorkflowRequest, ctx: HandlerContext) => startWorkflow(this.#deps, req, ctx);
+
+  retryFailedActions = (req: RetryFailedActionsRequest, ctx: HandlerContext) =>
+    retryFailedActions(this.#deps, req, ctx);
+
+  listWorkflowExecutions = (req: ListWorkflowExecutionsRequest, ctx: HandlerContext) =>
+    answerExecutions(this.#deps, callerOf(ctx), req);
+
+  getWorkflowExecution = ({ workflowExecutionId }: GetWorkflowExecutionRequest, ctx: HandlerContext) =>
+    answerExecution(this.#deps, callerOf(ctx), workflowExecutionId);
+
+  cancelWorkflowExecution = (req: CancelWorkflowExecutionRequest, ctx: HandlerContext) =>
+    cancelWorkflowExecution(this.#deps, req, ctx);
+
+  listWorkflowExecutionActions = (req: ListWorkflowExecutionActionsRequest, ctx: HandlerContext) =>
+    answerActions(this.#deps, callerOf(ctx), req);
+
+  getWorkflowExecutionAction = (req: GetWorkflowExecutionActionRequest, ctx: HandlerContext) =>
+    answerAction(this.#deps, callerOf(ctx), req.workflowExecutionActionId);
+
+  cancelWorkflowExecutionAction = (req: CancelWorkflowExecutionActionRequest, ctx: HandlerContext) =>
+    cancelWorkflowExecutionAction(this.#deps, req, ctx);
+
+  streamActionLogs = (req: StreamActionLogsRequest, ctx: HandlerContext) =>
+    streamActionLogs(this.#deps, req, ctx);
+
+  listWorkflowExecutionOutputs = (req: ListWorkflowExecutionOutputsRequest, ctx: HandlerContext) =>
+    answerOutputs(this.#deps, callerOf(ctx), req);
+
+  listWorkflowTriggerEvents = (req: ListWorkflowTriggerEventsRequest, ctx: HandlerContext) =>
+    answerTriggerEvents(this.#deps, callerOf(ctx), req);
+
+  redeliverWorkflowTriggerEvent = (req: RedeliverWorkflowTriggerEventRequest, ctx: HandlerContext) =>
+    redeliverTriggerEvent(this.#deps, req, ctx);
+}

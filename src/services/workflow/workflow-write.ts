@@ -1,0 +1,108 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Workflow } from "#gen/service/v1/workflow_pb.js";
+import type { CreateWorkflowRequest, UpdateWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
+import { notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { refuseAgent, refuseAgentSettings } from "../../domain/policy/agent-policy.ts";
+import { refuseTooManySteps } from "../../domain/workflow/execution/workflow-expansion.ts";
+import {
+  checkWorkflowParameters,
+  requireDefaults,
+} from "../../domain/workflow/parameter/workflow-parameters.ts";
+import {
+  changedWorkflow,
+  hasSameParameterUse,
+  newExecutor,
+  newWorkflow,
+  onlyDisables,
+  refuseBorrowedExecutor,
+  withNextInstants,
+  withWebhookUrl,
+} from "../../domain/workflow/workflow.ts";
+import { checkAction, checkTriggers } from "../../domain/workflow/workflow-check.ts";
+import { refuseContext } from "../../domain/workflow/workflow-policy.ts";
+import { requireWorkflowFits } from "../../domain/workflow/workflow-size.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workflow/workflow.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { ownedWorkflow } from "./owned-workflow.ts";
+import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
+import { makeWebhookSecret } from "./workflow-secret.ts";
+
+type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl" | "now">;
+
+/** Stores a new workflow once everything in it holds. */
+export function createWorkflow(
+  { store, keys, baseUrl }: Dependencies,
+  req: CreateWorkflowRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const workflow = newWorkflow(req, { id: tx.newId(), creator: caller.subject, now: tx.now });
+    await checkWritten(tx, caller, req, workflow);
+    await insertWorkflow(tx, caller, workflow);
+    await makeWebhookSecret(tx, keys, workflow.id);
+    return { workflow: answered(workflow, baseUrl(), tx.now) };
+  });
+}
+
+export async function answerWorkflow(
+  { store, baseUrl, now }: Dependencies,
+  workflowId: string,
+  ctx: HandlerContext,
+) {
+  const workflow = await findWorkflow(store.reader, callerOf(ctx), workflowId);
+  if (!workflow) throw notFound("workflow");
+  return { workflow: answered(workflow, baseUrl(), now()) };
+}
+
+/** Replaces what the request names, all of it or nothing. */
+export function changeWorkflow(
+  { store, baseUrl }: Dependencies,
+  req: UpdateWorkflowRequest,
+  ctx: HandlerContext,
+) {
+  const change = async (tx: WriteTransaction, caller: Caller) => {
+    const before = await ownedWorkflow(tx, ctx, caller, req.workflowId);
+    const after = changedWorkflow(before, req, tx.now);
+    if (!after) return { workflow: answered(before, baseUrl(), tx.now) };
+    refuseBorrowedExecutor(before, after, caller);
+    await checkWritten(tx, caller, req, after, before);
+    await updateWorkflow(tx, caller, before, after);
+    return { workflow: answered(after, baseUrl(), tx.now) };
+  };
+  return writeAsCaller(store, ctx, change, onlyDisables(req) || undefined);
+}
+
+function answered(workflow: Workflow, baseUrl: string, now: number): Workflow {
+  return withNextInstants(withWebhookUrl(workflow, baseUrl), now);
+}
+
+/** Checks what a request writes; what it leaves as it was may have become unusable meanwhile. */
+async function checkWritten(
+  tx: WriteTransaction,
+  caller: Caller,
+  req: CreateWorkflowRequest | UpdateWorkflowRequest,
+  after: Workflow,
+  before?: Workflow,
+): Promise<void> {
+  checkTriggers(req.triggers, tx.now);
+  if (req.action) checkAction(req.action, "action");
+  if (req.report) checkAction(req.report, "report");
+  requireWorkflowFits(after, before);
+  checkWorkflowParameters(req);
+  if (after.spec && !(before && hasSameParameterUse(before, after))) requireDefaults(after.spec);
+  for (const { context } of after.spec?.triggers ?? []) {
+    if (context) refuseTooManySteps(context, after.spec?.action);
+  }
+  const contexts = req.triggers.flatMap(({ context }) => context ?? []);
+  const policies = await findPolicies(tx.db, caller);
+  for (const context of contexts) refuseContext(policies, context, caller.role);
+  refuseAgent(policies, req.agentId ?? "");
+  if (req.extAgentSettings) refuseAgentSettings(policies, req.extAgentSettings);
+  await checkContextReferences(tx.db, caller, contexts);
+  const executor = newExecutor(req, before);
+  if (executor) await checkExecutor(tx, caller, executor);
+}

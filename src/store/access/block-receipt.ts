@@ -1,0 +1,36 @@
+import type { Kysely } from "kysely";
+import { type BlockAccountResponse, BlockAccountResponseSchema } from "#gen/service/v1/account_service_pb.js";
+import { fromBody, toBody } from "../json.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+
+/** What blocking the account cut off; undefined while the account is not blocked. */
+export async function findBlockReceipt(
+  db: Kysely<Schema>,
+  accountId: string,
+): Promise<BlockAccountResponse | undefined> {
+  const row = await db
+    .selectFrom("block_receipt")
+    .select("body")
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+  return row && fromBody(BlockAccountResponseSchema, row.body);
+}
+
+/** Receipts leave no audit row: those of what they count do. */
+export async function insertBlockReceipt(
+  tx: WriteTransaction,
+  accountId: string,
+  receipt: BlockAccountResponse,
+): Promise<void> {
+  const body = toBody(BlockAccountResponseSchema, receipt);
+  await tx.db
+    .insertInto("block_receipt")
+    .values({ account_id: accountId, blocked_at: tx.now, body })
+    .execute();
+}
+
+/** The next block of the account writes a new one. */
+export async function removeBlockReceipt(tx: WriteTransaction, accountId: string): Promise<void> {
+  await tx.db.deleteFrom("block_receipt").where("account_id", "=", accountId).execute();
+}

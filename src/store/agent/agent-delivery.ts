@@ -1,0 +1,140 @@
+import type { Kysely } from "kysely";
+import { AgentInputSchema, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
+import { fromBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+import { type InputTurn, type StoredInput, storedOfInput, turnText } from "./agent-input.ts";
+import { removeImages } from "./agent-input-image.ts";
+import type { AgentInputTable } from "./agent-schema.ts";
+
+const selectLastPlaces = prepared<{ executionId: string }, { place: number | null }>(
+  (db, { executionId }) => {
+    const lastWith = (receipt: Receipt) =>
+      db
+        .selectFrom("agent_input")
+        .select(({ fn }) => fn.max("place").as("place"))
+        .where("execution_id", "=", executionId)
+        .where("receipt", "=", receipt);
+    return lastWith(Receipt.DELIVERED).unionAll(lastWith(Receipt.SEEN));
+  },
+);
+
+const setDelivered = prepared<
+  { executionId: string; inputId: string; place: number; fence: number; turn: string },
+  unknown
+>((db, { executionId, inputId, place, fence, turn }) =>
+  db
+    .updateTable("agent_input")
+    .set({ receipt: Receipt.DELIVERED, place, fence, turn })
+    .where("execution_id", "=", executionId)
+    .where("input_id", "=", inputId),
+);
+
+/** Notes that an input is handed to the runner that holds a lease, as the last one so far. */
+export async function deliverInput(
+  tx: WriteTransaction,
+  executionId: string,
+  inputId: string,
+  { fence, turn }: { readonly fence: number; readonly turn: InputTurn },
+): Promise<void> {
+  const places = await selectLastPlaces(tx.db, { executionId });
+  const place = Math.max(0, ...places.map((row) => row.place ?? 0)) + 1;
+  await setDelivered(tx.db, { executionId, inputId, place, fence, turn: turnText(turn) });
+}
+
+const selectUnseen = prepared<{ executionId: string; after: number }, AgentInputTable>(
+  (db, { executionId, after }) =>
+    db
+      .selectFrom("agent_input")
+      .selectAll()
+      .where("execution_id", "=", executionId)
+      .where("receipt", "=", Receipt.DELIVERED)
+      .where("place", ">", after)
+      .orderBy("place")
+      .limit(1),
+);
+
+/** The first input that was delivered behind a place and not acknowledged, in the order of delivery. */
+export async function findUnseenInput(
+  db: Kysely<Schema>,
+  executionId: string,
+  after: number,
+): Promise<StoredInput | undefined> {
+  const [row] = await selectUnseen(db, { executionId, after });
+  return row && storedOfInput(row);
+}
+
+const selectAnyUnseen = prepared<{ executionId: string }, { input_id: string }>((db, { executionId }) =>
+  db
+    .selectFrom("agent_input")
+    .select("input_id")
+    .where("execution_id", "=", executionId)
+    .where("receipt", "=", Receipt.DELIVERED)
+    .limit(1),
+);
+
+export async function hasUnseenInput(db: Kysely<Schema>, executionId: string): Promise<boolean> {
+  return (await selectAnyUnseen(db, { executionId })).length > 0;
+}
+
+const selectWakes = prepared<{ executionId: string }, { body: string }>((db, { executionId }) =>
+  db
+    .selectFrom("agent_input")
+    .select("body")
+    .where("execution_id", "=", executionId)
+    .where("receipt", "in", [Receipt.QUEUED, Receipt.DELIVERED])
+    // Before bodies are parsed, of which messages of people may have long ones.
+    .where("body", "like", '%"wakeEvent":%'),
+);
+
+/** Ids of the interests of a run that have fired and of which the agent has not got the news. */
+export async function findUnseenWakes(db: Kysely<Schema>, executionId: string): Promise<string[]> {
+  const rows = await selectWakes(db, { executionId });
+  return rows.flatMap(({ body }) => {
+    const { input } = fromBody(AgentInputSchema, body);
+    return input.case === "wakeEvent" ? [input.value.interestId] : [];
+  });
+}
+
+const setSeen = prepared<{ executionId: string; inputId: string; fence: number; turn: string }, unknown>(
+  (db, { executionId, inputId, fence, turn }) =>
+    db
+      .updateTable("agent_input")
+      .set({ receipt: Receipt.SEEN, fence, turn })
+      .where("execution_id", "=", executionId)
+      .where("input_id", "=", inputId),
+);
+
+/** Notes that the agent got an input. What it was delivered with beside itself has left with the turn. */
+export async function setInputSeen(
+  tx: WriteTransaction,
+  executionId: string,
+  inputId: string,
+  fence: number,
+): Promise<void> {
+  await setSeen(tx.db, { executionId, inputId, fence, turn: "{}" });
+  await removeImages(tx, { executionId, inputId });
+}
+
+const selectLastSeen = prepared<{ executionId: string; fence: number }, { input_id: string }>(
+  (db, { executionId, fence }) =>
+    db
+      .selectFrom("agent_input")
+      .select("input_id")
+      .where("execution_id", "=", executionId)
+      .where("receipt", "=", Receipt.SEEN)
+      .where("fence", "=", fence)
+      .orderBy("place", "desc")
+      .limit(1),
+);
+
+/** Id of the input that the agent got last under a lease; undefined before the first. */
+export async function findLastSeenId(
+  db: Kysely<Schema>,
+  executionId: string,
+  fence: number,
+): Promise<string | undefined> {
+  const [row] = await selectLastSeen(db, { executionId, fence });
+  return row?.input_id;
+}

@@ -1,0 +1,185 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import {
+  type AgentExecution_Status_Subagent as Subagent,
+  AgentExecution_Status_SubagentSchema as SubagentSchema,
+} from "#gen/service/v1/agent_pb.js";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import { unindexed } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
+import type { AgentExecutionTable } from "./agent-schema.ts";
+
+/** Which runs that have not stopped are asked for; a field that is left out restricts nothing. */
+export interface OpenAgentExecutions {
+  readonly environmentId?: string;
+  readonly accountId?: string;
+  readonly creatorId?: string;
+  /** The runner that the request routed it to. */
+  readonly runnerId?: string;
+  readonly parentId?: string;
+  /** The action that it is a step of. */
+  readonly stepOfActionId?: string;
+}
+
+/** The runs that have not stopped, oldest first. */
+export async function findOpenAgentExecutions(
+  db: Kysely<Schema>,
+  scope: Scope,
+  asked: OpenAgentExecutions,
+): Promise<StoredAgentExecution[]> {
+  let query = db
+    .selectFrom("agent_execution")
+    .selectAll()
+    .where("organization_id", "=", scope.organizationId)
+    .where("stopped_at", "is", null);
+  if (asked.environmentId !== undefined) query = query.where("environment_id", "=", asked.environmentId);
+  if (asked.accountId !== undefined) query = query.where("account_id", "=", asked.accountId);
+  if (asked.creatorId !== undefined) query = query.where("creator_id", "=", asked.creatorId);
+  if (asked.runnerId !== undefined) query = query.where("runner_id", "=", asked.runnerId);
+  if (asked.parentId !== undefined) query = query.where("parent_id", "=", asked.parentId);
+  if (asked.stepOfActionId !== undefined) {
+    query = query.where("action_id", "=", asked.stepOfActionId).where("step_key", "is not", null);
+  }
+  const rows = await query.orderBy("id").execute();
+  return rows.map(storedOfRow);
+}
+
+const selectOpenIn = prepared<{ environmentId: string }, { id: string }>((db, { environmentId }) =>
+  db
+    .selectFrom("agent_execution")
+    .select("id")
+    .where("environment_id", "=", environmentId)
+    .where("stopped_at", "is", null)
+    .limit(1),
+);
+
+/** Whether a run that has not stopped works in an environment. */
+export async function hasOpenAgentExecution(db: Kysely<Schema>, environmentId: string): Promise<boolean> {
+  return (await selectOpenIn(db, { environmentId })).length > 0;
+}
+
+const selectMaker = prepared<{ environmentId: string }, { id: string }>((db, { environmentId }) =>
+  db
+    .selectFrom("agent_execution")
+    .select("id")
+    .where("environment_id", "=", environmentId)
+    .where("made_environment", "=", 1)
+    .limit(1),
+);
+
+/** Whether an environment was made for a run. */
+export async function isMadeForAgent(db: Kysely<Schema>, environmentId: string): Promise<boolean> {
+  return (await selectMaker(db, { environmentId })).length > 0;
+}
+
+const selectOpenChildCount = prepared<{ parentId: string }, { count: number }>((db, { parentId }) =>
+  db
+    .selectFrom("agent_execution")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("parent_id", "=", parentId)
+    .where("stopped_at", "is", null),
+);
+
+/** How many sub-agents of a run have not stopped. */
+export async function countOpenSubagents(db: Kysely<Schema>, parentId: string): Promise<number> {
+  const [row] = await selectOpenChildCount(db, { parentId });
+  return row?.count ?? 0;
+}
+
+const selectByStartKey = prepared<{ parentId: string; startKey: string }, AgentExecutionTable>(
+  (db, { parentId, startKey }) =>
+    db
+      .selectFrom("agent_execution")
+      .selectAll()
+      .where("parent_id", "=", parentId)
+      .where("start_key", "=", startKey),
+);
+
+/** The sub-agent that a run has started under a word of its own. Whoever asks holds the lease of the parent. */
+export async function findSubagentByKey(
+  db: Kysely<Schema>,
+  parentId: string,
+  startKey: string,
+): Promise<StoredAgentExecution | undefined> {
+  const [row] = await selectByStartKey(db, { parentId, startKey });
+  return row && storedOfRow(row);
+}
+
+const selectByStepKey = prepared<{ actionId: string; stepKey: string }, AgentExecutionTable>(
+  (db, { actionId, stepKey }) =>
+    db
+      .selectFrom("agent_execution")
+      .selectAll()
+      .where("action_id", "=", actionId)
+      .where("step_key", "=", stepKey),
+);
+
+/** The run that was started for a step of an action. Whoever asks holds the lease of the action. */
+export async function findStepAgent(
+  db: Kysely<Schema>,
+  actionId: string,
+  stepKey: string,
+): Promise<StoredAgentExecution | undefined> {
+  const [row] = await selectByStepKey(db, { actionId, stepKey });
+  return row && storedOfRow(row);
+}
+
+/** What runs have started, by the id of the parent, each list oldest first. */
+export async function findSubagents(
+  db: Kysely<Schema>,
+  scope: Scope,
+  parentIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly Subagent[]>> {
+  if (parentIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("agent_execution")
+    .selectAll()
+    // By its index the engine would go through all runs of the organization.
+    .where(unindexed("agent_execution.organization_id"), "=", scope.organizationId)
+    .where("parent_id", "in", parentIds)
+    .orderBy("id")
+    .execute();
+  const groups = Map.groupBy(rows, ({ parent_id }) => parent_id ?? "");
+  return new Map([...groups].map(([parentId, children]) => [parentId, children.map(subagentOfRow)]));
+}
+
+function subagentOfRow(row: AgentExecutionTable): Subagent {
+  const { execution, progress } = storedOfRow(row);
+  const { metadata, status } = execution;
+  return create(SubagentSchema, {
+    id: execution.id,
+    parentId: metadata?.parentExecutionId ?? "",
+    name: metadata?.name ?? "",
+    currentActivity: progress.currentActivity,
+    statusMessage: status?.failureMessage || (status?.warningMessage ?? ""),
+    ...(status && { phase: status.phase }),
+    ...(metadata?.createdAt && { createdAt: metadata.createdAt }),
+    updatedAt: timestampFromMs(row.changed_at),
+  });
+}
+
+const selectSession = prepared<{ sessionId: string; organizationId: string }, { id: string }>(
+  (db, { sessionId, organizationId }) =>
+    db
+      .selectFrom("agent_execution")
+      .select("id")
+      .where("organization_id", "=", organizationId)
+      .where("session_id", "=", sessionId)
+      .unionAll(
+        db
+          .selectFrom("environment")
+          .select("id")
+          .where("organization_id", "=", organizationId)
+          .where("session_id", "=", sessionId),
+      )
+      .limit(1),
+);
+
+/** Whether a run or an environment of the organization belongs to a session. */
+export async function hasSession(db: Kysely<Schema>, scope: Scope, sessionId: string): Promise<boolean> {
+  const { organizationId } = scope;
+  return (await selectSession(db, { sessionId, organizationId })).length > 0;
+}

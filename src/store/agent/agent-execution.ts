@@ -1,0 +1,270 @@
+import { toJsonString } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import {
+  type AgentExecution,
+  AgentExecutionRole,
+  AgentExecutionSchema,
+  type TurnOptions,
+  TurnOptionsSchema,
+} from "#gen/service/v1/agent_pb.js";
+import { hasStopped, phaseOfRun } from "../../domain/agent/agent-execution.ts";
+import type { AgentProgress } from "../../domain/agent/agent-progress.ts";
+import type { EventFacts } from "../../domain/event-facts.ts";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import { progressOf, progressText } from "./agent-progress.ts";
+import type { AgentExecutionTable } from "./agent-schema.ts";
+
+/** A run with what its body does not tell. */
+export interface StoredAgentExecution {
+  /** As it is changed: services/agent-execution-list.ts adds progress and sub-agents where it is answered. */
+  readonly execution: AgentExecution;
+  readonly progress: AgentProgress;
+  /** The account that it runs for; null for a service account's. */
+  readonly accountId: string | null;
+  /** The environment that it works in; by now it may be gone. */
+  readonly environmentId: string;
+  /** Whether that was made for it. */
+  readonly madeEnvironment: boolean;
+  /** The runner that the request routed it to; null follows the environment. */
+  readonly runnerId: string | null;
+  /** Attempt, step and output of the action that it is for, such as `1.0.`; null for a run of its own. */
+  readonly stepKey: string | null;
+  readonly queueRevision: number;
+  /** Number of the newest output block; 0 before the first. */
+  readonly lastSequence: number;
+}
+
+/** The columns that a run is read back from. */
+type StoredColumns =
+  | "body"
+  | "progress"
+  | "account_id"
+  | "environment_id"
+  | "made_environment"
+  | "runner_id"
+  | "step_key"
+  | "queue_revision"
+  | "last_sequence";
+
+export function storedOfRow(row: Pick<AgentExecutionTable, StoredColumns>): StoredAgentExecution {
+  return {
+    execution: fromBody(AgentExecutionSchema, row.body),
+    progress: progressOf(row.progress),
+    accountId: row.account_id,
+    environmentId: row.environment_id,
+    madeEnvironment: row.made_environment === 1,
+    runnerId: row.runner_id,
+    stepKey: row.step_key,
+    queueRevision: row.queue_revision,
+    lastSequence: row.last_sequence,
+  };
+}
+
+const selectExecution = prepared<{ id: string; organizationId: string }, AgentExecutionTable>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("agent_execution")
+      .selectAll()
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+export async function findAgentExecution(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<StoredAgentExecution | undefined> {
+  const [row] = await selectExecution(db, { id, organizationId: scope.organizationId });
+  return row && storedOfRow(row);
+}
+
+/** What a new run has besides its body. */
+export interface NewAgentExecution
+  extends Pick<
+    StoredAgentExecution,
+    "progress" | "accountId" | "environmentId" | "madeEnvironment" | "runnerId" | "stepKey"
+  > {
+  /** Id of the project of its code context; null for another or none. */
+  readonly projectId: string | null;
+  /** The parent's word that makes a repeated start harmless; null for none. */
+  readonly startKey: string | null;
+  /** Options of its first turn; undefined for none. */
+  readonly firstTurn: TurnOptions | undefined;
+}
+
+const insertRow = prepared<AgentExecutionTable, unknown>((db, row) =>
+  db.insertInto("agent_execution").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    agent_id: row.agent_id,
+    creator_id: row.creator_id,
+    creator_principal: row.creator_principal,
+    account_id: row.account_id,
+    role: row.role,
+    project_id: row.project_id,
+    environment_id: row.environment_id,
+    made_environment: row.made_environment,
+    runner_id: row.runner_id,
+    session_id: row.session_id,
+    parent_id: row.parent_id,
+    start_key: row.start_key,
+    action_id: row.action_id,
+    step_key: row.step_key,
+    phase: row.phase,
+    desired_phase: row.desired_phase,
+    queue_revision: row.queue_revision,
+    last_sequence: row.last_sequence,
+    created_at: row.created_at,
+    changed_at: row.changed_at,
+    stopped_at: row.stopped_at,
+    first_turn: row.first_turn,
+    progress: row.progress,
+    body: row.body,
+  }),
+);
+
+/** Writes a new run, with nothing in its queue. */
+export async function insertAgentExecution(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: AgentExecution,
+  facts: NewAgentExecution,
+): Promise<void> {
+  const { metadata, spec } = execution;
+  const columns = changingColumns(execution);
+  await insertRow(tx.db, {
+    ...columns,
+    id: execution.id,
+    organization_id: scope.organizationId,
+    agent_id: spec?.agentId ?? "",
+    creator_id: metadata?.creator?.id ?? "",
+    creator_principal: metadata?.creator?.principal ?? 0,
+    account_id: facts.accountId,
+    role: metadata?.role ?? AgentExecutionRole.DEFAULT,
+    project_id: facts.projectId,
+    environment_id: facts.environmentId,
+    made_environment: facts.madeEnvironment ? 1 : 0,
+    runner_id: facts.runnerId,
+    session_id: metadata?.sessionId ?? "",
+    parent_id: metadata?.parentExecutionId || null,
+    start_key: facts.startKey,
+    action_id: metadata?.workflowActionId || null,
+    step_key: facts.stepKey,
+    queue_revision: 0,
+    last_sequence: 0,
+    created_at: metadata?.createdAt ? timestampMs(metadata.createdAt) : tx.now,
+    changed_at: tx.now,
+    stopped_at: null,
+    first_turn: facts.firstTurn ? toJsonString(TurnOptionsSchema, facts.firstTurn) : null,
+    progress: progressText(facts.progress),
+  });
+  for (const [key, value] of Object.entries(metadata?.annotations ?? {})) {
+    const row = { execution_id: execution.id, key, value };
+    await tx.db.insertInto("agent_execution_annotation").values(row).execute();
+  }
+  touchParent(tx, execution);
+  const change = { organizationId: scope.organizationId, type: "agent_execution", id: execution.id } as const;
+  tx.record({ ...change, kind: "created", after: columns.body, facts: runFacts(execution) });
+}
+
+type ChangingColumns = ReturnType<typeof changingColumns>;
+
+const updateRow = prepared<
+  ChangingColumns & { id: string; organization_id: string; changed_at: number },
+  unknown
+>((db, row) =>
+  db
+    .updateTable("agent_execution")
+    .set({
+      phase: row.phase,
+      desired_phase: row.desired_phase,
+      changed_at: row.changed_at,
+      body: row.body,
+    })
+    .where("id", "=", row.id)
+    .where("organization_id", "=", row.organization_id),
+);
+
+const setStopped = prepared<{ id: string; stoppedAt: number }, unknown>((db, { id, stoppedAt }) =>
+  db.updateTable("agent_execution").set({ stopped_at: stoppedAt, first_turn: null }).where("id", "=", id),
+);
+
+/** Changes a run: its phases, its goal, its spec. */
+export async function updateAgentExecution(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: AgentExecution,
+  after: AgentExecution,
+): Promise<void> {
+  const columns = changingColumns(after);
+  const organization_id = scope.organizationId;
+  await updateRow(tx.db, { ...columns, id: after.id, organization_id, changed_at: tx.now });
+  if (hasStopped(after) && !hasStopped(before)) {
+    await setStopped(tx.db, { id: after.id, stoppedAt: tx.now });
+  }
+  touchParent(tx, after);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "agent_execution",
+    id: after.id,
+    kind: "updated",
+    before: toBody(AgentExecutionSchema, before),
+    after: columns.body,
+    facts: runFacts(after),
+  });
+}
+
+const setMade = prepared<{ id: string }, unknown>((db, { id }) =>
+  db.updateTable("agent_execution").set({ made_environment: 1 }).where("id", "=", id),
+);
+
+/** Has the environment of a run go with it, as one that was made for it does. */
+export async function setMadeEnvironment(tx: WriteTransaction, id: string): Promise<void> {
+  await setMade(tx.db, { id });
+}
+
+/** Removes a run for good, with its inputs and its output. */
+export async function removeAgentExecution(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: AgentExecution,
+): Promise<void> {
+  await tx.db
+    .deleteFrom("agent_execution")
+    .where("id", "=", execution.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  touchParent(tx, execution);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "agent_execution",
+    id: execution.id,
+    kind: "deleted",
+    before: toBody(AgentExecutionSchema, execution),
+    facts: runFacts(execution),
+  });
+}
+
+/** Returns what events say of an agent execution, which may be its creator's alone. */
+export function runFacts({ metadata, status }: AgentExecution): EventFacts {
+  const creatorId = metadata?.creator?.id ?? null;
+  const environmentId = status?.usedEnvironments[0]?.environmentId ?? null;
+  return { creatorId, ownerId: creatorId, environmentId };
+}
+
+/** A run tells of its sub-agents, so that their news are its own. */
+function touchParent(tx: WriteTransaction, { metadata }: AgentExecution): void {
+  if (metadata?.parentExecutionId) tx.touch(metadata.parentExecutionId);
+}
+
+function changingColumns(execution: AgentExecution) {
+  return {
+    phase: phaseOfRun(execution),
+    desired_phase: execution.spec?.desiredPhase ?? 0,
+    body: toBody(AgentExecutionSchema, execution),
+  };
+}

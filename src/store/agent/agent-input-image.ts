@@ -1,0 +1,81 @@
+import type { Kysely } from "kysely";
+import type { AgentInput, UserInputBlock_ImageInput as Image } from "#gen/service/v1/agent_pb.js";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+import type { AgentInputImageTable } from "./agent-schema.ts";
+
+/** Which input of which run. */
+export interface InputName {
+  readonly executionId: string;
+  readonly inputId: string;
+}
+
+type ImageData = Pick<AgentInputImageTable, "position" | "data">;
+
+const insertRow = prepared<AgentInputImageTable, unknown>((db, row) =>
+  db.insertInto("agent_input_image").values({
+    execution_id: row.execution_id,
+    input_id: row.input_id,
+    position: row.position,
+    data: row.data,
+  }),
+);
+
+const selectImages = prepared<InputName, ImageData>((db, { executionId, inputId }) =>
+  db
+    .selectFrom("agent_input_image")
+    .select(["position", "data"])
+    .where("execution_id", "=", executionId)
+    .where("input_id", "=", inputId)
+    .orderBy("position"),
+);
+
+const deleteImages = prepared<InputName, unknown>((db, { executionId, inputId }) =>
+  db.deleteFrom("agent_input_image").where("execution_id", "=", executionId).where("input_id", "=", inputId),
+);
+
+/** Takes the data of its images out of an input, which is changed. */
+export function takeImages(input: AgentInput): ImageData[] {
+  return [...imagesOf(input)].map(([position, image]) => {
+    const { data } = image;
+    image.data = new Uint8Array();
+    return { position, data };
+  });
+}
+
+/** Writes the data of the images of a new input. */
+export async function insertImages(
+  tx: WriteTransaction,
+  { executionId, inputId }: InputName,
+  images: readonly ImageData[],
+): Promise<void> {
+  for (const { position, data } of images) {
+    await insertRow(tx.db, { execution_id: executionId, input_id: inputId, position, data });
+  }
+}
+
+/** Puts the data of its images into an input, which is changed. */
+export async function fillImages(db: Kysely<Schema>, executionId: string, input: AgentInput): Promise<void> {
+  const images = imagesOf(input);
+  if (images.size === 0) return;
+  for (const { position, data } of await selectImages(db, { executionId, inputId: input.id })) {
+    const image = images.get(position);
+    if (image) image.data = data;
+  }
+}
+
+/** Removes the data of the images of an input that will not be delivered any more. */
+export async function removeImages(tx: WriteTransaction, name: InputName): Promise<void> {
+  await deleteImages(tx.db, name);
+}
+
+/** By their place among the inputs of the message, from 0. */
+function imagesOf({ input }: AgentInput): Map<number, Image> {
+  const parts = input.case === "userInput" ? input.value.inputs : [];
+  return new Map(
+    parts.flatMap(({ input: part }, position) =>
+      part.case === "image" ? [[position, part.value] as const] : [],
+    ),
+  );
+}

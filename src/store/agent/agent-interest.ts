@@ -1,0 +1,134 @@
+import type { Kysely } from "kysely";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+import type { AgentInterestTable } from "./agent-schema.ts";
+
+/** Which interest of which run. */
+export interface InterestName {
+  readonly executionId: string;
+  readonly interestId: string;
+}
+
+/** An interest of a run somewhere. */
+export interface FoundInterest extends InterestName {
+  readonly organizationId: string;
+}
+
+const insertRow = prepared<AgentInterestTable, unknown>((db, row) =>
+  db.insertInto("agent_interest").values({
+    execution_id: row.execution_id,
+    interest_id: row.interest_id,
+    fires_at: row.fires_at,
+    sub_agent_id: row.sub_agent_id,
+    user_message: row.user_message,
+    environment_id: row.environment_id,
+    environment_phase: row.environment_phase,
+  }),
+);
+
+const deleteAll = prepared<{ executionId: string }, unknown>((db, { executionId }) =>
+  db.deleteFrom("agent_interest").where("execution_id", "=", executionId),
+);
+
+/** Puts interests in place of those that a run has. */
+export async function replaceInterests(
+  tx: WriteTransaction,
+  executionId: string,
+  interests: readonly Omit<AgentInterestTable, "execution_id">[],
+): Promise<void> {
+  await deleteAll(tx.db, { executionId });
+  for (const interest of interests) await insertRow(tx.db, { ...interest, execution_id: executionId });
+}
+
+const selectInterests = prepared<{ executionId: string }, AgentInterestTable>((db, { executionId }) =>
+  db.selectFrom("agent_interest").selectAll().where("execution_id", "=", executionId).orderBy("interest_id"),
+);
+
+/** What a run waits for, by id. */
+export async function findInterests(db: Kysely<Schema>, executionId: string): Promise<AgentInterestTable[]> {
+  return selectInterests(db, { executionId });
+}
+
+const deleteOne = prepared<InterestName, { interest_id: string }>((db, { executionId, interestId }) =>
+  db
+    .deleteFrom("agent_interest")
+    .where("execution_id", "=", executionId)
+    .where("interest_id", "=", interestId)
+    .returning("interest_id"),
+);
+
+/** Takes an interest away; whoever does is the one that it fires for. @returns whether the run had it */
+export async function takeInterest(tx: WriteTransaction, name: InterestName): Promise<boolean> {
+  return (await deleteOne(tx.db, name)).length > 0;
+}
+
+const deleteOfMessages = prepared<{ executionId: string }, { interest_id: string }>((db, { executionId }) =>
+  db
+    .deleteFrom("agent_interest")
+    .where("execution_id", "=", executionId)
+    .where("user_message", "=", 1)
+    .returning("interest_id"),
+);
+
+/** Takes the interests of a run in messages of users away. @returns their ids */
+export async function takeUserMessageInterests(tx: WriteTransaction, executionId: string): Promise<string[]> {
+  return (await deleteOfMessages(tx.db, { executionId })).map(({ interest_id }) => interest_id);
+}
+
+const selectDue = prepared<{ now: number; limit: number }, FoundInterest>((db, { now, limit }) =>
+  db
+    .selectFrom("agent_interest")
+    .innerJoin("agent_execution", "agent_execution.id", "agent_interest.execution_id")
+    .select([
+      "agent_interest.execution_id as executionId",
+      "agent_interest.interest_id as interestId",
+      "agent_execution.organization_id as organizationId",
+    ])
+    .where("agent_interest.fires_at", "<=", now)
+    .orderBy("agent_interest.fires_at")
+    .limit(limit),
+);
+
+/** Up to `limit` interests in a time that has come, of all organizations. For the system, so without a scope. */
+export async function findDueTimers(
+  db: Kysely<Schema>,
+  now: number,
+  limit: number,
+): Promise<FoundInterest[]> {
+  return selectDue(db, { now, limit });
+}
+
+const selectOfSubagent = prepared<{ subagentId: string }, InterestName>((db, { subagentId }) =>
+  db
+    .selectFrom("agent_interest")
+    .select(["execution_id as executionId", "interest_id as interestId"])
+    .where("sub_agent_id", "=", subagentId),
+);
+
+/** Interests in the end of a sub-agent; all of them are its parent's. */
+export async function findInterestsInSubagent(
+  db: Kysely<Schema>,
+  subagentId: string,
+): Promise<InterestName[]> {
+  return selectOfSubagent(db, { subagentId });
+}
+
+const selectOfEnvironment = prepared<{ environmentId: string; phase: string }, InterestName>(
+  (db, { environmentId, phase }) =>
+    db
+      .selectFrom("agent_interest")
+      .select(["execution_id as executionId", "interest_id as interestId"])
+      .where("environment_id", "=", environmentId)
+      .where((eb) => eb.or([eb("environment_phase", "=", ""), eb("environment_phase", "=", phase)]))
+      .orderBy("execution_id"),
+);
+
+/** Interests in a phase of an environment, or in any; all of them are of its organization. */
+export async function findInterestsInEnvironment(
+  db: Kysely<Schema>,
+  environmentId: string,
+  phase: string,
+): Promise<InterestName[]> {
+  return selectOfEnvironment(db, { environmentId, phase });
+}

@@ -1,0 +1,80 @@
+import type { Kysely } from "kysely";
+import { type AgentOutputBlock, AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+import { setLastSequence } from "./agent-progress.ts";
+import type { AgentOutputTable } from "./agent-schema.ts";
+
+const insertRow = prepared<AgentOutputTable, unknown>((db, row) =>
+  db
+    .insertInto("agent_output")
+    .values({ execution_id: row.execution_id, sequence: row.sequence, body: row.body }),
+);
+
+/**
+ * Adds the next blocks to what a run has answered; the record does not tell of
+ * them. Who waits for news of the run is woken.
+ *
+ * @param blocks numbered on from the run's last sequence, without a gap
+ */
+export async function appendOutput(
+  tx: WriteTransaction,
+  executionId: string,
+  blocks: readonly AgentOutputBlock[],
+): Promise<void> {
+  const last = blocks.at(-1);
+  if (!last) return;
+  for (const block of blocks) {
+    const sequence = Number(block.sequence);
+    const body = toBody(AgentOutputBlockSchema, block);
+    await insertRow(tx.db, { execution_id: executionId, sequence, body });
+  }
+  await setLastSequence(tx, executionId, Number(last.sequence));
+  tx.touch(executionId);
+}
+
+const selectAfter = prepared<{ executionId: string; after: number; limit: number }, { body: string }>(
+  (db, { executionId, after, limit }) =>
+    db
+      .selectFrom("agent_output")
+      .select("body")
+      .where("execution_id", "=", executionId)
+      .where("sequence", ">", after)
+      .orderBy("sequence")
+      .limit(limit),
+);
+
+/** Up to `limit` blocks of a run, which was found in its organization, behind a number. */
+export async function findOutput(
+  db: Kysely<Schema>,
+  executionId: string,
+  after: number,
+  limit: number,
+): Promise<AgentOutputBlock[]> {
+  const rows = await selectAfter(db, { executionId, after, limit });
+  return rows.map(({ body }) => fromBody(AgentOutputBlockSchema, body));
+}
+
+const selectBefore = prepared<{ executionId: string; before: number; limit: number }, { body: string }>(
+  (db, { executionId, before, limit }) =>
+    db
+      .selectFrom("agent_output")
+      .select("body")
+      .where("execution_id", "=", executionId)
+      .where("sequence", "<", before)
+      .orderBy("sequence", "desc")
+      .limit(limit),
+);
+
+/** Up to `limit` blocks of a run before a number, the newest first. */
+export async function findOutputBefore(
+  db: Kysely<Schema>,
+  executionId: string,
+  before: number,
+  limit: number,
+): Promise<AgentOutputBlock[]> {
+  const rows = await selectBefore(db, { executionId, before, limit });
+  return rows.map(({ body }) => fromBody(AgentOutputBlockSchema, body));
+}

@@ -1,0 +1,143 @@
+import type { Kysely } from "kysely";
+import type { AgentForm } from "#gen/runner/v1/work_pb.js";
+import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
+import type { ListedRow, PagePosition } from "../../domain/page.ts";
+import { fromBody, toBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import { inTime } from "../sqlite/expressions.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import type { AgentTable } from "./agent-schema.ts";
+
+/** An agent with what only runners are told. */
+export interface RegisteredAgent {
+  /** With `own` filled. */
+  readonly agent: Agent;
+  /** Whose it is; null for one that every organization sees. */
+  readonly organizationId: string | null;
+  readonly form: AgentForm;
+  /** The program and its arguments; at least one word. */
+  readonly command: readonly string[];
+}
+
+function agentOfRow({ organization_id, form, command, body }: AgentTable): RegisteredAgent {
+  const agent = ownedAgent({ organization_id, body });
+  return { agent, organizationId: organization_id, form, command: JSON.parse(command) };
+}
+
+function ownedAgent({ organization_id, body }: Pick<AgentTable, "organization_id" | "body">): Agent {
+  const agent = fromBody(AgentSchema, body);
+  agent.own = organization_id !== null;
+  return agent;
+}
+
+const selectAgent = prepared<{ id: string; organizationId: string }, AgentTable>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("agent")
+      .selectAll()
+      .where("id", "=", id)
+      .where((eb) => eb.or([eb("organization_id", "is", null), eb("organization_id", "=", organizationId)])),
+);
+
+/** An agent that the organization sees. */
+export async function findAgent(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<RegisteredAgent | undefined> {
+  const [row] = await selectAgent(db, { id, organizationId: scope.organizationId });
+  return row && agentOfRow(row);
+}
+
+const selectDefaults = prepared<{ organizationId: string }, AgentTable>((db, { organizationId }) =>
+  db
+    .selectFrom("agent")
+    .selectAll()
+    .where((eb) => eb("is_default", "=", eb.lit(1)))
+    .where((eb) => eb.or([eb("organization_id", "is", null), eb("organization_id", "=", organizationId)])),
+);
+
+/** The agent that is used when none is named: the organization's own default before that of all. */
+export async function findDefaultAgent(
+  db: Kysely<Schema>,
+  scope: Scope,
+): Promise<RegisteredAgent | undefined> {
+  const found = (await selectDefaults(db, { organizationId: scope.organizationId })).map(agentOfRow);
+  return found.find(({ agent }) => agent.own) ?? found[0];
+}
+
+/** Up to `limit` agents that the organization sees behind `after`, by name ascending. */
+export async function listAgents(
+  db: Kysely<Schema>,
+  scope: Scope,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<Agent>[]> {
+  let query = db
+    .selectFrom("agent")
+    .select(["id", "name", "organization_id", ...bodyColumns("agent")])
+    .where(inTime())
+    .where((eb) =>
+      eb.or([eb("organization_id", "is", null), eb("organization_id", "=", scope.organizationId)]),
+    );
+  // No two that an organization sees have the same name.
+  if (after) query = query.where("name", ">", after.text ?? "");
+  const rows = await query.orderBy("name").limit(limit).execute();
+  return listedRows(db, "agent", rows, ({ id, name }) => ({ key: 0, text: name, id }), ownedAgent);
+}
+
+/** The agents of every organization, and those of all. For the operator, so without a scope. */
+export async function findAgents(db: Kysely<Schema>): Promise<RegisteredAgent[]> {
+  const rows = await db.selectFrom("agent").selectAll().orderBy("organization_id").orderBy("name").execute();
+  return rows.map(agentOfRow);
+}
+
+export async function insertAgent(tx: WriteTransaction, registered: RegisteredAgent): Promise<void> {
+  const { agent, organizationId, form, command } = registered;
+  const body = bodyOf(agent);
+  await tx.db
+    .insertInto("agent")
+    .values({
+      id: agent.id,
+      organization_id: organizationId,
+      name: agent.name,
+      is_default: agent.default ? 1 : 0,
+      form,
+      command: JSON.stringify(command),
+      body,
+    })
+    .execute();
+  tx.record({ organizationId, type: "agent", id: agent.id, kind: "created", after: body });
+}
+
+/** Changes what is told of an agent; its program stays. */
+export async function updateAgent(
+  tx: WriteTransaction,
+  { agent: before, organizationId }: RegisteredAgent,
+  after: Agent,
+): Promise<void> {
+  const body = bodyOf(after);
+  await tx.db
+    .updateTable("agent")
+    .set({ name: after.name, is_default: after.default ? 1 : 0, body })
+    .where("id", "=", after.id)
+    .execute();
+  const change = { organizationId, type: "agent", id: after.id, kind: "updated" } as const;
+  tx.record({ ...change, before: bodyOf(before), after: body });
+}
+
+/** Removes an agent for good; runs of it name it still. */
+export async function removeAgent(
+  tx: WriteTransaction,
+  { agent, organizationId }: RegisteredAgent,
+): Promise<void> {
+  await tx.db.deleteFrom("agent").where("id", "=", agent.id).execute();
+  tx.record({ organizationId, type: "agent", id: agent.id, kind: "deleted", before: bodyOf(agent) });
+}
+
+/** Whose it is follows from the column. */
+function bodyOf(agent: Agent): string {
+  return toBody(AgentSchema, { ...agent, own: false });
+}

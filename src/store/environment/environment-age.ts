@@ -1,0 +1,79 @@
+import type { Kysely, SelectQueryBuilder } from "kysely";
+import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
+import { fromBody } from "../json.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope } from "../store.ts";
+
+/** Up to `limit` environments of the scope that have rested since `stoppedUntil` or longer and are not archived. */
+export async function findArchivable(
+  db: Kysely<Schema>,
+  scope: Scope,
+  stoppedUntil: number,
+  limit: number,
+): Promise<Environment[]> {
+  return bodies(
+    db
+      .selectFrom("environment")
+      .select("body")
+      .where("organization_id", "=", scope.organizationId)
+      .where("stopped_at", "<=", stoppedUntil)
+      .where("archived_at", "is", null)
+      .orderBy("stopped_at")
+      .limit(limit),
+  );
+}
+
+/** Up to `limit` environments of the scope that were archived by `archivedUntil` and are not wanted deleted yet. */
+export async function findDeletable(
+  db: Kysely<Schema>,
+  scope: Scope,
+  archivedUntil: number,
+  limit: number,
+): Promise<Environment[]> {
+  return bodies(
+    db
+      .selectFrom("environment")
+      .select("body")
+      .where("organization_id", "=", scope.organizationId)
+      .where("archived_at", "<=", archivedUntil)
+      .where("desired_phase", "!=", EnvironmentPhase.DELETED)
+      .orderBy("archived_at")
+      .limit(limit),
+  );
+}
+
+/** An environment of any organization, for jobs. */
+export interface AgedEnvironment extends Scope {
+  readonly environment: Environment;
+}
+
+/**
+ * Up to `limit` environments of all organizations that are wanted running though
+ * their lifetime ended by `until`, by id ascending behind `afterId`.
+ */
+export async function findOutlived(
+  db: Kysely<Schema>,
+  until: number,
+  afterId: string,
+  limit: number,
+): Promise<AgedEnvironment[]> {
+  const rows = await db
+    .selectFrom("environment")
+    .select(["organization_id", "body"])
+    .where("lockdown_at", "<=", until)
+    .where("desired_phase", "=", EnvironmentPhase.RUNNING)
+    .where("id", ">", afterId)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  return rows.map(({ organization_id, body }) => ({
+    organizationId: organization_id,
+    environment: fromBody(EnvironmentSchema, body),
+  }));
+}
+
+async function bodies(
+  query: SelectQueryBuilder<Schema, "environment", { body: string }>,
+): Promise<Environment[]> {
+  return (await query.execute()).map(({ body }) => fromBody(EnvironmentSchema, body));
+}

@@ -1,0 +1,47 @@
+import type { Kysely } from "kysely";
+import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import type { EnvironmentCounts } from "../../domain/environment/environment-limit.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope } from "../store.ts";
+
+/** In these a machine is in use, whatever is wanted of it. */
+const IN_USE = [EnvironmentPhase.STARTING, EnvironmentPhase.RUNNING, EnvironmentPhase.UPDATING];
+
+/** How many environments of an organization use a machine, or are about to. */
+export async function countRunningEnvironments(db: Kysely<Schema>, scope: Scope): Promise<number> {
+  const { count } = await db
+    .selectFrom("environment")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("organization_id", "=", scope.organizationId)
+    .where((eb) => eb.or([eb("phase", "in", IN_USE), eb("desired_phase", "=", EnvironmentPhase.RUNNING)]))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/**
+ * How many environments a creator has, leaving one out. Those whose deletion is
+ * wanted count only while they run.
+ */
+export async function countEnvironmentsOfCreator(
+  db: Kysely<Schema>,
+  scope: Scope,
+  creatorId: string,
+  exceptId: string,
+): Promise<EnvironmentCounts> {
+  const rows = await db
+    .selectFrom("environment")
+    .select(["phase", "desired_phase", (eb) => eb.fn.countAll<number>().as("count")])
+    .where("organization_id", "=", scope.organizationId)
+    .where("creator_id", "=", creatorId)
+    .where("id", "!=", exceptId)
+    .groupBy(["phase", "desired_phase"])
+    .execute();
+  const sum = (counted: (row: (typeof rows)[number]) => boolean) =>
+    rows.filter(counted).reduce((total, { count }) => total + count, 0);
+  return {
+    all: sum(({ desired_phase }) => desired_phase !== EnvironmentPhase.DELETED),
+    running: sum(
+      ({ phase, desired_phase }) => desired_phase === EnvironmentPhase.RUNNING || IN_USE.includes(phase),
+    ),
+  };
+}

@@ -1,0 +1,154 @@
+import type { Kysely, SelectQueryBuilder } from "kysely";
+import type { ListedRow, PagePosition } from "../../domain/page.ts";
+import { countRows, firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
+import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
+import type { Schema } from "../schema.ts";
+import { contains, inTime } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+
+/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+export interface EnvironmentFilter {
+  readonly runnerIds: readonly string[];
+  readonly phases: readonly number[];
+  readonly creatorIds: readonly string[];
+  readonly projectIds: readonly string[];
+  readonly runnerKinds: readonly number[];
+  /** Milliseconds since 1970 UTC, itself excluded; undefined means any. */
+  readonly createdBefore: number | undefined;
+  /** Folded; empty means any. */
+  readonly search: string;
+  readonly sessionIds: readonly string[];
+}
+
+export interface EnvironmentOrder {
+  readonly field: "id" | "archivedAt";
+  readonly direction: "asc" | "desc";
+}
+
+/** Sort key of an environment that is not archived: it stands behind every time there is. */
+const NEVER = Number.POSITIVE_INFINITY;
+
+/**
+ * Up to `limit` environments in JSON behind `after`. By archival, equal times stand by
+ * id in the same direction, and what is not archived comes last when the order
+ * ascends and first when it descends.
+ */
+export async function listEnvironments(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: EnvironmentFilter,
+  order: EnvironmentOrder,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<string>[]> {
+  const rows =
+    order.field === "archivedAt"
+      ? await byArchival(db, scope, filter, order, after, limit)
+      : await byId(db, scope, filter, order, after, limit);
+  const positionOf = (row: Row) => ({
+    key: order.field === "id" ? 0 : (row.archived_at ?? NEVER),
+    id: row.id,
+  });
+  return listedRows(db, "environment", rows, positionOf, ({ body }) => body);
+}
+
+/** How many environments match, counted no further than `limit`. */
+export async function countEnvironments(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: EnvironmentFilter,
+  limit: number,
+): Promise<number> {
+  const own = environmentsOf(db, scope);
+  return countRows(db, own, matching(own, filter), { columns: [ID], direction: "asc" }, limit);
+}
+
+const ID = "environment.id";
+const ARCHIVED_AT = "environment.archived_at";
+const COLUMNS = ["environment.id", "environment.archived_at", ...bodyColumns("environment")] as const;
+
+type Row = Pick<Schema["environment"], "archived_at"> & BodyRow;
+type Rows = SelectQueryBuilder<Schema, "environment", object>;
+
+function byId(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: EnvironmentFilter,
+  { direction }: EnvironmentOrder,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<Row[]> {
+  let own = environmentsOf(db, scope);
+  if (after) own = own.where(ID, direction === "asc" ? ">" : "<", after.id);
+  const fitting = matching(own, { ...filter, phases: [] });
+  const [all, some] = [own.select(COLUMNS), fitting.select(COLUMNS)];
+  return firstRowsInPhases("environment", all, some, filter.phases, direction, limit);
+}
+
+/** One walk along the index for each stretch of the order: an OR of them would scan. */
+async function byArchival(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: EnvironmentFilter,
+  { direction }: EnvironmentOrder,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<Row[]> {
+  const onward = direction === "asc" ? ">" : "<";
+  const never = { own: environmentsOf(db, scope).where(ARCHIVED_AT, "is", null), columns: [ID] } as const;
+  const columns = [ARCHIVED_AT, ID] as const;
+  const archived = { own: environmentsOf(db, scope).where(ARCHIVED_AT, "is not", null), columns } as const;
+  let stretches: { readonly own: Rows; readonly columns: RowOrder["columns"] }[];
+  if (!after) {
+    stretches = direction === "asc" ? [archived, never] : [never, archived];
+  } else if (after.key === NEVER) {
+    const rest = { ...never, own: never.own.where(ID, onward, after.id) };
+    stretches = direction === "asc" ? [rest] : [rest, archived];
+  } else {
+    const ties = archived.own.where(ARCHIVED_AT, "=", after.key).where(ID, onward, after.id);
+    const behind = archived.own.where(ARCHIVED_AT, onward, after.key);
+    const rest = [ties, behind].map((own) => ({ own, columns }));
+    stretches = direction === "asc" ? [...rest, never] : rest;
+  }
+  const rows: Row[] = [];
+  for (const { own, columns: by } of stretches) {
+    if (rows.length === limit) break;
+    const fitting = matching(own, filter).select(COLUMNS);
+    rows.push(...(await firstRows(own, fitting, { columns: by, direction }, limit - rows.length)));
+  }
+  return rows;
+}
+
+function environmentsOf(db: Kysely<Schema>, scope: Scope) {
+  return db
+    .selectFrom("environment")
+    .where(inTime())
+    .where("environment.organization_id", "=", scope.organizationId);
+}
+
+function matching(own: Rows, filter: EnvironmentFilter): Rows {
+  let query = own;
+  if (filter.runnerIds.length > 0) query = query.where("environment.runner_id", "in", filter.runnerIds);
+  if (filter.phases.length > 0) query = query.where("environment.phase", "in", filter.phases);
+  if (filter.creatorIds.length > 0) query = query.where("environment.creator_id", "in", filter.creatorIds);
+  if (filter.projectIds.length > 0) query = query.where("environment.project_id", "in", filter.projectIds);
+  if (filter.sessionIds.length > 0) query = query.where("environment.session_id", "in", filter.sessionIds);
+  if (filter.createdBefore !== undefined) {
+    query = query.where("environment.created_at", "<", filter.createdBefore);
+  }
+  // The text holds one value a line; a search across lines would find what no value contains.
+  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
+  else if (filter.search !== "") query = query.where(contains("environment.search_text", filter.search));
+  if (filter.runnerKinds.length > 0) {
+    query = query.where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom("runner")
+          .select("runner.id")
+          .whereRef("runner.id", "=", "environment.runner_id")
+          .where("runner.kind", "in", filter.runnerKinds),
+      ),
+    );
+  }
+  return query;
+}

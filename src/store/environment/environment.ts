@@ -1,0 +1,220 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
+import { environmentSearchText, isStopped } from "../../domain/environment/environment.ts";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import { countRemovedEnvironment } from "../project/popularity.ts";
+import type { EnvironmentTable, Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import { followWant, queueEnvironmentWork, removeEnvironmentBelongings } from "./environment-work.ts";
+
+const selectEnvironment = prepared<
+  { id: string; organizationId: string },
+  { text: string; runnerId: string | null }
+>((db, { id, organizationId }) =>
+  db
+    .selectFrom("environment")
+    .select(["body as text", "runner_id as runnerId"])
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
+);
+
+/** The environment in JSON, and the runner that it is on. */
+export async function findEnvironmentText(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<{ readonly text: string; readonly runnerId: string | null } | undefined> {
+  const [row] = await selectEnvironment(db, { id, organizationId: scope.organizationId });
+  return row;
+}
+
+export async function findEnvironment(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<Environment | undefined> {
+  const found = await findEnvironmentText(db, scope, id);
+  return found && fromBody(EnvironmentSchema, found.text);
+}
+
+/** Up to `limit` environments that are bound to a runner, in whatever phase; all of them without a limit. */
+export async function findEnvironmentsOfRunner(
+  db: Kysely<Schema>,
+  scope: Scope,
+  runnerId: string,
+  limit?: number,
+): Promise<Environment[]> {
+  const all = db
+    .selectFrom("environment")
+    .select("body")
+    .where("runner_id", "=", runnerId)
+    .where("organization_id", "=", scope.organizationId)
+    .orderBy("id");
+  const rows = await (limit === undefined ? all : all.limit(limit)).execute();
+  return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
+}
+
+/** The environments that a user created and that are in one of the phases, or wanted in one. */
+export async function findEnvironmentsOfCreator(
+  db: Kysely<Schema>,
+  scope: Scope,
+  creatorId: string,
+  phases: readonly EnvironmentPhase[],
+): Promise<Environment[]> {
+  const rows = await db
+    .selectFrom("environment")
+    .select("body")
+    .where("organization_id", "=", scope.organizationId)
+    .where("creator_id", "=", creatorId)
+    .where((eb) => eb.or([eb("phase", "in", phases), eb("desired_phase", "in", phases)]))
+    .orderBy("id")
+    .execute();
+  return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
+}
+
+const insertRow = prepared<EnvironmentTable, unknown>((db, row) =>
+  db.insertInto("environment").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    project_id: row.project_id,
+    runner_id: row.runner_id,
+    environment_class_id: row.environment_class_id,
+    creator_id: row.creator_id,
+    phase: row.phase,
+    desired_phase: row.desired_phase,
+    session_id: row.session_id,
+    created_at: row.created_at,
+    archived_at: row.archived_at,
+    counted: row.counted,
+    search_text: row.search_text,
+    body: row.body,
+    stopped_at: row.stopped_at,
+    lockdown_at: row.lockdown_at,
+    security_policy_id: row.security_policy_id,
+  }),
+);
+
+/** Adds an environment, and gives the queue what a runner has to do for it. */
+export async function insertEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  environment: Environment,
+): Promise<void> {
+  const { metadata } = environment;
+  const columns = changingColumns(environment);
+  await insertRow(tx.db, {
+    ...columns,
+    id: environment.id,
+    organization_id: scope.organizationId,
+    project_id: metadata?.projectId || null,
+    creator_id: metadata?.creator?.id ?? "",
+    session_id: metadata?.sessionId || null,
+    created_at: metadata?.createdAt ? timestampMs(metadata.createdAt) : tx.now,
+    // Without a project there is no popularity that could count it.
+    counted: metadata?.projectId ? 0 : 1,
+    stopped_at: isStopped(environment) ? tx.now : null,
+    lockdown_at: metadata?.lockdownAt ? timestampMs(metadata.lockdownAt) : null,
+  });
+  await queueEnvironmentWork(tx, scope, environment);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "environment",
+    id: environment.id,
+    kind: "created",
+    after: columns.body,
+  });
+}
+
+type ChangingColumns = ReturnType<typeof changingColumns>;
+
+const updateRow = prepared<ChangingColumns & { id: string; organization_id: string }, unknown>((db, row) =>
+  db
+    .updateTable("environment")
+    .set({
+      runner_id: row.runner_id,
+      environment_class_id: row.environment_class_id,
+      phase: row.phase,
+      desired_phase: row.desired_phase,
+      archived_at: row.archived_at,
+      search_text: row.search_text,
+      security_policy_id: row.security_policy_id,
+      body: row.body,
+    })
+    .where("id", "=", row.id)
+    .where("organization_id", "=", row.organization_id),
+);
+
+const setStop = prepared<{ id: string; organizationId: string; stoppedAt: number | null }, unknown>(
+  (db, { id, organizationId, stoppedAt }) =>
+    db
+      .updateTable("environment")
+      .set({ stopped_at: stoppedAt })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** Changes an environment; when something else is wanted of it, the queue follows. */
+export async function updateEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Environment,
+  after: Environment,
+): Promise<void> {
+  const columns = changingColumns(after);
+  await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
+  if (isStopped(before) !== isStopped(after)) {
+    const stoppedAt = isStopped(after) ? tx.now : null;
+    await setStop(tx.db, { id: after.id, organizationId: scope.organizationId, stoppedAt });
+  }
+  await followWant(tx, scope, before, after);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "environment",
+    id: after.id,
+    kind: "updated",
+    before: toBody(EnvironmentSchema, before),
+    after: columns.body,
+  });
+}
+
+/** Removes the row for good, with its work and its tokens. That its project was used stays known. */
+export async function removeEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  environment: Environment,
+): Promise<void> {
+  const removed = await tx.db
+    .deleteFrom("environment")
+    .where("id", "=", environment.id)
+    .where("organization_id", "=", scope.organizationId)
+    .returning(["project_id", "created_at", "counted"])
+    .executeTakeFirst();
+  if (!removed) return;
+  await removeEnvironmentBelongings(tx, scope, environment);
+  if (removed.project_id !== null && removed.counted === 0) {
+    await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
+  }
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "environment",
+    id: environment.id,
+    kind: "deleted",
+    before: toBody(EnvironmentSchema, environment),
+  });
+}
+
+function changingColumns(environment: Environment) {
+  const { metadata, spec, status } = environment;
+  return {
+    runner_id: metadata?.runnerId || null,
+    environment_class_id: spec?.machine?.class || null,
+    phase: status?.phase ?? EnvironmentPhase.UNSPECIFIED,
+    desired_phase: spec?.desiredPhase ?? EnvironmentPhase.UNSPECIFIED,
+    archived_at: metadata?.archivedAt ? timestampMs(metadata.archivedAt) : null,
+    search_text: environmentSearchText(environment),
+    security_policy_id: spec?.securityPolicyId || null,
+    body: toBody(EnvironmentSchema, environment),
+  };
+}

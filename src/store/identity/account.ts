@@ -1,0 +1,83 @@
+import type { Kysely } from "kysely";
+import { fold } from "../../domain/fold.ts";
+import { prepared } from "../prepared.ts";
+import type { AccountTable, Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+
+const selectAccount = prepared<{ email: string }, AccountTable>((db, { email }) =>
+  db.selectFrom("account").selectAll().where("email", "=", email),
+);
+
+/** The account with exactly this address. Accounts stand above organizations, so there is no scope. */
+export async function findAccountByEmail(
+  db: Kysely<Schema>,
+  email: string,
+): Promise<AccountTable | undefined> {
+  const [row] = await selectAccount(db, { email });
+  return row;
+}
+
+/** An account by its id, whichever organizations it is in. */
+export async function findAccount(db: Kysely<Schema>, id: string): Promise<AccountTable | undefined> {
+  return db.selectFrom("account").selectAll().where("id", "=", id).executeTakeFirst();
+}
+
+/** An organization that an account is a member of, and as what. */
+export interface FoundMembership {
+  readonly userId: string;
+  /** OrganizationRole by number. */
+  readonly role: number;
+  readonly organizationId: string;
+  readonly organizationName: string;
+  /** How many members the organization has, without those that left. */
+  readonly memberCount: number;
+}
+
+/** The memberships of an account in all organizations, by user id, without those that it left. */
+export async function findMemberships(db: Kysely<Schema>, accountId: string): Promise<FoundMembership[]> {
+  const rows = await db
+    .selectFrom("member")
+    .innerJoin("organization", "organization.id", "member.organization_id")
+    .select((eb) => [
+      "member.id as userId",
+      "member.role",
+      "organization.id as organizationId",
+      "organization.name as organizationName",
+      eb
+        .selectFrom("member as each")
+        .select((count) => count.fn.countAll<number>().as("count"))
+        .whereRef("each.organization_id", "=", "organization.id")
+        .where("each.left_at", "is", null)
+        .as("memberCount"),
+    ])
+    .where("member.account_id", "=", accountId)
+    .where("member.left_at", "is", null)
+    .orderBy("member.id")
+    .execute();
+  return rows.map((row) => ({ ...row, memberCount: row.memberCount ?? 0 }));
+}
+
+/**
+ * Makes an account. It stands above organizations, so the installation's chain
+ * records it; the organization's records its membership.
+ */
+export async function insertAccount(
+  tx: WriteTransaction,
+  { id, name, email }: Pick<AccountTable, "id" | "name" | "email">,
+): Promise<void> {
+  await tx.db
+    .insertInto("account")
+    .values({
+      ...{ id, name, email, created_at: tx.now, updated_at: tx.now, blocked_at: null },
+      name_folded: fold(name),
+      search_text: fold(`${name}\n${email}`),
+    })
+    .execute();
+  tx.record({
+    organizationId: null,
+    type: "account",
+    id,
+    kind: "created",
+    after: JSON.stringify({ name, email }),
+  });
+}

@@ -1,0 +1,124 @@
+import type { ExpressionBuilder, Kysely } from "kysely";
+import { UserStatus } from "#gen/service/v1/user_pb.js";
+import type { MemberFacts, MemberOrder } from "../../domain/identity/member.ts";
+import type { ListedRow, PagePosition } from "../../domain/page.ts";
+import type { AccountTable, MemberTable, Schema } from "../schema.ts";
+import { contains, inTime } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+
+/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+export interface MemberFilter {
+  /** One at least; others than those of a member match nobody. */
+  readonly statuses: readonly UserStatus[];
+  readonly roles: readonly number[];
+  readonly userIds: readonly string[];
+  /** Folded; empty means any. */
+  readonly search: string;
+}
+
+/** Up to `limit` members behind `after`; the descending order is exactly mirrored. */
+export async function listMembers(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: MemberFilter,
+  { field, direction }: MemberOrder,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<MemberFacts>[]> {
+  const key = field === "name" ? "account.name_folded" : "member.created_at";
+  let query = matching(db, scope, filter)
+    .select([
+      "member.id as userId",
+      "member.role",
+      "member.created_at as joinedAt",
+      "member.left_at as leftAt",
+      "account.name",
+      "account.email",
+      "account.blocked_at as blockedAt",
+    ])
+    .orderBy(key, direction)
+    .orderBy("member.id", direction)
+    .limit(limit);
+  if (after) {
+    const last = field === "name" ? await findFoldedName(db, scope, after.id) : after.key;
+    const onward = direction === "asc" ? ">" : "<";
+    query = query.where((eb) => eb(eb.refTuple(key, "member.id"), onward, eb.tuple(last, after.id)));
+  }
+  const rows = await query.execute();
+  return rows.map((member) => ({
+    position: { key: field === "name" ? 0 : member.joinedAt, id: member.userId },
+    bytes: MEMBER_BYTES + MAX_BYTES_PER_UNIT * (member.name.length + member.email.length),
+    read: () => member,
+  }));
+}
+
+/** What a member takes in JSON beside its name and address: ids, times and the names of fields. */
+const MEMBER_BYTES = 512;
+
+/** Of a unit of text in JSON, where control characters are escaped. */
+const MAX_BYTES_PER_UNIT = 6;
+
+/** How many members match, counted no further than `limit`. */
+export async function countMembers(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: MemberFilter,
+  limit: number,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom(matching(db, scope, filter).select("member.id").limit(limit).as("found"))
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** A member and its account as a list would show them. */
+export function memberFacts(member: MemberTable, account: AccountTable): MemberFacts {
+  return {
+    userId: member.id,
+    role: member.role,
+    joinedAt: member.created_at,
+    leftAt: member.left_at,
+    name: account.name,
+    email: account.email,
+    blockedAt: account.blocked_at,
+  };
+}
+
+/** The name that ended a page. A token holds only its id; the row stays though the member may have left since. */
+async function findFoldedName(db: Kysely<Schema>, scope: Scope, userId: string): Promise<string> {
+  const { name_folded } = await db
+    .selectFrom("member")
+    .innerJoin("account", "account.id", "member.account_id")
+    .select("account.name_folded")
+    .where("member.id", "=", userId)
+    .where("member.organization_id", "=", scope.organizationId)
+    .executeTakeFirstOrThrow();
+  return name_folded;
+}
+
+function matching(db: Kysely<Schema>, scope: Scope, filter: MemberFilter) {
+  let query = db
+    .selectFrom("member")
+    .innerJoin("account", "account.id", "member.account_id")
+    .where(inTime())
+    .where("member.organization_id", "=", scope.organizationId)
+    .where((eb) => eb.or(filter.statuses.map((status) => hasStatus(eb, status))));
+  if (filter.roles.length > 0) query = query.where("member.role", "in", filter.roles);
+  if (filter.userIds.length > 0) query = query.where("member.id", "in", filter.userIds);
+  const { search } = filter;
+  // The text holds one value a line; a search across lines would find what no value contains.
+  if (search.includes("\n")) return query.where((eb) => eb.lit(false));
+  if (search === "") return query;
+  return query.where((eb) => eb.or([contains("account.search_text", search), contains("member.id", search)]));
+}
+
+/** As domain/member.ts names them: who left is so whether or not the account is blocked. */
+function hasStatus(eb: ExpressionBuilder<Schema, "member" | "account">, status: UserStatus) {
+  if (status === UserStatus.LEFT) return eb("member.left_at", "is not", null);
+  if (status !== UserStatus.ACTIVE && status !== UserStatus.SUSPENDED) return eb.lit(false);
+  return eb.and([
+    eb("member.left_at", "is", null),
+    eb("account.blocked_at", status === UserStatus.ACTIVE ? "is" : "is not", null),
+  ]);
+}

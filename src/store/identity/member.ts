@@ -1,0 +1,153 @@
+import type { Kysely } from "kysely";
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import { prepared } from "../prepared.ts";
+import type { MemberTable, Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+const selectMember = prepared<{ id: string; organizationId: string }, MemberTable>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("member")
+      .selectAll()
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId)
+      .where("left_at", "is", null),
+);
+
+/** An account's membership in the scope's organization, by its user id; undefined once it left. */
+export async function findMember(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<MemberTable | undefined> {
+  const [row] = await selectMember(db, { id, organizationId: scope.organizationId });
+  return row;
+}
+
+const selectMembership = prepared<{ id: string }, MemberTable>((db, { id }) =>
+  db.selectFrom("member").selectAll().where("id", "=", id).where("left_at", "is", null),
+);
+
+/** A membership of any organization, by its user id; undefined once it left. Only for the operator, who has no scope. */
+export async function findMembership(db: Kysely<Schema>, id: string): Promise<MemberTable | undefined> {
+  const [row] = await selectMembership(db, { id });
+  return row;
+}
+
+/** A user as the operator's list shows it. */
+export interface FoundUser {
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly organizationName: string;
+  readonly name: string;
+  readonly email: string;
+  /** 1 administrator, 2 member. */
+  readonly role: number;
+}
+
+/** The users of all organizations, oldest first, without those that left. Only for the operator, who has no scope. */
+export async function findUsers(db: Kysely<Schema>): Promise<FoundUser[]> {
+  return db
+    .selectFrom("member")
+    .innerJoin("organization", "organization.id", "member.organization_id")
+    .innerJoin("account", "account.id", "member.account_id")
+    .select([
+      "member.id as userId",
+      "organization.id as organizationId",
+      "organization.name as organizationName",
+      "account.name",
+      "account.email",
+      "member.role",
+    ])
+    .where("member.left_at", "is", null)
+    .orderBy("member.id")
+    .execute();
+}
+
+/**
+ * How many members are administrators whose account is not blocked, leaving one
+ * out: the organization would lose its last one where that leaves none.
+ */
+export async function countOtherAdministrators(
+  db: Kysely<Schema>,
+  scope: Scope,
+  userId: string,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom("member")
+    .innerJoin("account", "account.id", "member.account_id")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("member.organization_id", "=", scope.organizationId)
+    .where("member.role", "=", OrganizationRole.ADMIN)
+    .where("member.left_at", "is", null)
+    .where("account.blocked_at", "is", null)
+    .where("member.id", "!=", userId)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** The membership of an account in the scope's organization, also one that it left. */
+export async function findMemberOfAccount(
+  db: Kysely<Schema>,
+  scope: Scope,
+  accountId: string,
+): Promise<MemberTable | undefined> {
+  return db
+    .selectFrom("member")
+    .selectAll()
+    .where("organization_id", "=", scope.organizationId)
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+}
+
+/** Changes role, joining or leaving of a member. */
+export async function updateMember(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: MemberTable,
+  after: MemberTable,
+): Promise<void> {
+  const { role, created_at, left_at } = after;
+  await tx.db
+    .updateTable("member")
+    .set({ role, created_at, left_at })
+    .where("id", "=", before.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "member",
+    id: before.id,
+    kind: "updated",
+    before: memberBody(before),
+    after: memberBody(after),
+  });
+}
+
+export async function insertMember(
+  tx: WriteTransaction,
+  scope: Scope,
+  { id, account_id, role }: Pick<MemberTable, "id" | "account_id" | "role">,
+): Promise<MemberTable> {
+  const member = {
+    id,
+    organization_id: scope.organizationId,
+    account_id,
+    role,
+    created_at: tx.now,
+    left_at: null,
+  };
+  await tx.db.insertInto("member").values(member).execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "member",
+    id: member.id,
+    kind: "created",
+    after: memberBody(member),
+  });
+  return member;
+}
+
+function memberBody({ account_id, role, left_at }: MemberTable): string {
+  return JSON.stringify({ accountId: account_id, role, ...(left_at !== null && { left: true }) });
+}

@@ -1,0 +1,25 @@
+import type { Kysely } from "kysely";
+import { prepared } from "../prepared.ts";
+import type { OrganizationStorageTable, Schema } from "../schema.ts";
+import type { Scope } from "../store.ts";
+import type { HeldRow } from "../write-back-row.ts";
+
+const selectBytes = prepared<Pick<Scope, "organizationId">, Pick<OrganizationStorageTable, "bytes">>(
+  (db, { organizationId }) =>
+    db.selectFrom("organization_storage").select("bytes").where("organization_id", "=", organizationId),
+);
+
+/** Bytes that an organization stores; in a write with what that has done so far. 0 for one that is gone. */
+export async function findStoredBytes(
+  db: Kysely<Schema>,
+  { organizationId }: Pick<Scope, "organizationId">,
+): Promise<number> {
+  const [row] = await selectBytes(db, { organizationId });
+  return row?.bytes ?? 0;
+}
+
+/** The same by organization, as the first write of a commit that asks finds it. Only read: the engine moves it on. */
+export const bytesBeforeCommit: HeldRow<string, number> = {
+  read: (db, organizationId) => findStoredBytes(db, { organizationId }),
+  write: () => Promise.reject(new Error("the bytes of an organization are counted by the engine")),
+};

@@ -1,0 +1,121 @@
+import type { Kysely } from "kysely";
+import { removedBody } from "../../domain/record/audit-verification.ts";
+import type { OrganizationStorageTable, OrganizationTable, Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+
+/** Whether there is any organization; before the first start there is none. */
+export async function hasOrganization(db: Kysely<Schema>): Promise<boolean> {
+  return (await db.selectFrom("organization").select("id").limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** An organization, for the operator or for a caller of it. */
+export async function findOrganization(
+  db: Kysely<Schema>,
+  id: string,
+): Promise<OrganizationTable | undefined> {
+  return db.selectFrom("organization").selectAll().where("id", "=", id).executeTakeFirst();
+}
+
+/** Every organization, oldest first. Only for the operator. */
+export async function findOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
+  return db.selectFrom("organization").selectAll().orderBy("id").execute();
+}
+
+/**
+ * Names an organization in the installation's chain, so that one whose rows were
+ * all removed, its own chain among them, is missed when the chains are verified.
+ */
+export function recordInInstallation(
+  tx: WriteTransaction,
+  { id, name }: Pick<OrganizationTable, "id" | "name">,
+): void {
+  tx.record({
+    organizationId: null,
+    type: "organization",
+    id,
+    kind: "created",
+    after: JSON.stringify({ name }),
+  });
+}
+
+/** Returns the organizations that the installation's chain does not name: an earlier release made them. */
+export async function findUnrecordedOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
+  return db
+    .selectFrom("organization")
+    .selectAll()
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom("audit_log")
+            .select("audit_log.id")
+            .where("audit_log.organization_id", "is", null)
+            .where("audit_log.subject_type", "=", "organization")
+            .whereRef("audit_log.subject_id", "=", "organization.id"),
+        ),
+      ),
+    )
+    .orderBy("id")
+    .execute();
+}
+
+/** Every organization with its stored bytes, oldest first. Only for the operator. */
+export async function findOrganizationsWithBytes(
+  db: Kysely<Schema>,
+): Promise<Pick<OrganizationTable & OrganizationStorageTable, "id" | "name" | "bytes">[]> {
+  return db
+    .selectFrom("organization")
+    .innerJoin("organization_storage", "organization_storage.organization_id", "organization.id")
+    .select(["organization.id", "organization.name", "organization_storage.bytes"])
+    .orderBy("organization.id")
+    .execute();
+}
+
+/** Starts an organization. It comes first in its transaction: changes of what belongs to it are numbered by its row. */
+export async function insertOrganization(
+  tx: WriteTransaction,
+  { id, name }: { readonly id: string; readonly name: string },
+): Promise<OrganizationTable> {
+  const organization = {
+    id,
+    name,
+    created_at: tx.now,
+    updated_at: tx.now,
+    sequence: 0,
+    enterprise: 0,
+    chain_hash: null,
+    pruned_sequence: 0,
+  };
+  await tx.db.insertInto("organization").values(organization).execute();
+  recordInInstallation(tx, organization);
+  tx.record({
+    organizationId: id,
+    type: "organization",
+    id,
+    kind: "created",
+    after: JSON.stringify({ name }),
+  });
+  return organization;
+}
+
+/**
+ * Removes an organization with all that is its own, its audit chain too, of which
+ * the installation's keeps the head. Only for the operator, while no server runs.
+ *
+ * @param onTable told of each table and how many of its rows go, before they do
+ */
+export async function removeOrganization(
+  tx: WriteTransaction,
+  organization: OrganizationTable,
+  onTable: (table: string, rows: number) => void,
+): Promise<void> {
+  const { id, name } = organization;
+  await tx.deleteOwnedRows(id, onTable);
+  tx.record({
+    organizationId: null,
+    type: "organization",
+    id,
+    kind: "deleted",
+    before: removedBody(name, organization),
+  });
+}

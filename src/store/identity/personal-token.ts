@@ -1,0 +1,60 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { type PersonalAccessToken, PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
+import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { fromBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema, TokenTable } from "../schema.ts";
+import { inTime } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+
+/** Up to `limit` personal access tokens of a user behind `after`, by id ascending, expired ones among them. */
+export async function listPersonalTokens(
+  db: Kysely<Schema>,
+  scope: Scope,
+  userId: string,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<PersonalAccessToken>[]> {
+  const all = db
+    .selectFrom("token")
+    .select(["id", "last_used_at", ...bodyColumns("token")])
+    .where(inTime())
+    .where("organization_id", "=", scope.organizationId)
+    .where("kind", "=", "personal")
+    .where("subject_id", "=", userId);
+  const rest = after ? all.where("id", ">", after.id) : all;
+  const rows = await rest.orderBy("id").limit(limit).execute();
+  return listedRows(db, "token", rows, positionById, tokenOfRow);
+}
+
+const selectOwn = prepared<
+  { id: string; organizationId: string; userId: string; kind: "personal" },
+  TokenTable
+>((db, { id, organizationId, userId, kind }) =>
+  db
+    .selectFrom("token")
+    .selectAll()
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId)
+    .where("subject_id", "=", userId)
+    .where("kind", "=", kind),
+);
+
+/** A user's personal access token by its id. */
+export async function findOwnPersonalToken(
+  db: Kysely<Schema>,
+  scope: Scope,
+  userId: string,
+  id: string,
+): Promise<TokenTable | undefined> {
+  const [row] = await selectOwn(db, { id, organizationId: scope.organizationId, userId, kind: "personal" });
+  return row;
+}
+
+function tokenOfRow(row: Pick<TokenTable, "body" | "last_used_at">): PersonalAccessToken {
+  const token = fromBody(PersonalAccessTokenSchema, row.body);
+  if (row.last_used_at !== null) token.lastUsed = timestampFromMs(row.last_used_at);
+  return token;
+}

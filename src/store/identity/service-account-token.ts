@@ -1,0 +1,59 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { type ServiceAccountToken, ServiceAccountTokenSchema } from "#gen/service/v1/service_account_pb.js";
+import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { fromBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import type { Schema, TokenTable } from "../schema.ts";
+import { inTime } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+
+/** Which tokens of service accounts a list shows; undefined means any. */
+export interface ServiceAccountTokenFilter {
+  readonly serviceAccountId?: string | undefined;
+  readonly creatorAccountId?: string | undefined;
+}
+
+/** Up to `limit` tokens of service accounts behind `after`, by id ascending, expired and disabled ones among them. */
+export async function listServiceAccountTokens(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { serviceAccountId, creatorAccountId }: ServiceAccountTokenFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<ServiceAccountToken>[]> {
+  let query = db
+    .selectFrom("token")
+    .select(["id", "last_used_at", ...bodyColumns("token")])
+    .where(inTime())
+    .where("organization_id", "=", scope.organizationId)
+    .where("kind", "=", "service_account");
+  if (serviceAccountId !== undefined) query = query.where("subject_id", "=", serviceAccountId);
+  if (creatorAccountId !== undefined) query = query.where("creator_account_id", "=", creatorAccountId);
+  if (after) query = query.where("id", ">", after.id);
+  const rows = await query.orderBy("id").limit(limit).execute();
+  return listedRows(db, "token", rows, positionById, serviceAccountTokenOfRow);
+}
+
+/** A token of a service account by its own id. */
+export async function findServiceAccountToken(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<TokenTable | undefined> {
+  return db
+    .selectFrom("token")
+    .selectAll()
+    .where("id", "=", id)
+    .where("organization_id", "=", scope.organizationId)
+    .where("kind", "=", "service_account")
+    .executeTakeFirst();
+}
+
+export function serviceAccountTokenOfRow(
+  row: Pick<TokenTable, "body" | "last_used_at">,
+): ServiceAccountToken {
+  const token = fromBody(ServiceAccountTokenSchema, row.body);
+  if (row.last_used_at !== null) token.lastUsed = timestampFromMs(row.last_used_at);
+  return token;
+}

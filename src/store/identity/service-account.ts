@@ -1,0 +1,120 @@
+import type { Kysely } from "kysely";
+import { type ServiceAccount, ServiceAccountSchema } from "#gen/service/v1/service_account_pb.js";
+import { fold } from "../../domain/fold.ts";
+import { isSuspended } from "../../domain/identity/service-account.ts";
+import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { fromBody, toBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import type { Schema, ServiceAccountTable } from "../schema.ts";
+import { contains, inTime } from "../sqlite/expressions.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+/** What a list is narrowed to: fields combine with AND; empty means any. */
+export interface ServiceAccountFilter {
+  readonly includeSuspended: boolean;
+  readonly ids: readonly string[];
+  /** Folded; empty means any. */
+  readonly search: string;
+}
+
+/**
+ * Up to `limit` service accounts behind `after`, by id ascending.
+ *
+ * @param now in milliseconds since 1970 UTC: whoever is not valid then is suspended
+ */
+export async function listServiceAccounts(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: ServiceAccountFilter,
+  after: PagePosition | undefined,
+  limit: number,
+  now: number,
+): Promise<ListedRow<ServiceAccount>[]> {
+  let query = db
+    .selectFrom("service_account")
+    .select(["id", "suspended", "valid_until", ...bodyColumns("service_account")])
+    .where(inTime())
+    .where("organization_id", "=", scope.organizationId);
+  if (after) query = query.where("id", ">", after.id);
+  if (!filter.includeSuspended) query = query.where("valid_until", ">", now).where("suspended", "=", 0);
+  if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
+  // The text holds one value a line; a search across lines would find what no value contains.
+  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
+  else if (filter.search !== "") query = query.where(contains("service_account.search_text", filter.search));
+  const rows = await query.orderBy("id").limit(limit).execute();
+  return listedRows(db, "service_account", rows, positionById, (row) => serviceAccountOfRow(row, now));
+}
+
+export async function findServiceAccount(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<ServiceAccountTable | undefined> {
+  return db
+    .selectFrom("service_account")
+    .selectAll()
+    .where("id", "=", id)
+    .where("organization_id", "=", scope.organizationId)
+    .executeTakeFirst();
+}
+
+/** @param creatorAccountId the account that answers for it; null when none does */
+export async function insertServiceAccount(
+  tx: WriteTransaction,
+  scope: Scope,
+  serviceAccount: ServiceAccount,
+  validUntilMs: number,
+  creatorAccountId: string | null,
+): Promise<void> {
+  const { id, name } = serviceAccount;
+  const body = toBody(ServiceAccountSchema, serviceAccount);
+  await tx.db
+    .insertInto("service_account")
+    .values({
+      id,
+      organization_id: scope.organizationId,
+      creator_account_id: creatorAccountId,
+      valid_until: validUntilMs,
+      suspended: 0,
+      search_text: `${fold(name)}\n${id}`,
+      body,
+    })
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "service_account",
+    id,
+    kind: "created",
+    after: body,
+  });
+}
+
+/** Removes the row for good; its tokens must be gone. */
+export async function removeServiceAccount(
+  tx: WriteTransaction,
+  scope: Scope,
+  { id, body }: ServiceAccountTable,
+): Promise<void> {
+  await tx.db
+    .deleteFrom("service_account")
+    .where("id", "=", id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "service_account",
+    id,
+    kind: "deleted",
+    before: body,
+  });
+}
+
+/** The stored body says nothing of suspension, which comes by time alone. */
+function serviceAccountOfRow(
+  row: Pick<ServiceAccountTable, "body" | "suspended" | "valid_until">,
+  now: number,
+): ServiceAccount {
+  const serviceAccount = fromBody(ServiceAccountSchema, row.body);
+  serviceAccount.suspended = row.suspended === 1 || isSuspended(row.valid_until, now);
+  return serviceAccount;
+}

@@ -1,0 +1,120 @@
+import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
+import { type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { isSameSubject } from "../../domain/source/source-trust.ts";
+import { JSON_FORM } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+/** Tables of resources that work begins from, and whose rows say who set that. */
+const SOURCE_TABLES = ["project", "environment", "workflow_execution"] as const;
+
+export type SourceTable = (typeof SOURCE_TABLES)[number];
+
+/** The resource whose source is asked for; its creator set it when the row names nobody. */
+export interface SourceOwner {
+  readonly id: string;
+  readonly metadata?: { readonly creator?: Subject | undefined } | undefined;
+}
+
+const selects = bySourceTable((table) =>
+  prepared<{ id: string; organizationId: string }, { source_set_by?: string | null }>(
+    (db, { id, organizationId }) =>
+      db
+        .selectFrom(table)
+        .select("source_set_by")
+        .where("id", "=", id)
+        .where("organization_id", "=", organizationId),
+  ),
+);
+
+const updates = bySourceTable((table) =>
+  prepared<{ id: string; organizationId: string; setBy: string | null }, unknown>(
+    (db, { id, organizationId, setBy }) =>
+      db
+        .updateTable(table)
+        .set({ source_set_by: setBy })
+        .where("id", "=", id)
+        .where("organization_id", "=", organizationId),
+  ),
+);
+
+/** Returns who set what work on a resource begins from: at least one subject, each once. */
+export async function findSourceSetters(
+  db: Kysely<Schema>,
+  { organizationId }: Scope,
+  table: SourceTable,
+  { id, metadata }: SourceOwner,
+): Promise<readonly Subject[]> {
+  const [row] = await selects[table](db, { id, organizationId });
+  if (row?.source_set_by) return subjectsOf(row.source_set_by);
+  return metadata?.creator ? [metadata.creator] : [];
+}
+
+/** Stores who set the source of a resource that is new: nothing where that is its creator alone. */
+export async function insertSourceSetters(
+  tx: WriteTransaction,
+  scope: Scope,
+  table: SourceTable,
+  owner: SourceOwner,
+  setters: readonly Subject[],
+): Promise<void> {
+  if (!isCreatorAlone(owner, setters)) await updateSourceSetters(tx, scope, table, owner, setters);
+}
+
+/** Who set a source before a change and after it, as JSON for the audit trail. */
+export interface SetterChange {
+  readonly before: JsonValue[];
+  readonly after: JsonValue[];
+}
+
+/**
+ * Stores who set the source of a resource from now on.
+ *
+ * @returns what the resource's audit row tells of it, as `sourceSetBy`: its body has no such field
+ */
+export async function replaceSourceSetters(
+  tx: WriteTransaction,
+  scope: Scope,
+  table: SourceTable,
+  owner: SourceOwner,
+  setters: readonly Subject[],
+): Promise<SetterChange> {
+  const before = await findSourceSetters(tx.db, scope, table, owner);
+  await updateSourceSetters(tx, scope, table, owner, setters);
+  return { before: subjectsJson(before), after: subjectsJson(setters) };
+}
+
+async function updateSourceSetters(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  table: SourceTable,
+  owner: SourceOwner,
+  setters: readonly Subject[],
+): Promise<void> {
+  const setBy = isCreatorAlone(owner, setters) ? null : subjectsText(setters);
+  await updates[table](tx.db, { id: owner.id, organizationId, setBy });
+}
+
+/** Returns the JSON array that subjects are stored as. */
+export function subjectsText(subjects: readonly Subject[]): string {
+  return JSON.stringify(subjectsJson(subjects));
+}
+
+function subjectsJson(subjects: readonly Subject[]): JsonValue[] {
+  return subjects.map((subject) => toJson(SubjectSchema, subject, JSON_FORM));
+}
+
+/** Returns the subjects of a stored JSON array. */
+export function subjectsOf(text: string): Subject[] {
+  return (JSON.parse(text) as JsonValue[]).map((each) => fromJson(SubjectSchema, each));
+}
+
+function isCreatorAlone({ metadata }: SourceOwner, [first, ...others]: readonly Subject[]): boolean {
+  return others.length === 0 && isSameSubject(first, metadata?.creator);
+}
+
+function bySourceTable<T>(make: (table: SourceTable) => T): Readonly<Record<SourceTable, T>> {
+  return Object.fromEntries(SOURCE_TABLES.map((table) => [table, make(table)])) as Record<SourceTable, T>;
+}

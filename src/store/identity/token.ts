@@ -1,0 +1,188 @@
+import type { Kysely } from "kysely";
+import { prepared } from "../prepared.ts";
+import type { Schema, TokenTable } from "../schema.ts";
+import type { ResourceType, Scope, WriteTransaction } from "../store.ts";
+
+/** What a token's hash leads to: the token, and who it acts for. */
+export interface FoundToken {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly kind: TokenTable["kind"];
+  readonly subject_id: string;
+  readonly read_only: number;
+  readonly expires_at: number;
+  readonly last_used_at: number | null;
+  readonly disabled_at: number | null;
+  /**
+   * The account that is answerable: the member's own, that which the agent run is for, or that of the
+   * environment's creator; null without one.
+   */
+  readonly account_id: string | null;
+  /** Set while that account is cut off, or that of the environment's creator. */
+  readonly blocked_at: number | null;
+  /** Role of the member that it acts for; null for other principals. */
+  readonly role: number | null;
+  /** Set once that member left its organization. */
+  readonly left_at: number | null;
+  /** Until when the service account that it acts for holds; null for other principals. */
+  readonly valid_until: number | null;
+  /** 1 while that service account is suspended. */
+  readonly suspended: number | null;
+}
+
+/** Tokens with who they act for, of all organizations. */
+const foundTokens = (db: Kysely<Schema>) =>
+  db
+    .selectFrom("token")
+    .leftJoin("environment", (join) =>
+      join.onRef("environment.id", "=", "token.subject_id").on("token.kind", "=", "environment"),
+    )
+    .leftJoin("member", (join) =>
+      join.on((eb) =>
+        eb(
+          "member.id",
+          "=",
+          eb
+            .case()
+            .when("token.kind", "=", "personal")
+            .then(eb.ref("token.subject_id"))
+            .when("token.kind", "=", "environment")
+            .then(eb.ref("environment.creator_id"))
+            .end(),
+        ),
+      ),
+    )
+    .leftJoin("account", "account.id", "member.account_id")
+    .leftJoin("account as agent_account", (join) =>
+      join.onRef("agent_account.id", "=", "token.creator_account_id").on("token.kind", "=", "environment"),
+    )
+    .leftJoin("service_account", (join) =>
+      join.onRef("service_account.id", "=", "token.subject_id").on("token.kind", "=", "service_account"),
+    )
+    .select((eb) => [
+      "token.id",
+      "token.organization_id",
+      "token.kind",
+      "token.subject_id",
+      "token.read_only",
+      "token.expires_at",
+      "token.last_used_at",
+      "token.disabled_at",
+      eb.fn.coalesce("agent_account.id", "member.account_id").as("account_id"),
+      eb.fn.coalesce("agent_account.blocked_at", "account.blocked_at").as("blocked_at"),
+      "member.role",
+      "member.left_at",
+      "service_account.valid_until",
+      "service_account.suspended",
+    ]);
+
+const selectByHash = prepared<{ hash: Uint8Array }, FoundToken>((db, { hash }) =>
+  foundTokens(db).where("token.hash", "=", hash),
+);
+
+/** The one lookup of a request without a scope: it is what tells the scope. */
+export async function findTokenByHash(db: Kysely<Schema>, hash: Uint8Array): Promise<FoundToken | undefined> {
+  const [row] = await selectByHash(db, { hash });
+  return row;
+}
+
+/** Counts the tokens that are still stored under their HMAC. For the system, so without a scope. */
+export async function countTokensUnderMac(db: Kysely<Schema>): Promise<number> {
+  const { count } = await db
+    .selectFrom("token")
+    .select(({ fn }) => fn.countAll<number>().as("count"))
+    .where("hmac_key_id", "is not", null)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+const selectById = prepared<{ id: string }, FoundToken>((db, { id }) =>
+  foundTokens(db).where("token.id", "=", id),
+);
+
+/** A token as it is now, for what its holder still has open. Only for ids that the gate gave out. */
+export async function findTokenById(db: Kysely<Schema>, id: string): Promise<FoundToken | undefined> {
+  const [row] = await selectById(db, { id });
+  return row;
+}
+
+const selectTokens = prepared<
+  { organizationId: string; kind: TokenTable["kind"]; subjectId: string },
+  TokenTable
+>((db, { organizationId, kind, subjectId }) =>
+  db
+    .selectFrom("token")
+    .selectAll()
+    .where("organization_id", "=", organizationId)
+    .where("kind", "=", kind)
+    .where("subject_id", "=", subjectId)
+    .orderBy("id"),
+);
+
+/** The tokens of one kind that act for a member or a runner, oldest first. */
+export async function findTokens(
+  db: Kysely<Schema>,
+  scope: Scope,
+  kind: TokenTable["kind"],
+  subjectId: string,
+): Promise<TokenTable[]> {
+  return selectTokens(db, { organizationId: scope.organizationId, kind, subjectId });
+}
+
+/** Tokens that nobody sees in a list: they are removed once they hold no longer. */
+const UNLISTED_KINDS: readonly TokenTable["kind"][] = ["exchange", "runner", "environment"];
+
+/** Up to `limit` tokens of programs that no longer hold at `now`. For the system, so without a scope. */
+export async function findExpiredProgramTokens(
+  db: Kysely<Schema>,
+  now: number,
+  limit: number,
+): Promise<TokenTable[]> {
+  return db
+    .selectFrom("token")
+    .selectAll()
+    .where("kind", "in", UNLISTED_KINDS)
+    .where("expires_at", "<=", now)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+}
+
+/** How the record names tokens of each kind. */
+export const TYPES: Readonly<Record<TokenTable["kind"], ResourceType>> = {
+  personal: "personal_token",
+  service_account: "service_account_token",
+  runner: "token",
+  environment: "token",
+  exchange: "token",
+};
+
+export async function insertToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
+  await tx.db.insertInto("token").values(token).execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: TYPES[token.kind],
+    id: token.id,
+    kind: "created",
+    // The body is the token's description; neither value nor hash is part of it.
+    after: token.body,
+    facts: { ownerId: token.subject_id },
+  });
+}
+
+/** Removes a token; from the next request on its value is unknown. */
+export async function removeToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
+  await tx.db
+    .deleteFrom("token")
+    .where("id", "=", token.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: TYPES[token.kind],
+    id: token.id,
+    kind: "deleted",
+    before: token.body,
+    facts: { ownerId: token.subject_id },
+  });
+}

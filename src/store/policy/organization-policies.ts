@@ -1,0 +1,81 @@
+import { create } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
+import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
+import { type Policies, policiesInForce, type SetPolicies } from "../../domain/policy/policies.ts";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+const selectPolicies = prepared<{ organizationId: string }, { body: string; origins: string }>(
+  (db, { organizationId }) =>
+    db
+      .selectFrom("organization_policies")
+      .select(["body", "origins"])
+      .where("organization_id", "=", organizationId),
+);
+
+/** What the organization has set; nothing while nobody has set anything. */
+export async function findSetPolicies(db: Kysely<Schema>, scope: Scope): Promise<SetPolicies> {
+  const [row] = await selectPolicies(db, { organizationId: scope.organizationId });
+  if (!row) return { policies: create(OrganizationPoliciesSchema), origins: {} };
+  return { policies: fromBody(OrganizationPoliciesSchema, row.body), origins: JSON.parse(row.origins) };
+}
+
+/** What holds in the organization. */
+export async function findPolicies(db: Kysely<Schema>, scope: Scope): Promise<Policies> {
+  return policiesInForce(scope.organizationId, await findSetPolicies(db, scope));
+}
+
+const upsertRow = prepared<{ organizationId: string; body: string; origins: string }, unknown>(
+  (db, { organizationId, body, origins }) =>
+    db
+      .insertInto("organization_policies")
+      .values({ organization_id: organizationId, body, origins })
+      .onConflict((conflict) => conflict.column("organization_id").doUpdateSet({ body, origins })),
+);
+
+/** Replaces what the organization has set; the same as before is no change. */
+export async function updatePolicies(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: SetPolicies,
+  after: SetPolicies,
+): Promise<void> {
+  const { organizationId } = scope;
+  const [old, body] = [before, after].map(({ policies }) => toBody(OrganizationPoliciesSchema, policies));
+  const origins = JSON.stringify(after.origins);
+  if (body === undefined || (body === old && origins === JSON.stringify(before.origins))) return;
+  await upsertRow(tx.db, { organizationId, body, origins });
+  tx.record({
+    organizationId,
+    type: "organization_policies",
+    id: organizationId,
+    kind: "updated",
+    ...(old !== undefined && { before: old }),
+    after: body,
+  });
+}
+
+/** The organizations that have set any policy, with it. For jobs, so without a scope. */
+export async function findAllSetPolicies(
+  db: Kysely<Schema>,
+): Promise<(Scope & SetPolicies & { readonly enterprise: boolean })[]> {
+  const rows = await db
+    .selectFrom("organization_policies")
+    .innerJoin("organization", "organization.id", "organization_policies.organization_id")
+    .select([
+      "organization.id as organizationId",
+      "organization.enterprise",
+      "organization_policies.body",
+      "organization_policies.origins",
+    ])
+    .orderBy("organization.id")
+    .execute();
+  return rows.map(({ organizationId, enterprise, body, origins }) => ({
+    organizationId,
+    enterprise: enterprise === 1,
+    policies: fromBody(OrganizationPoliciesSchema, body),
+    origins: JSON.parse(origins),
+  }));
+}

@@ -1,0 +1,66 @@
+import type { Kysely } from "kysely";
+import { addToPopularity } from "../../domain/project/popularity.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope } from "../store.ts";
+
+/** Up to `limit` projects that have environments to count. For the system, so without a scope. */
+export async function findProjectsToCount(db: Kysely<Schema>, limit: number): Promise<string[]> {
+  const rows = await uncounted(db)
+    .select("environment.project_id as projectId")
+    .distinct()
+    .orderBy("environment.project_id")
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ projectId }) => projectId ?? []);
+}
+
+/** A project's present score, and up to `limit` of the environments that it does not count yet. */
+export async function findUncountedEnvironments(
+  db: Kysely<Schema>,
+  projectId: string,
+  limit: number,
+): Promise<{ popularity: number; environments: { id: string; createdAt: number }[] }> {
+  const project = await db
+    .selectFrom("project")
+    .select("popularity")
+    .where("id", "=", projectId)
+    .executeTakeFirst();
+  const environments = await uncounted(db)
+    .select(["environment.id", "environment.created_at as createdAt"])
+    .where("environment.project_id", "=", projectId)
+    .orderBy("environment.created_at")
+    .limit(limit)
+    .execute();
+  return { popularity: project?.popularity ?? 0, environments };
+}
+
+function uncounted(db: Kysely<Schema>) {
+  return (
+    db
+      .selectFrom("environment")
+      // A literal: a bound value would keep the planner from the partial index.
+      .where("environment.counted", "=", (eb) => eb.lit(0))
+      .where("environment.project_id", "is not", null)
+  );
+}
+
+/** Counts an environment that is removed before the job came to it: it was a use all the same. */
+export async function countRemovedEnvironment(
+  db: Kysely<Schema>,
+  scope: Scope,
+  projectId: string,
+  createdAt: number,
+): Promise<void> {
+  const { popularity } = await db
+    .selectFrom("project")
+    .select("popularity")
+    .where("id", "=", projectId)
+    .where("organization_id", "=", scope.organizationId)
+    .executeTakeFirstOrThrow();
+  await db
+    .updateTable("project")
+    .set({ popularity: addToPopularity(popularity, [createdAt]) })
+    .where("id", "=", projectId)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+}

@@ -1,0 +1,86 @@
+import type { Kysely } from "kysely";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import { prebuildHour } from "../../domain/project/prebuild.ts";
+import { prebuildInstant } from "../../domain/project/schedule.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import type { PrebuildScheduleTable } from "../workflow/workflow-schema.ts";
+
+const upsertSchedule = prepared<PrebuildScheduleTable, unknown>((db, row) =>
+  db
+    .insertInto("prebuild_schedule")
+    .values({ project_id: row.project_id, organization_id: row.organization_id, next_at: row.next_at })
+    .onConflict((conflict) =>
+      conflict.column("project_id").doUpdateSet({ next_at: (eb) => eb.ref("excluded.next_at") }),
+    ),
+);
+
+const deleteSchedule = prepared<{ projectId: string }, unknown>((db, { projectId }) =>
+  db.deleteFrom("prebuild_schedule").where("project_id", "=", projectId),
+);
+
+/**
+ * Keeps the instant of a project's next prebuilds in step with the project.
+ * While their hour stays so does the instant, and nothing that came due
+ * meanwhile is lost.
+ */
+export async function followPrebuilds(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Project | undefined,
+  after: Project,
+): Promise<void> {
+  const hourUtc = prebuildHour(after);
+  if (hourUtc === (before && prebuildHour(before))) return;
+  if (hourUtc === undefined) await deleteSchedule(tx.db, { projectId: after.id });
+  else {
+    await upsertSchedule(tx.db, {
+      project_id: after.id,
+      organization_id: scope.organizationId,
+      next_at: prebuildInstant(hourUtc, after.id, tx.now),
+    });
+  }
+}
+
+/** Up to `limit` projects whose prebuilds are due at `now`, of all organizations, the longest due first. For the system. */
+export async function findDuePrebuildSchedules(
+  db: Kysely<Schema>,
+  now: number,
+  limit: number,
+): Promise<PrebuildScheduleTable[]> {
+  return db
+    .selectFrom("prebuild_schedule")
+    .selectAll()
+    .where("next_at", "<=", now)
+    .orderBy("next_at")
+    .orderBy("project_id")
+    .limit(limit)
+    .execute();
+}
+
+const selectSchedule = prepared<{ projectId: string }, PrebuildScheduleTable>((db, { projectId }) =>
+  db.selectFrom("prebuild_schedule").selectAll().where("project_id", "=", projectId),
+);
+
+/** When a project's prebuilds are due next; undefined for one that gets none. */
+export async function findPrebuildSchedule(
+  db: Kysely<Schema>,
+  projectId: string,
+): Promise<PrebuildScheduleTable | undefined> {
+  const [row] = await selectSchedule(db, { projectId });
+  return row;
+}
+
+const setNext = prepared<{ projectId: string; nextAt: number }, unknown>((db, { projectId, nextAt }) =>
+  db.updateTable("prebuild_schedule").set({ next_at: nextAt }).where("project_id", "=", projectId),
+);
+
+/** Sets when a project's prebuilds are due next. */
+export async function setNextPrebuilds(
+  tx: WriteTransaction,
+  projectId: string,
+  nextAt: number,
+): Promise<void> {
+  await setNext(tx.db, { projectId, nextAt });
+}

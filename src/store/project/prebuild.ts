@@ -1,0 +1,232 @@
+import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
+import { PrincipalSchema, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import type { Prebuild, PrebuildState } from "../../domain/project/prebuild.ts";
+import { JSON_FORM } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import { findWork, removeWork } from "../runner/work.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import type { PrebuildTable } from "../workflow/workflow-schema.ts";
+
+/** What a prebuild's body has that no column has. */
+interface BodyOnly {
+  readonly failure: string;
+  readonly initializer?: JsonValue;
+  readonly sourceSetBy?: JsonValue[];
+}
+
+function prebuildOfRow(row: PrebuildTable): Prebuild {
+  const { failure, initializer, sourceSetBy } = JSON.parse(row.body) as BodyOnly;
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    environmentClassId: row.environment_class_id,
+    runnerId: row.runner_id,
+    executor: create(SubjectSchema, { id: row.executor_id, principal: row.executor_principal }),
+    instantMs: row.instant,
+    state: row.state,
+    ...(row.stops_at !== null && { stopsAtMs: row.stops_at }),
+    ...(initializer !== undefined && { initializer: fromJson(EnvironmentInitializerSchema, initializer) }),
+    ...(sourceSetBy && { sourceSetBy: sourceSetBy.map((subject) => fromJson(SubjectSchema, subject)) }),
+    failure,
+  };
+}
+
+/** What the audit trail shows of a prebuild; nothing else of it is answered anywhere. */
+function bodyOf(prebuild: Prebuild): string {
+  const { executor, initializer, sourceSetBy, stopsAtMs } = prebuild;
+  return JSON.stringify({
+    id: prebuild.id,
+    projectId: prebuild.projectId,
+    environmentClassId: prebuild.environmentClassId,
+    runnerId: prebuild.runnerId,
+    executor: { id: executor.id, principal: PrincipalSchema.value[executor.principal]?.name },
+    instant: new Date(prebuild.instantMs).toISOString(),
+    state: prebuild.state,
+    ...(stopsAtMs !== undefined && { stopsAt: new Date(stopsAtMs).toISOString() }),
+    ...(initializer && { initializer: toJson(EnvironmentInitializerSchema, initializer, JSON_FORM) }),
+    ...(sourceSetBy && { sourceSetBy: sourceSetBy.map((each) => toJson(SubjectSchema, each, JSON_FORM)) }),
+    failure: prebuild.failure,
+  } satisfies BodyOnly & Record<string, unknown>);
+}
+
+const selectPrebuild = prepared<{ id: string; organizationId: string }, PrebuildTable>(
+  (db, { id, organizationId }) =>
+    db.selectFrom("prebuild").selectAll().where("id", "=", id).where("organization_id", "=", organizationId),
+);
+
+export async function findPrebuild(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<Prebuild | undefined> {
+  const [row] = await selectPrebuild(db, { id, organizationId: scope.organizationId });
+  return row && prebuildOfRow(row);
+}
+
+/** Which prebuilds are asked for; a field that is left out restricts nothing. */
+export interface PrebuildFilter {
+  readonly projectId?: string;
+  readonly environmentClassId?: string;
+  readonly runnerId?: string;
+  readonly states?: readonly PrebuildState[];
+}
+
+/** The prebuilds that match all of a filter, the latest due first. */
+export async function findPrebuilds(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { projectId, environmentClassId, runnerId, states }: PrebuildFilter,
+): Promise<Prebuild[]> {
+  let query = db.selectFrom("prebuild").selectAll().where("organization_id", "=", scope.organizationId);
+  if (projectId !== undefined) query = query.where("project_id", "=", projectId);
+  if (environmentClassId !== undefined) query = query.where("environment_class_id", "=", environmentClassId);
+  if (runnerId !== undefined) query = query.where("runner_id", "=", runnerId);
+  if (states !== undefined) query = query.where("state", "in", states);
+  const rows = await query.orderBy("instant", "desc").orderBy("id", "desc").execute();
+  return rows.map(prebuildOfRow);
+}
+
+const selectReady = prepared<
+  { organizationId: string; projectId: string; environmentClassId: string; state: PrebuildState },
+  PrebuildTable
+>((db, { organizationId, projectId, environmentClassId, state }) =>
+  db
+    .selectFrom("prebuild")
+    .selectAll()
+    .where("project_id", "=", projectId)
+    .where("environment_class_id", "=", environmentClassId)
+    .where("state", "=", state)
+    .where("organization_id", "=", organizationId)
+    .orderBy("instant", "desc")
+    .limit(1),
+);
+
+/** The workspace that is ready for a project and a class, of several the latest due. */
+export async function findReadyPrebuild(
+  db: Kysely<Schema>,
+  { organizationId }: Scope,
+  { projectId, environmentClassId }: Pick<Prebuild, "projectId" | "environmentClassId">,
+): Promise<Prebuild | undefined> {
+  const [row] = await selectReady(db, { organizationId, projectId, environmentClassId, state: "ready" });
+  return row && prebuildOfRow(row);
+}
+
+/** Up to `limit` prebuilds that run and whose time is over at `now`, of all organizations. For the system. */
+export async function findOvertimePrebuilds(
+  db: Kysely<Schema>,
+  now: number,
+  limit: number,
+): Promise<{ readonly organizationId: string; readonly id: string }[]> {
+  return db
+    .selectFrom("prebuild")
+    .select(["organization_id as organizationId", "id"])
+    .where("stops_at", "<=", now)
+    .orderBy("stops_at")
+    .limit(limit)
+    .execute();
+}
+
+const insertRow = prepared<PrebuildTable, { id: string }>((db, row) =>
+  db
+    .insertInto("prebuild")
+    .values({
+      id: row.id,
+      organization_id: row.organization_id,
+      project_id: row.project_id,
+      environment_class_id: row.environment_class_id,
+      runner_id: row.runner_id,
+      state: row.state,
+      instant: row.instant,
+      executor_id: row.executor_id,
+      executor_principal: row.executor_principal,
+      stops_at: row.stops_at,
+      body: row.body,
+    })
+    .onConflict((conflict) => conflict.columns(["project_id", "environment_class_id", "instant"]).doNothing())
+    .returning("id"),
+);
+
+/**
+ * Adds a prebuild, unless its project and class have one of the same instant.
+ *
+ * @returns whether it was added
+ */
+export async function insertPrebuild(
+  tx: WriteTransaction,
+  scope: Scope,
+  prebuild: Prebuild,
+): Promise<boolean> {
+  const body = bodyOf(prebuild);
+  const [inserted] = await insertRow(tx.db, {
+    id: prebuild.id,
+    organization_id: scope.organizationId,
+    project_id: prebuild.projectId,
+    environment_class_id: prebuild.environmentClassId,
+    runner_id: prebuild.runnerId,
+    state: prebuild.state,
+    instant: prebuild.instantMs,
+    executor_id: prebuild.executor.id,
+    executor_principal: prebuild.executor.principal,
+    stops_at: prebuild.stopsAtMs ?? null,
+    body,
+  });
+  if (!inserted) return false;
+  record(tx, scope, { id: prebuild.id, kind: "created", after: body });
+  return true;
+}
+
+const updateRow = prepared<
+  Pick<PrebuildTable, "id" | "organization_id" | "state" | "stops_at" | "body">,
+  unknown
+>((db, row) =>
+  db
+    .updateTable("prebuild")
+    .set({ state: row.state, stops_at: row.stops_at, body: row.body })
+    .where("id", "=", row.id)
+    .where("organization_id", "=", row.organization_id),
+);
+
+/** Writes what a prebuild has come to, if that is another; what it was made for never changes. */
+export async function updatePrebuild(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Prebuild,
+  after: Prebuild,
+): Promise<void> {
+  const [old, body] = [bodyOf(before), bodyOf(after)];
+  if (body === old) return;
+  const { id, state } = after;
+  const stopsAt = after.stopsAtMs ?? null;
+  await updateRow(tx.db, { id, organization_id: scope.organizationId, state, stops_at: stopsAt, body });
+  record(tx, scope, { id, kind: "updated", before: old, after: body });
+}
+
+/** Removes the row for good, with its work. */
+export async function removePrebuild(
+  tx: WriteTransaction,
+  scope: Scope,
+  prebuild: Prebuild,
+  reason?: string,
+): Promise<void> {
+  const { id } = prebuild;
+  await tx.db
+    .deleteFrom("prebuild")
+    .where("id", "=", id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  for (const kind of [WorkKind.PREBUILD, WorkKind.PREBUILD_REMOVAL]) {
+    const work = await findWork(tx.db, kind, id);
+    if (work) await removeWork(tx, work.id);
+  }
+  record(tx, scope, { id, kind: "deleted", before: bodyOf(prebuild), ...(reason && { reason }) });
+}
+
+type Recorded = Omit<Parameters<WriteTransaction["record"]>[0], "organizationId" | "type">;
+
+function record(tx: WriteTransaction, { organizationId }: Scope, change: Recorded): void {
+  tx.record({ organizationId, type: "prebuild", ...change });
+}

@@ -1,0 +1,114 @@
+import type { Kysely } from "kysely";
+import type { ListedRow } from "../../domain/page.ts";
+import { listedRows } from "../listed-row.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, Store } from "../store.ts";
+import { projectText } from "./project.ts";
+import { isOpen } from "./project-filter.ts";
+import type { FoundProject, ProjectOrder, ProjectPage } from "./search/project-search.ts";
+import { directions, PROJECT_COLUMNS } from "./search/project-search-rows.ts";
+
+/**
+ * Up to `limit` projects in JSON, as reads answer them, behind `after`, and how many match, counted no further
+ * than `countLimit`. By popularity, ties stand by ascending id when the score
+ * descends, and exactly mirrored when it ascends. With a filter it is a search,
+ * and fails as one.
+ */
+export async function listProjects(
+  store: Pick<Store, "reader" | "search">,
+  scope: Scope,
+  page: ProjectPage,
+  signal: () => AbortSignal,
+): Promise<{ projects: ListedRow<string>[]; count: number | undefined }> {
+  const { rows, count } = isOpen(page.filter)
+    ? await wholeList(store.reader, scope, page)
+    : await store.search("projects", scope, page, signal());
+  const positionOf = ({ id, popularity }: FoundProject) => ({
+    key: page.order.field === "id" ? 0 : popularity,
+    id,
+  });
+  const projects = listedRows(store.reader, "project", rows, positionOf, projectText);
+  return { projects, count };
+}
+
+async function wholeList(db: Kysely<Schema>, scope: Scope, page: ProjectPage) {
+  const parameters = {
+    organizationId: scope.organizationId,
+    key: page.after?.key ?? 0,
+    id: page.after?.id ?? "",
+    limit: page.limit,
+  };
+  const { first, ties, behind } = WALKS[page.order.field][page.order.direction];
+  let rows: FoundProject[];
+  if (page.after) {
+    rows = ties ? await ties(db, parameters) : [];
+    if (rows.length < page.limit) {
+      rows = [...rows, ...(await behind(db, { ...parameters, limit: page.limit - rows.length }))];
+    }
+  } else {
+    rows = await first(db, parameters);
+  }
+  const counted =
+    page.countLimit !== undefined && (await countAll(db, { ...parameters, limit: page.countLimit }));
+  return { rows, count: counted ? (counted[0]?.count ?? 0) : undefined };
+}
+
+type Direction = ProjectOrder["direction"];
+interface Place {
+  organizationId: string;
+  key: number;
+  id: string;
+  limit: number;
+}
+
+function walkById(direction: Direction) {
+  const { id: byId } = directions({ field: "id", direction });
+  const walk = (isFirst: boolean) =>
+    prepared<Place, FoundProject>((db, { organizationId, id, limit }) => {
+      const all = db
+        .selectFrom("project")
+        .select(PROJECT_COLUMNS)
+        .where("organization_id", "=", organizationId);
+      const rest = isFirst ? all : all.where("id", byId.behind, id);
+      return rest.orderBy("id", byId.direction).limit(limit);
+    });
+  return { first: walk(true), ties: undefined, behind: walk(false) };
+}
+
+/** Two walks along the index, the ties of the last score and what lies behind: an OR of both would scan. */
+function walkByPopularity(direction: Direction) {
+  const { popularity: byScore, id: byId } = directions({ field: "popularity", direction });
+  const walk = (part: "first" | "ties" | "behind") =>
+    prepared<Place, FoundProject>((db, { organizationId, key, id, limit }) => {
+      let query = db
+        .selectFrom("project")
+        .select(PROJECT_COLUMNS)
+        .where("organization_id", "=", organizationId);
+      if (part === "ties") {
+        query = query.where("popularity", "=", key).where("id", byId.behind, id);
+      } else if (part === "behind") {
+        query = query.where("popularity", byScore.behind, key);
+      }
+      return query.orderBy("popularity", byScore.direction).orderBy("id", byId.direction).limit(limit);
+    });
+  return { first: walk("first"), ties: walk("ties"), behind: walk("behind") };
+}
+
+const WALKS = {
+  id: { asc: walkById("asc"), desc: walkById("desc") },
+  popularity: { asc: walkByPopularity("asc"), desc: walkByPopularity("desc") },
+} as const;
+
+const countAll = prepared<Place, { count: number }>((db, { organizationId, limit }) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom("project")
+        .select("id")
+        .where("organization_id", "=", organizationId)
+        .limit(limit)
+        .as("all"),
+    )
+    .select((eb) => eb.fn.countAll<number>().as("count")),
+);

@@ -1,0 +1,34 @@
+import type { Kysely } from "kysely";
+import { ProjectPhase } from "#gen/service/v1/project_pb.js";
+import type { Schema } from "../schema.ts";
+
+/** Up to `limit` projects marked for removal that no environment refers to, with no prebuild left. For the system, so without a scope. */
+export async function findRemovableProjects(
+  db: Kysely<Schema>,
+  limit: number,
+): Promise<{ id: string; organizationId: string }[]> {
+  return db
+    .selectFrom("project")
+    .select(["project.id", "project.organization_id as organizationId"])
+    .where("project.desired_phase", "=", ProjectPhase.DELETED)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom("environment")
+            .select("environment.id")
+            .whereRef("environment.project_id", "=", "project.id"),
+        ),
+      ),
+    )
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb.selectFrom("prebuild").select("prebuild.id").whereRef("prebuild.project_id", "=", "project.id"),
+        ),
+      ),
+    )
+    .orderBy("project.id")
+    .limit(limit)
+    .execute();
+}

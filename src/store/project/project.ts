@@ -1,0 +1,246 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
+import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
+import { projectSearchText } from "../../domain/project/project.ts";
+import type { SetterChange } from "../identity/source-setter.ts";
+import { fromBody, toBody, toJsonObject } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import { followPrebuilds } from "./prebuild-schedule.ts";
+import { replaceProjectIndex } from "./project-index.ts";
+import type { ProjectTable } from "./project-schema.ts";
+import { enterSearchText } from "./search/project-search-index.ts";
+
+/**
+ * A project as reads answer it, in JSON: the body, which is never an empty
+ * object, with the users at its end.
+ */
+export function projectText({ body, used_by }: Pick<ProjectTable, "body" | "used_by">): string {
+  return `${body.slice(0, -1)},"usedBy":${used_by}}`;
+}
+
+/** The message of {@link projectText}: with its users, without its technical description. */
+function projectOfRow(row: Pick<ProjectTable, "body" | "used_by">): Project {
+  const project = fromBody(ProjectSchema, row.body);
+  project.usedBy = fromBody(Project_UsedBySchema, row.used_by);
+  return project;
+}
+
+const selectProject = prepared<
+  { id: string; organizationId: string },
+  Pick<ProjectTable, "body" | "used_by" | "technical_description">
+>((db, { id, organizationId }) =>
+  db
+    .selectFrom("project")
+    .select(["body", "used_by", "technical_description"])
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
+);
+
+/** The project without its technical description, or undefined when the scope has none of that id. */
+export async function findProject(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<Project | undefined> {
+  const [row] = await selectProject(db, { id, organizationId: scope.organizationId });
+  return row && projectOfRow(row);
+}
+
+const selectProjectText = prepared<
+  { id: string; organizationId: string },
+  Pick<ProjectTable, "body" | "used_by">
+>((db, { id, organizationId }) =>
+  db
+    .selectFrom("project")
+    .select(["body", "used_by"])
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
+);
+
+/** What {@link findProject} finds, as {@link projectText}. */
+export async function findProjectText(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<string | undefined> {
+  const [row] = await selectProjectText(db, { id, organizationId: scope.organizationId });
+  return row && projectText(row);
+}
+
+/** Those of the named projects that the scope has, in no order, without their technical descriptions. */
+export async function findProjects(
+  db: Kysely<Schema>,
+  scope: Scope,
+  ids: readonly string[],
+): Promise<Project[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom("project")
+    .select(["body", "used_by"])
+    .where("organization_id", "=", scope.organizationId)
+    .where("id", "in", [...new Set(ids)])
+    .execute();
+  return rows.map(projectOfRow);
+}
+
+/** The project with its technical description, as an update starts from it. */
+export async function findWholeProject(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<Project | undefined> {
+  const [row] = await selectProject(db, { id, organizationId: scope.organizationId });
+  if (!row) return undefined;
+  const project = projectOfRow(row);
+  project.technicalDescription = row.technical_description;
+  return project;
+}
+
+const insertRow = prepared<ProjectTable, unknown>((db, row) =>
+  db.insertInto("project").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    creator_id: row.creator_id,
+    desired_phase: row.desired_phase,
+    popularity: row.popularity,
+    search_text: row.search_text,
+    search_row: row.search_row,
+    technical_description: row.technical_description,
+    used_by: row.used_by,
+    body: row.body,
+  }),
+);
+
+/** @returns the project in the form of {@link toJsonObject}, with the technical description */
+export async function insertProject(
+  tx: WriteTransaction,
+  scope: Scope,
+  project: Project,
+): Promise<JsonObject> {
+  const json = toJsonObject(ProjectSchema, project);
+  const columns = changingColumns(project, json);
+  await insertRow(tx.db, {
+    ...columns,
+    search_row: await enterSearchText(tx, scope, columns.search_text),
+    id: project.id,
+    organization_id: scope.organizationId,
+    creator_id: project.metadata?.creator?.id ?? "",
+    popularity: 0,
+    used_by: json.usedBy
+      ? JSON.stringify(json.usedBy)
+      : toBody(Project_UsedBySchema, create(Project_UsedBySchema)),
+  });
+  await replaceProjectIndex(tx.db, scope, undefined, project);
+  await followPrebuilds(tx, scope, undefined, project);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "project",
+    id: project.id,
+    kind: "created",
+    after: json,
+  });
+  return json;
+}
+
+const updateRow = prepared<
+  Pick<
+    ProjectTable,
+    "id" | "organization_id" | "desired_phase" | "search_text" | "technical_description" | "body"
+  >,
+  unknown
+>((db, row) =>
+  db
+    .updateTable("project")
+    .set({
+      desired_phase: row.desired_phase,
+      search_text: row.search_text,
+      technical_description: row.technical_description,
+      body: row.body,
+    })
+    .where("id", "=", row.id)
+    .where("organization_id", "=", row.organization_id),
+);
+
+const updateSearchRow = prepared<Pick<ProjectTable, "id" | "organization_id" | "search_row">, unknown>(
+  (db, { id, organization_id, search_row }) =>
+    db
+      .updateTable("project")
+      .set({ search_row })
+      .where("id", "=", id)
+      .where("organization_id", "=", organization_id),
+);
+
+const selectSearchText = prepared<
+  Pick<ProjectTable, "id" | "organization_id">,
+  Pick<ProjectTable, "search_text">
+>((db, { id, organization_id }) =>
+  db
+    .selectFrom("project")
+    .select("search_text")
+    .where("id", "=", id)
+    .where("organization_id", "=", organization_id),
+);
+
+/**
+ * Replaces a project; `before` and `after` carry the technical description.
+ *
+ * @param setBy who set the source before and after, where that was replaced too: for the audit row
+ * @returns `after` in the form of {@link toJsonObject}, with the technical description
+ */
+export async function updateProject(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Project,
+  after: Project,
+  setBy?: SetterChange,
+): Promise<JsonObject> {
+  const json = toJsonObject(ProjectSchema, after);
+  const columns = changingColumns(after, json);
+  const place = { id: after.id, organization_id: scope.organizationId };
+  // As it was stored, and so as the index has it: an earlier release may have made another text of the same project.
+  const [stored] = await selectSearchText(tx.db, place);
+  await updateRow(tx.db, { ...columns, ...place });
+  if (columns.search_text !== stored?.search_text) {
+    const search_row = await enterSearchText(tx, scope, columns.search_text);
+    await updateSearchRow(tx.db, { ...place, search_row });
+  }
+  await replaceProjectIndex(tx.db, scope, before, after);
+  await followPrebuilds(tx, scope, before, after);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "project",
+    id: after.id,
+    kind: "updated",
+    before: { ...toJsonObject(ProjectSchema, before), ...(setBy && { sourceSetBy: setBy.before }) },
+    after: setBy ? { ...json, sourceSetBy: setBy.after } : json,
+  });
+  return json;
+}
+
+/** Removes the row for good; no environment may refer to it, and no prebuild may be left of it. */
+export async function removeProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<void> {
+  await tx.db
+    .deleteFrom("project")
+    .where("id", "=", project.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "project",
+    id: project.id,
+    kind: "deleted",
+    before: toBody(ProjectSchema, project),
+  });
+}
+
+/** @param json the project's */
+function changingColumns(project: Project, { usedBy: _, ...body }: JsonObject) {
+  return {
+    desired_phase: project.desiredPhase,
+    search_text: projectSearchText(project),
+    technical_description: project.technicalDescription,
+    body: JSON.stringify({ ...body, technicalDescription: "" }),
+  };
+}

@@ -1,0 +1,32 @@
+import type { Kysely } from "kysely";
+import type { Schema } from "../schema.ts";
+import { contains } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+
+/** How a body begins a list of prebuild classes that is not empty. */
+const PREBUILD_CLASSES = '"environmentClassIds":["';
+
+/** Ids of the projects that name a runner's classes, to run on or to prebuild for; `classIds` are those classes. */
+export async function findProjectIdsOfRunner(
+  db: Kysely<Schema>,
+  scope: Scope,
+  runnerId: string,
+  classIds: readonly string[],
+): Promise<string[]> {
+  const running = await db
+    .selectFrom("project_environment_class")
+    .innerJoin("project", "project.id", "project_environment_class.project_id")
+    .select("project.id")
+    .where("project_environment_class.runner_id", "=", runnerId)
+    .where("project.organization_id", "=", scope.organizationId)
+    .execute();
+  // Prebuild classes have no rows of their own: runners are deleted too rarely to keep some.
+  const prebuilding = await db
+    .selectFrom("project")
+    .select(["id", "body"])
+    .where("organization_id", "=", scope.organizationId)
+    .where(contains("project.body", PREBUILD_CLASSES))
+    .execute();
+  const naming = prebuilding.filter(({ body }) => classIds.some((id) => body.includes(id)));
+  return [...new Set([...running, ...naming].map(({ id }) => id))].sort();
+}

@@ -1,0 +1,81 @@
+import type { Kysely } from "kysely";
+import { searchGrams } from "../../../domain/project/search-trigrams.ts";
+import { prepared } from "../../prepared.ts";
+import type { Schema } from "../../schema.ts";
+import type { RowRange } from "../../sqlite/expressions.ts";
+import type { Scope, WriteTransaction } from "../../store.ts";
+import type { HeldRow } from "../../write-back-row.ts";
+import type { ProjectSearchTable } from "../project-schema.ts";
+
+/**
+ * Rows that an organization has in the index of project texts, those left
+ * behind included. One with more would reach into the next one's range, which
+ * costs time and finds nothing wrong: whatever the index names is tested.
+ */
+const RANGE_ROWS = 2 ** 30;
+
+const selectLastRow = prepared<Scope, { last_row: number }>((db, { organizationId }) =>
+  db.selectFrom("project_search_range").select("last_row").where("organization_id", "=", organizationId),
+);
+
+const setLastRow = prepared<Scope & { lastRow: number }, unknown>((db, { organizationId, lastRow }) =>
+  db
+    .updateTable("project_search_range")
+    .set({ last_row: lastRow })
+    .where("organization_id", "=", organizationId),
+);
+
+/** The last row that an organization has taken; 0 while {@link openRange} has not made it a range to write it to. */
+const LAST_ROW: HeldRow<string, number> = {
+  read: async (db, organizationId) => (await selectLastRow(db, { organizationId }))[0]?.last_row ?? 0,
+  write: (db, organizationId, lastRow) => setLastRow(db, { organizationId, lastRow }),
+};
+
+const insertGrams = prepared<ProjectSearchTable, unknown>((db, row) =>
+  db.insertInto("project_search").values({ rowid: row.rowid, grams: row.grams }),
+);
+
+/**
+ * Enters a project's search text in the index; the number of its row, which the
+ * project then names. The row of a former text stays and is nobody's: the index
+ * can forget a row only by its text, and audit rows of the same change take
+ * more room than it.
+ */
+export async function enterSearchText(tx: WriteTransaction, scope: Scope, text: string): Promise<number> {
+  const { organizationId } = scope;
+  const last = await tx.readHeld(LAST_ROW, organizationId);
+  const row = last === 0 ? await openRange(tx.db, scope) : last + 1;
+  tx.setHeld(LAST_ROW, organizationId, row);
+  tx.enterText(row, text);
+  return row;
+}
+
+/** What {@link enterSearchText} asked for, at the end of a transaction. */
+export async function insertSearchText(db: Kysely<Schema>, row: number, text: string): Promise<void> {
+  await insertGrams(db, { rowid: row, grams: searchGrams(text) });
+}
+
+/** The first row of an organization that has had no project so far. */
+async function openRange(db: Kysely<Schema>, scope: Scope): Promise<number> {
+  const { last } = await db
+    .selectFrom("project_search_range")
+    .select((eb) => eb.fn.max("number").as("last"))
+    .executeTakeFirstOrThrow();
+  const number = (last ?? 0) + 1;
+  const last_row = number * RANGE_ROWS + 1;
+  await db
+    .insertInto("project_search_range")
+    .values({ organization_id: scope.organizationId, number, last_row })
+    .execute();
+  return last_row;
+}
+
+const selectRange = prepared<Scope, { number: number }>((db, { organizationId }) =>
+  db.selectFrom("project_search_range").select("number").where("organization_id", "=", organizationId),
+);
+
+/** The first and the last row that an organization can have; undefined when it never had a project. */
+export async function findSearchRange(db: Kysely<Schema>, scope: Scope): Promise<RowRange | undefined> {
+  const [row] = await selectRange(db, { organizationId: scope.organizationId });
+  return row && [row.number * RANGE_ROWS, (row.number + 1) * RANGE_ROWS - 1];
+}

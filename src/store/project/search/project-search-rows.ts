@@ -1,0 +1,192 @@
+import type { Kysely } from "kysely";
+import { bodyColumns } from "../../listed-row.ts";
+import type { Schema } from "../../schema.ts";
+import { listAsRows, unindexed } from "../../sqlite/expressions.ts";
+import type { Scope } from "../../store.ts";
+import { narrowed, type Projects } from "../project-filter.ts";
+import type { ProjectTable } from "../project-schema.ts";
+import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
+import type { Lead } from "./project-search-candidates.ts";
+
+/** What a list is made of. */
+export const PROJECT_COLUMNS = [
+  "project.id",
+  "project.popularity",
+  ...bodyColumns("project"),
+  "project.used_by",
+] as const;
+
+/**
+ * Looks at everything that a lead leads to, and so counts on the way; undefined
+ * when more than `most` pass. Where it can be sorted beforehand and no count is
+ * asked for, it looks no further than it must.
+ */
+export async function gather(
+  db: Kysely<Schema>,
+  scope: Scope,
+  page: ProjectPage,
+  { projects, isSortable }: Lead,
+  most: number,
+): Promise<FoundProjects | undefined> {
+  if (isSortable && page.countLimit === undefined) {
+    return { rows: await firstPassing(db, scope, page, projects), count: undefined };
+  }
+  const passing = await narrowed(projects, scope, page.filter)
+    .select(["project.id", "project.popularity"])
+    .limit(most + 1)
+    .execute();
+  if (passing.length > most) return undefined;
+  // A lead may name one project several times.
+  const found = [...new Map(passing.map((row) => [row.id, row])).values()];
+  const compare = comparison(page.order);
+  const after = page.after && { id: page.after.id, popularity: page.after.key };
+  const listed = found
+    .filter((row) => !after || compare(row, after) > 0)
+    .sort(compare)
+    .slice(0, page.limit);
+  return {
+    rows: await wholeRows(db, scope, idsOf(listed)),
+    count: page.countLimit && Math.min(found.length, page.countLimit),
+  };
+}
+
+type Placed = Pick<ProjectTable, "id" | "popularity">;
+
+function comparison({ field, direction }: ProjectOrder): (one: Placed, other: Placed) => number {
+  const byId = (one: Placed, other: Placed) => (one.id < other.id ? -1 : one.id > other.id ? 1 : 0);
+  const sign = direction === "asc" ? 1 : -1;
+  if (field === "id") return (one, other) => sign * byId(one, other);
+  return (one, other) => sign * (one.popularity - other.popularity || byId(other, one));
+}
+
+/** Tests one project after the other in the order of the page, until that is full. */
+export async function walk(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { after, limit, order, filter }: ProjectPage,
+): Promise<FoundProject[]> {
+  const own = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
+  const all = narrowed(own, scope, filter).select(PROJECT_COLUMNS);
+  const { popularity, id } = directions(order);
+  if (order.field === "id") {
+    const rest = after ? all.where("project.id", id.behind, after.id) : all;
+    return rest.orderBy("project.id", id.direction).limit(limit).execute();
+  }
+  const ordered = all.orderBy("project.popularity", popularity.direction).orderBy("project.id", id.direction);
+  if (!after) return ordered.limit(limit).execute();
+  const ties = await ordered
+    .where("project.popularity", "=", after.key)
+    .where("project.id", id.behind, after.id)
+    .limit(limit)
+    .execute();
+  if (ties.length === limit) return ties;
+  const behind = await ordered
+    .where("project.popularity", popularity.behind, after.key)
+    .limit(limit - ties.length)
+    .execute();
+  return [...ties, ...behind];
+}
+
+/**
+ * Sorts what a lead leads to and tests it until the page is full: first as many as
+ * it holds, since nearly all pass as a rule, then twice as many, and so on.
+ */
+async function firstPassing(
+  db: Kysely<Schema>,
+  scope: Scope,
+  page: ProjectPage,
+  projects: Projects<object>,
+): Promise<FoundProject[]> {
+  const all = await sorted(projects.select("project.id"), page).execute();
+  const found: { id: string }[] = [];
+  let [start, size] = [0, page.limit];
+  while (found.length < page.limit && start < all.length) {
+    const some = all.slice(start, start + size);
+    const passing = await narrowed(projectsById(db, idsOf(some)), scope, page.filter)
+      .select("project.id")
+      .execute();
+    const ids = new Set(idsOf(passing));
+    found.push(...some.filter(({ id }) => ids.has(id)));
+    start += size;
+    size *= 2;
+  }
+  return wholeRows(db, scope, idsOf(found.slice(0, page.limit)));
+}
+
+/** Looks at everything that a lead leads to, however much, and keeps only the page. */
+export async function findPage(
+  db: Kysely<Schema>,
+  scope: Scope,
+  page: ProjectPage,
+  { projects }: Lead,
+): Promise<FoundProject[]> {
+  const all = narrowed(projects, scope, page.filter).select("project.id").distinct();
+  const found = await sorted(all, page).limit(page.limit).execute();
+  return wholeRows(db, scope, idsOf(found));
+}
+
+/**
+ * What lies behind the last page, in the page's order. The index by popularity is
+ * kept out: its rows lie all over the file, where a lead has named the projects.
+ */
+function sorted<O>(all: Projects<O>, { after, order }: ProjectPage): Projects<O> {
+  const ways = directions(order);
+  const popularity = unindexed<number>("project.popularity");
+  if (order.field === "id") {
+    const rest = after ? all.where("project.id", ways.id.behind, after.id) : all;
+    return rest.orderBy("project.id", ways.id.direction);
+  }
+  const rest = after
+    ? all.where((eb) =>
+        eb.or([
+          eb(popularity, ways.popularity.behind, after.key),
+          eb.and([eb(popularity, "=", after.key), eb("project.id", ways.id.behind, after.id)]),
+        ]),
+      )
+    : all;
+  return rest.orderBy(popularity, ways.popularity.direction).orderBy("project.id", ways.id.direction);
+}
+
+/** In which directions an order goes, and by which comparison a row lies behind another. */
+export function directions({ field, direction }: ProjectOrder) {
+  const way = (one: "asc" | "desc") => ({ direction: one, behind: one === "asc" ? ">" : "<" }) as const;
+  const other = direction === "asc" ? "desc" : "asc";
+  return { popularity: way(direction), id: way(field === "id" ? direction : other) };
+}
+
+/** How many of the projects that a lead leads to pass, counted no further than the page says. */
+export async function countPassing(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { filter, countLimit = 0 }: ProjectPage,
+  { projects }: Lead,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom(
+      narrowed(projects, scope, filter).select("project.id").distinct().limit(countLimit).as("found"),
+    )
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** The rows of a page, in the order of its ids. */
+async function wholeRows(db: Kysely<Schema>, scope: Scope, ids: readonly string[]): Promise<FoundProject[]> {
+  if (ids.length === 0) return [];
+  const rows = await projectsById(db, ids)
+    .select(PROJECT_COLUMNS)
+    .where("project.organization_id", "=", scope.organizationId)
+    .execute();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}
+
+function idsOf(rows: readonly { readonly id: string }[]): string[] {
+  return rows.map(({ id }) => id);
+}
+
+function projectsById(db: Kysely<Schema>, ids: readonly string[]): Projects<object> {
+  const all = db.selectFrom(listAsRows<string>(JSON.stringify(ids)).as("asked")).crossJoin("project");
+  // The builder's type tells of the other table as well, which is enough of a difference for it.
+  return all.whereRef("project.id", "=", "asked.value") as unknown as Projects<object>;
+}

@@ -1,0 +1,122 @@
+import type { Kysely } from "kysely";
+import type { PagePosition } from "../../../domain/page.ts";
+import type { BodyRow } from "../../listed-row.ts";
+import type { Schema } from "../../schema.ts";
+import type { SearchLimit } from "../../search.ts";
+import type { Scope } from "../../store.ts";
+import type { ProjectFilter } from "../project-filter.ts";
+import type { ProjectTable } from "../project-schema.ts";
+import {
+  endLead,
+  fewOf,
+  isFew,
+  type Lead,
+  noLead,
+  quickLeads,
+  textLead,
+} from "./project-search-candidates.ts";
+import { findSearchRange } from "./project-search-index.ts";
+import { countPassing, findPage, gather, walk } from "./project-search-rows.ts";
+
+export interface ProjectOrder {
+  readonly field: "id" | "popularity";
+  readonly direction: "asc" | "desc";
+}
+
+/** One page of a list, and what else is asked. */
+export interface ProjectPage {
+  readonly filter: ProjectFilter;
+  readonly order: ProjectOrder;
+  readonly after: PagePosition | undefined;
+  readonly limit: number;
+  /** Where counting ends; undefined when nobody asks for the count. */
+  readonly countLimit: number | undefined;
+}
+
+export type FoundProject = Pick<ProjectTable, "popularity" | "used_by"> & BodyRow;
+
+export interface FoundProjects {
+  readonly rows: FoundProject[];
+  readonly count: number | undefined;
+}
+
+/** What decides which way a search takes. */
+const BOUNDS = {
+  /**
+   * A lead of so many rows is followed to its end at once; one of more is likely
+   * to fill a page soon, along the page's order. Measured with all of them tested,
+   * as where a count is asked for: in a million projects both take some 15 ms.
+   */
+  few: 3_000,
+  /**
+   * A gram that no more texts have is rare, and leads without the others: the index
+   * reads 80 ns for each text of a common gram, and testing a project takes 5 µs.
+   */
+  rare: 1_000,
+} as const;
+
+/** A lead of more rows than this is followed to its end only when nothing else helps: a row takes 5 microseconds. */
+const MANY = 50_000;
+
+/** So many rows a walk along the order tests before it is given up: what passes stands at its far end. */
+const WALK_ROWS = 8_000;
+
+/** The same where no index has told beforehand that there are many. */
+const LONG_SHOT_ROWS = 3_000;
+
+/** The same where there is no other way but to look at many thousands. */
+const LONG_WALK_ROWS = 400_000;
+
+/**
+ * Projects that pass a filter. Indexes lead to candidates, and each is tested:
+ * what is found is exact. For the thread of searches.
+ *
+ * @param bounds for tests
+ */
+export async function searchProjects(
+  db: Kysely<Schema>,
+  scope: Scope,
+  page: ProjectPage,
+  limit: SearchLimit,
+  { few, rare }: Record<keyof typeof BOUNDS, number> = BOUNDS,
+): Promise<FoundProjects> {
+  const { search } = page.filter;
+  const range = await findSearchRange(db, scope);
+  // The text holds one value a line; a search across lines would find what no value contains.
+  if (!range || search.includes("\n")) return { rows: [], count: page.countLimit && 0 };
+  const gatherFew = async (lead: Lead, most: number) => {
+    const small = await fewOf(db, lead, most);
+    return small && gather(db, scope, page, small, most);
+  };
+  const leads = quickLeads(db, scope, page.filter);
+  if (search !== "") {
+    const end = endLead(db, search, range);
+    const found = end && (await gatherFew(end, rare));
+    if (found) return found;
+    leads.unshift(await textLead(db, search, range, rare));
+  }
+  for (const lead of leads) {
+    const found = await gatherFew(lead, few);
+    if (found) return found;
+  }
+  const [first] = leads;
+  const lead = first ?? noLead(db, scope);
+  const along = (rows: number) => limit.attempt(rows, () => walk(db, scope, page));
+  let rows = await along(first ? WALK_ROWS : LONG_SHOT_ROWS);
+  if (!rows && first && !(await isFew(db, first, MANY))) rows = await along(LONG_WALK_ROWS);
+  rows ??= await findPage(db, scope, page, lead);
+  return { rows, count: await count(db, scope, page, rows, lead) };
+}
+
+async function count(
+  db: Kysely<Schema>,
+  scope: Scope,
+  page: ProjectPage,
+  found: readonly FoundProject[],
+  lead: Lead,
+): Promise<number | undefined> {
+  const { countLimit, after } = page;
+  if (countLimit === undefined) return undefined;
+  const isWhole = !after && found.length < page.limit;
+  return isWhole ? Math.min(found.length, countLimit) : countPassing(db, scope, page, lead);
+}

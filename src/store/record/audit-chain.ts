@@ -1,0 +1,65 @@
+import type { Kysely } from "kysely";
+import {
+  type AuditMac,
+  type ChainHead,
+  type ChainRemoval,
+  type ChainReport,
+  chainVerifier,
+  goneChain,
+  removalIn,
+  resurrectedChain,
+  type StoredAuditRow,
+} from "../../domain/record/audit-verification.ts";
+import type { Schema } from "../schema.ts";
+
+/**
+ * Follows every chain from its first row to the head that its owner names: the
+ * installation's first, then those of the organizations, and last those that are
+ * gone although the installation's names their organization, and whether it says
+ * that the operator removed them. `db` must show one state throughout. It answers
+ * for the installation, so it takes no scope.
+ */
+export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<ChainReport[]> {
+  const heads = await findHeads(db);
+  const verifiers = new Map([...heads.keys()].map((id) => [id, chainVerifier(id, mac)]));
+  const named = new Set<string>();
+  const removals = new Map<string, ChainRemoval>();
+  for await (const row of auditRows(db)) {
+    if (row.organization_id === null && row.subject_type === "organization") named.add(row.subject_id);
+    let verifier = verifiers.get(row.organization_id);
+    if (!verifier) {
+      verifier = chainVerifier(row.organization_id, mac);
+      verifiers.set(row.organization_id, verifier);
+    }
+    // What the installation's chain says past a break, anybody may have written.
+    const removal = verifier.add(row) ? removalIn(row) : undefined;
+    if (removal) removals.set(removal.organizationId, removal);
+  }
+  const present = [...verifiers].map(([id, verifier]) => {
+    const report = verifier.end(heads.get(id));
+    return id !== null && removals.has(id) ? resurrectedChain(report) : report;
+  });
+  const gone = [...named].filter((id) => !verifiers.has(id));
+  return present.concat(gone.map((id) => goneChain(id, removals.get(id))));
+}
+
+async function findHeads(db: Kysely<Schema>): Promise<Map<string | null, ChainHead>> {
+  const installation = await db
+    .selectFrom("installation")
+    .select(["sequence", "chain_hash"])
+    .executeTakeFirst();
+  const organizations = await db
+    .selectFrom("organization")
+    .select(["id", "sequence", "chain_hash"])
+    .orderBy("id")
+    .execute();
+  const heads = new Map<string | null, ChainHead>();
+  if (installation) heads.set(null, installation);
+  for (const { id, ...head } of organizations) heads.set(id, head);
+  return heads;
+}
+
+/** Row by row, so that a long trail needs little memory. */
+function auditRows(db: Kysely<Schema>): AsyncIterable<StoredAuditRow> {
+  return db.selectFrom("audit_log").selectAll().orderBy("organization_id").orderBy("sequence").stream();
+}

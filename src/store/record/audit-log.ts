@@ -1,0 +1,159 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { AuditLogEntryKind } from "#gen/service/v1/event_pb.js";
+import type { ListAuditLogsResponse_AuditLogEntrySchema } from "#gen/service/v1/event_service_pb.js";
+import type { ListedRow } from "../../domain/page.ts";
+import { firstRows } from "../first-rows.ts";
+import { listedRow, textColumns } from "../listed-row.ts";
+import { prepared } from "../prepared.ts";
+import { kindOf } from "../resource-type.ts";
+import type { AuditLogTable, Schema } from "../schema.ts";
+import { inTime } from "../sqlite/expressions.ts";
+import { type ResourceType, type Scope, SYSTEM } from "../store.ts";
+
+/** Which rows of the trail; an empty or unset field restricts nothing. */
+export interface AuditLogFilter {
+  readonly actorIds: readonly string[];
+  /** Principals by number; 0 for the operator and the system. */
+  readonly actorPrincipals: readonly number[];
+  /** Undefined for all; an empty list matches nothing. */
+  readonly subjectTypes: readonly ResourceType[] | undefined;
+  readonly subjectIds: readonly string[];
+  readonly actions: readonly string[];
+  /** Milliseconds since 1970 UTC; the first is part of it, the second is not. */
+  readonly startMs: number | undefined;
+  readonly endMs: number | undefined;
+}
+
+/** Direction of the sequence, and the number behind which the list begins when it is given. */
+export interface AuditLogOrder {
+  readonly direction: "asc" | "desc";
+  readonly after: number | undefined;
+}
+
+/** Returns up to `limit` rows in the order of their sequence. */
+export async function listAuditLogs(
+  db: Kysely<Schema>,
+  { organizationId }: Scope,
+  filter: AuditLogFilter,
+  { direction, after }: AuditLogOrder,
+  limit: number,
+): Promise<ListedRow<AuditLogEntry>[]> {
+  let own = db
+    .selectFrom("audit_log")
+    .select([...ENTRY_COLUMNS, ...textColumns("audit_log.diff")])
+    .where(inTime())
+    .where("organization_id", "=", organizationId);
+  if (after !== undefined) own = own.where("sequence", direction === "asc" ? ">" : "<", after);
+  let query = own;
+  if (filter.actorIds.length > 0) query = query.where("actor_id", "in", filter.actorIds);
+  if (filter.actorPrincipals.length > 0) query = query.where("actor_principal", "in", filter.actorPrincipals);
+  if (filter.subjectTypes) query = query.where("subject_type", "in", filter.subjectTypes);
+  if (filter.subjectIds.length > 0) query = query.where("subject_id", "in", filter.subjectIds);
+  if (filter.actions.length > 0) query = query.where("operation", "in", filter.actions);
+  if (filter.startMs !== undefined) query = query.where("at", ">=", filter.startMs);
+  if (filter.endMs !== undefined) query = query.where("at", "<", filter.endMs);
+  const rows = await firstRows(own, query, { columns: ["audit_log.sequence"], direction }, limit);
+  return rows.map(({ bytes, ...row }) =>
+    listedRow(
+      // The values of a diff are texts of JSON, whose quotes are escaped.
+      { ...row, bytes: 2 * bytes },
+      { key: row.sequence, id: row.id },
+      async () => (await selectDiff(db, { organizationId, sequence: row.sequence }))[0]?.diff,
+      ({ body }) => toAuditLogEntry({ ...row, diff: body }),
+    ),
+  );
+}
+
+const ENTRY_COLUMNS = [
+  "id",
+  "organization_id",
+  "sequence",
+  "at",
+  "actor_id",
+  "actor_principal",
+  "operation",
+  "subject_type",
+  "subject_id",
+  "reason",
+  "hash",
+] as const;
+
+const selectDiff = prepared<{ organizationId: string; sequence: number }, { diff: string }>(
+  (db, { organizationId, sequence }) =>
+    db
+      .selectFrom("audit_log")
+      .select("diff")
+      .where("organization_id", "=", organizationId)
+      .where("sequence", "=", sequence),
+);
+
+/** Returns the row of the organization's trail with an id, or undefined when it has none. */
+export function findAuditLog(
+  db: Kysely<Schema>,
+  { organizationId }: Scope,
+  id: string,
+): Promise<AuditLogTable | undefined> {
+  return db
+    .selectFrom("audit_log")
+    .selectAll()
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId)
+    .executeTakeFirst();
+}
+
+/** What holds a credential. That it was given out is recorded as an entry without changes. */
+const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>(["host_token", "workflow"]);
+
+/** Operations on those that may find nothing to change. */
+const CHANGING = /\/(Create|Update|Rotate|Delete)\w+$/;
+
+function entryKind({ operation, subject_type, diff }: EntryRow): AuditLogEntryKind {
+  const isRead = diff === "{}" && CREDENTIAL_TYPES.has(subject_type) && !CHANGING.test(operation);
+  return isRead ? AuditLogEntryKind.CREDENTIAL_ACCESS : AuditLogEntryKind.RESOURCE_CHANGE;
+}
+
+/**
+ * Returns when the newest row of all chains was written, in milliseconds since
+ * 1970 UTC; undefined when there is none. Only for the operator, who has no scope.
+ */
+export async function findNewestAuditTime(db: Kysely<Schema>): Promise<number | undefined> {
+  // Ids begin with their time, and are never made out of order.
+  const row = await db.selectFrom("audit_log").select("at").orderBy("id", "desc").limit(1).executeTakeFirst();
+  return row?.at;
+}
+
+type EntryRow = Pick<AuditLogTable, (typeof ENTRY_COLUMNS)[number] | "diff">;
+
+type AuditLogEntry = MessageInitShape<typeof ListAuditLogsResponse_AuditLogEntrySchema>;
+
+export function toAuditLogEntry(row: EntryRow): AuditLogEntry {
+  return {
+    id: row.id,
+    // The system is nobody; the operator is no principal of the contract, and has a name.
+    actorId: row.actor_id === SYSTEM.id ? "" : row.actor_id,
+    actorPrincipal: row.actor_principal,
+    subjectId: row.subject_id,
+    subjectType: kindOf(row.subject_type),
+    action: row.operation,
+    createdAt: timestampFromMs(row.at),
+    kind: entryKind(row),
+    organizationId: row.organization_id ?? "",
+    sequence: BigInt(row.sequence),
+    reason: row.reason,
+    changes: changesIn(row.diff),
+    ...(row.hash && { hash: new Uint8Array(row.hash) }),
+  };
+}
+
+function changesIn(diff: string) {
+  const changes = Object.entries(JSON.parse(diff) as Record<string, [unknown, unknown]>);
+  return changes
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([path, [before, after]]) => ({
+      path,
+      before: JSON.stringify(before),
+      after: JSON.stringify(after),
+    }));
+}

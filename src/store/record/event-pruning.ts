@@ -1,0 +1,65 @@
+import type { Kysely } from "kysely";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+/** Organizations that keep events from before `cutoff`, in milliseconds since 1970 UTC. */
+export async function findOrganizationsWithEventsBefore(
+  db: Kysely<Schema>,
+  cutoff: number,
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom("organization")
+    .select("id")
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom("event")
+          .select("event.sequence")
+          .whereRef("event.organization_id", "=", "organization.id")
+          .where("event.at", "<", cutoff),
+      ),
+    )
+    .orderBy("id")
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Removes the oldest events of an organization, up to `limit`, as far as all of
+ * them are from before `cutoff`, and keeps the number of the last of them: what
+ * is left is the end of the record, without holes. It opens the trigger that
+ * guards events, and closes it, inside this transaction.
+ *
+ * @returns how many were removed
+ */
+export async function removeEventsBefore(
+  { db }: WriteTransaction,
+  { organizationId }: Scope,
+  cutoff: number,
+  limit: number,
+): Promise<number> {
+  const oldest = await db
+    .selectFrom("event")
+    .select(["sequence", "at"])
+    .where("organization_id", "=", organizationId)
+    .orderBy("sequence")
+    .limit(limit)
+    .execute();
+  const kept = oldest.findIndex(({ at }) => at >= cutoff);
+  const removed = kept === -1 ? oldest : oldest.slice(0, kept);
+  const last = removed.at(-1);
+  if (!last) return 0;
+  await db.insertInto("pruning").values({ organization_id: organizationId }).execute();
+  await db
+    .deleteFrom("event")
+    .where("organization_id", "=", organizationId)
+    .where("sequence", "<=", last.sequence)
+    .execute();
+  await db.deleteFrom("pruning").where("organization_id", "=", organizationId).execute();
+  await db
+    .updateTable("organization")
+    .set({ pruned_sequence: last.sequence })
+    .where("id", "=", organizationId)
+    .execute();
+  return removed.length;
+}

@@ -1,0 +1,120 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
+import type { WatchEventsResponseSchema } from "#gen/service/v1/event_service_pb.js";
+import type { JudgedEvent } from "../../domain/record/event-filter.ts";
+import { kindOf } from "../resource-type.ts";
+import type { EventTable, Schema } from "../schema.ts";
+import type { Scope } from "../store.ts";
+
+/** Events of an organization and how far its record reaches, all of one moment. */
+export interface EventPage {
+  /** By sequence ascending. */
+  readonly events: readonly EventRow[];
+  /** Number of the newest row of the record, whatever its kind. */
+  readonly head: number;
+  /** Events up to this number were removed; 0 while none was. */
+  readonly pruned: number;
+}
+
+/** An event as it is kept; what a stream makes of it is told by {@link toEvent}. */
+export interface EventRow extends JudgedEvent {
+  readonly operation: ResourceOperation;
+  readonly sequence: number;
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number;
+}
+
+const OPERATIONS: Readonly<Record<string, ResourceOperation>> = {
+  created: ResourceOperation.CREATE,
+  updated: ResourceOperation.UPDATE,
+  deleted: ResourceOperation.DELETE,
+};
+
+/** Returns up to `limit` events after a number. One statement, so that rows and numbers belong together. */
+export async function findEventsAfter(
+  db: Kysely<Schema>,
+  { organizationId }: Scope,
+  after: number,
+  limit: number,
+): Promise<EventPage> {
+  const rows = await db
+    .selectFrom("organization")
+    .leftJoin("event", (join) =>
+      join.onRef("event.organization_id", "=", "organization.id").on("event.sequence", ">", after),
+    )
+    .select([
+      "organization.sequence as head",
+      "organization.pruned_sequence as pruned",
+      "event.sequence",
+      "event.at",
+      "event.kind",
+      "event.resource_type",
+      "event.resource_id",
+      "event.creator_id",
+      "event.owner_id",
+      "event.environment_id",
+    ])
+    .where("organization.id", "=", organizationId)
+    .orderBy("event.sequence")
+    .limit(limit)
+    .execute();
+  const [first] = rows;
+  if (!first) throw new Error(`the organization ${organizationId} does not exist`);
+  const { head, pruned } = first;
+  const events = rows.flatMap((row) => (row.sequence === null ? [] : [eventOfRow(row as EventColumns)]));
+  return { events, head, pruned };
+}
+
+/** Number of the oldest event that is kept; undefined when none is. */
+export async function findOldestEvent(
+  db: Kysely<Schema>,
+  { organizationId }: Scope,
+): Promise<number | undefined> {
+  const row = await db
+    .selectFrom("event")
+    .select("sequence")
+    .where("organization_id", "=", organizationId)
+    .orderBy("sequence")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.sequence;
+}
+
+type EventColumns = Omit<EventTable, "organization_id">;
+
+function eventOfRow(row: EventColumns): EventRow {
+  return {
+    operation: OPERATIONS[row.kind] ?? ResourceOperation.UNSPECIFIED,
+    resourceType: kindOf(row.resource_type),
+    resourceId: row.resource_id,
+    creatorId: row.creator_id,
+    ownerId: row.owner_id,
+    environmentId: row.environment_id,
+    sequence: row.sequence,
+    at: row.at,
+  };
+}
+
+/** A message of a stream. */
+export type EventMessage = MessageInitShape<typeof WatchEventsResponseSchema>;
+
+export function toEvent({ operation, resourceType, resourceId, sequence, at }: EventRow): EventMessage {
+  return { operation, resourceType, resourceId, sequence: BigInt(sequence), at: timestampFromMs(at) };
+}
+
+/** Makes a message about the stream itself, which names the organization as its resource. */
+export function toStreamMessage(
+  { organizationId }: Scope,
+  sequence: number,
+  oldestSequence?: number,
+): EventMessage {
+  return {
+    operation: ResourceOperation.UNSPECIFIED,
+    resourceType: ResourceType.ORGANIZATION,
+    resourceId: organizationId,
+    sequence: BigInt(sequence),
+    ...(oldestSequence !== undefined && { historyPruned: { oldestSequence: BigInt(oldestSequence) } }),
+  };
+}

@@ -1,0 +1,87 @@
+import { prepared } from "../prepared.ts";
+import type { IdempotencyTable } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+/** How long an answer is kept for repetitions of its request. */
+export const KEPT_MS = 24 * 3600 * 1000;
+
+/** Whose answer to what: keys of different callers or operations are different keys. */
+export interface AnswerPlace {
+  readonly callerId: string;
+  readonly operation: string;
+  readonly key: string;
+}
+
+export type KeptAnswer = Pick<IdempotencyTable, "request_hash" | "response" | "redacted">;
+
+const selectAnswer = prepared<AnswerPlace & { after: number }, KeptAnswer>(
+  (db, { callerId, operation, key, after }) =>
+    db
+      .selectFrom("idempotency")
+      .select(["request_hash", "response", "redacted"])
+      .where("caller_id", "=", callerId)
+      .where("operation", "=", operation)
+      .where("key", "=", key)
+      .where("created_at", ">", after),
+);
+
+/** The answer that is kept under a key; undefined when there is none or it is older than {@link KEPT_MS}. */
+export async function findKeptAnswer(
+  tx: WriteTransaction,
+  place: AnswerPlace,
+): Promise<KeptAnswer | undefined> {
+  const [row] = await selectAnswer(tx.db, { ...place, after: tx.now - KEPT_MS });
+  return row;
+}
+
+const replaceAnswer = prepared<IdempotencyTable, unknown>((db, row) =>
+  db.replaceInto("idempotency").values({
+    caller_id: row.caller_id,
+    operation: row.operation,
+    key: row.key,
+    organization_id: row.organization_id,
+    created_at: row.created_at,
+    request_hash: row.request_hash,
+    response: row.response,
+    redacted: row.redacted,
+  }),
+);
+
+/** Keeps an answer, in place of one that is too old to count. Nothing is recorded: the write itself is. */
+export async function insertKeptAnswer(
+  tx: WriteTransaction,
+  scope: Scope,
+  { callerId, operation, key }: AnswerPlace,
+  answer: KeptAnswer,
+): Promise<void> {
+  await replaceAnswer(tx.db, {
+    caller_id: callerId,
+    operation,
+    key,
+    organization_id: scope.organizationId,
+    created_at: tx.now,
+    ...answer,
+  });
+}
+
+/**
+ * Removes about `limit` answers, oldest first, that are too old to count. For
+ * the system, so without a scope.
+ *
+ * @returns how many were removed
+ */
+export async function removeOldAnswers({ db, now }: WriteTransaction, limit: number): Promise<number> {
+  const last = await db
+    .selectFrom("idempotency")
+    .select("created_at")
+    .where("created_at", "<=", now - KEPT_MS)
+    .orderBy("created_at")
+    .limit(1)
+    .offset(limit - 1)
+    .executeTakeFirst();
+  const { numDeletedRows } = await db
+    .deleteFrom("idempotency")
+    .where("created_at", "<=", last?.created_at ?? now - KEPT_MS)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

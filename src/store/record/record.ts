@@ -1,0 +1,169 @@
+import type { Kysely } from "kysely";
+import { diffJson, parseSource } from "../../domain/diff.ts";
+import { creatorIdIn, type EventFacts } from "../../domain/event-facts.ts";
+import { type AuditFacts, auditBytes } from "../../domain/record/audit-chain.ts";
+import { prepared } from "../prepared.ts";
+import type { AuditLogTable, EventTable, Schema } from "../schema.ts";
+import type { Actor, Change, WriteTransaction } from "../store.ts";
+import type { HeldRow } from "../write-back-row.ts";
+
+/** Place of the newest row in its chain, and the hash that the next one continues. */
+interface Head {
+  readonly sequence: number;
+  readonly chain_hash: Uint8Array | null;
+}
+
+const headOfOrganization = prepared<{ id: string }, Head>((db, { id }) =>
+  db.selectFrom("organization").select(["sequence", "chain_hash"]).where("id", "=", id),
+);
+
+const headOfInstallation = prepared<object, Head>((db) =>
+  db.selectFrom("installation").select(["sequence", "chain_hash"]),
+);
+
+const setOrganizationHead = prepared<{ id: string; sequence: number; hash: Uint8Array | null }, unknown>(
+  (db, { id, sequence, hash }) =>
+    db.updateTable("organization").set({ sequence, chain_hash: hash }).where("id", "=", id),
+);
+
+const setInstallationHead = prepared<{ sequence: number; hash: Uint8Array | null }, unknown>(
+  (db, { sequence, hash }) => db.updateTable("installation").set({ sequence, chain_hash: hash }),
+);
+
+/** The head of an organization's chain, or of the installation's (null). */
+const HEAD: HeldRow<string | null, Head> = {
+  async read(db, organizationId) {
+    const [head] =
+      organizationId === null
+        ? await headOfInstallation(db, {})
+        : await headOfOrganization(db, { id: organizationId });
+    if (!head) throw new Error(`a change names an organization that does not exist: ${organizationId}`);
+    return head;
+  },
+  write: (db, organizationId, { sequence, chain_hash: hash }) =>
+    organizationId === null
+      ? setInstallationHead(db, { sequence, hash })
+      : setOrganizationHead(db, { id: organizationId, sequence, hash }),
+};
+
+const insertAuditRow = prepared<AuditLogTable, unknown>((db, row) =>
+  db.insertInto("audit_log").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    sequence: row.sequence,
+    at: row.at,
+    actor_id: row.actor_id,
+    actor_principal: row.actor_principal,
+    operation: row.operation,
+    subject_type: row.subject_type,
+    subject_id: row.subject_id,
+    reason: row.reason,
+    diff: row.diff,
+    previous_hash: row.previous_hash,
+    hash: row.hash,
+    key_id: row.key_id,
+  }),
+);
+
+const insertEventRow = prepared<EventTable, unknown>((db, row) =>
+  db.insertInto("event").values({
+    organization_id: row.organization_id,
+    sequence: row.sequence,
+    at: row.at,
+    kind: row.kind,
+    resource_type: row.resource_type,
+    resource_id: row.resource_id,
+    creator_id: row.creator_id,
+    owner_id: row.owner_id,
+    environment_id: row.environment_id,
+  }),
+);
+
+/** Makes the keyed hash of new audit rows; `keyId` names the secret it is made with. */
+export interface AuditSeal {
+  readonly keyId: string;
+  mac(bytes: Uint8Array): Uint8Array;
+}
+
+/** What a change leaves in the audit log and in the event feed, except its place in the chain. */
+export interface PendingRecord {
+  readonly facts: Omit<AuditFacts, "sequence">;
+  /** Undefined for what is no change of an organization's resource. */
+  readonly event: (EventFacts & Pick<EventTable, "kind">) | undefined;
+}
+
+/**
+ * Puts together the record of a change. A read leaves no event: nothing changed.
+ *
+ * @throws when the change names an organization that does not exist
+ */
+export async function recordOf(
+  tx: Pick<WriteTransaction, "readHeld" | "newId" | "now">,
+  seal: AuditSeal,
+  actor: Actor,
+  operation: string,
+  change: Change,
+): Promise<PendingRecord> {
+  const { organizationId, kind } = change;
+  const before = parseSource(change.before);
+  const after = parseSource(change.after);
+  // So that an organization that is missing fails this change, and not its whole commit.
+  await tx.readHeld(HEAD, organizationId);
+  const facts = {
+    id: tx.newId(),
+    organization_id: organizationId,
+    at: tx.now,
+    actor_id: actor.id,
+    actor_principal: actor.principal,
+    operation,
+    subject_type: change.type,
+    subject_id: change.id,
+    reason: change.reason ?? "",
+    diff: JSON.stringify(diffJson(before, after)),
+    key_id: seal.keyId,
+  };
+  if (organizationId === null || kind === "read") return { facts, event: undefined };
+  const eventFacts: EventFacts = {
+    creatorId: creatorIdIn(kind === "deleted" ? before : after),
+    ownerId: null,
+    environmentId: change.type === "environment" ? change.id : null,
+    ...change.facts,
+  };
+  return { facts, event: { kind, ...eventFacts } };
+}
+
+/**
+ * Writes the audit rows of changes, each as the next of its chain, and their
+ * event rows under the same numbers. Those of a commit are written together, at
+ * its end: one by one, between other statements, they cost more. For the same
+ * reason events come after all audit rows.
+ */
+export async function insertRecords(
+  db: Kysely<Schema>,
+  held: Pick<WriteTransaction, "readHeld" | "setHeld">,
+  seal: AuditSeal,
+  records: readonly PendingRecord[],
+): Promise<void> {
+  const events: EventTable[] = [];
+  for (const { facts, event } of records) {
+    const { organization_id, at, subject_type, subject_id } = facts;
+    const head = await held.readHeld(HEAD, organization_id);
+    const sequence = head.sequence + 1;
+    const hash = seal.mac(auditBytes({ ...facts, sequence }, head.chain_hash));
+    await insertAuditRow(db, { ...facts, sequence, previous_hash: head.chain_hash, hash });
+    held.setHeld(HEAD, organization_id, { sequence, chain_hash: hash });
+    if (organization_id === null || event === undefined) continue;
+    events.push({
+      organization_id,
+      sequence,
+      at,
+      kind: event.kind,
+      resource_type: subject_type,
+      resource_id: subject_id,
+      creator_id: event.creatorId,
+      owner_id: event.ownerId,
+      environment_id: event.environmentId,
+    });
+  }
+  for (const row of events) await insertEventRow(db, row);
+}

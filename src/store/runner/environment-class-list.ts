@@ -1,0 +1,73 @@
+import type { ExpressionBuilder, Kysely } from "kysely";
+import { type EnvironmentClass, EnvironmentClassSchema } from "#gen/service/v1/runner_configuration_pb.js";
+import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { fromBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import type { Schema } from "../schema.ts";
+import { inTime } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+
+/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+export interface EnvironmentClassFilter {
+  readonly runnerIds: readonly string[];
+  readonly runnerKinds: readonly number[];
+  /** Only classes that are so; undefined for both. */
+  readonly enabled: boolean | undefined;
+  /** Only classes that take environments of the caller, or only the others; undefined for both. */
+  readonly taking:
+    | {
+        readonly asked: boolean;
+        readonly runnerKinds: readonly number[];
+        /** Whether also runners that said that they are on somebody's own machine. */
+        readonly local: boolean;
+      }
+    | undefined;
+}
+
+/** Up to `limit` classes behind `after`, by id ascending. */
+export async function listEnvironmentClasses(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: EnvironmentClassFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<EnvironmentClass>[]> {
+  let query = db
+    .selectFrom("environment_class")
+    .select(["environment_class.id", ...bodyColumns("environment_class")])
+    .where(inTime())
+    .where("environment_class.organization_id", "=", scope.organizationId);
+  if (after) query = query.where("environment_class.id", ">", after.id);
+  if (filter.runnerIds.length > 0) query = query.where("environment_class.runner_id", "in", filter.runnerIds);
+  if (filter.enabled !== undefined) {
+    query = query.where("environment_class.enabled", "=", filter.enabled ? 1 : 0);
+  }
+  if (filter.runnerKinds.length > 0) query = query.where((eb) => onRunnerOf(eb, filter.runnerKinds));
+  const { taking } = filter;
+  if (taking) {
+    query = query.where((eb) => {
+      const takes = eb.and([
+        eb("environment_class.enabled", "=", 1),
+        taking.runnerKinds.length > 0 ? onRunnerOf(eb, taking.runnerKinds, taking.local) : eb.lit(false),
+      ]);
+      return taking.asked ? takes : eb.not(takes);
+    });
+  }
+  const rows = await query.orderBy("environment_class.id").limit(limit).execute();
+  return listedRows(db, "environment_class", rows, positionById, ({ body }) =>
+    fromBody(EnvironmentClassSchema, body),
+  );
+}
+
+function onRunnerOf(
+  eb: ExpressionBuilder<Schema, "environment_class">,
+  kinds: readonly number[],
+  local = true,
+) {
+  const ofKind = eb
+    .selectFrom("runner")
+    .select("runner.id")
+    .whereRef("runner.id", "=", "environment_class.runner_id")
+    .where("runner.kind", "in", kinds);
+  return eb.exists(local ? ofKind : ofKind.where("runner.local", "=", 0));
+}

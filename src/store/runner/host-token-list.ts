@@ -1,0 +1,43 @@
+import type { Kysely } from "kysely";
+import {
+  type HostAuthenticationToken,
+  HostAuthenticationTokenSchema,
+} from "#gen/service/v1/runner_configuration_pb.js";
+import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { fromBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import type { Schema } from "../schema.ts";
+import { inTime } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+
+/** What a list is narrowed to: all conditions must hold. */
+export interface HostTokenFilter {
+  readonly runnerId?: string;
+  /** Each names a subject, or narrows the kind of it; a token must fit every one of them. */
+  readonly subjects: readonly { readonly id: string; readonly principal?: number }[];
+}
+
+/** Up to `limit` host tokens behind `after`, by id ascending, without their secrets. */
+export async function listHostTokens(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: HostTokenFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<HostAuthenticationToken>[]> {
+  let query = db
+    .selectFrom("host_token")
+    .select(["id", ...bodyColumns("host_token")])
+    .where(inTime())
+    .where("organization_id", "=", scope.organizationId);
+  if (after) query = query.where("id", ">", after.id);
+  if (filter.runnerId !== undefined) query = query.where("runner_id", "=", filter.runnerId);
+  for (const { id, principal } of filter.subjects) {
+    query = query.where("subject_id", "=", id);
+    if (principal !== undefined) query = query.where("subject_principal", "=", principal);
+  }
+  const rows = await query.orderBy("id").limit(limit).execute();
+  return listedRows(db, "host_token", rows, positionById, ({ body }) =>
+    fromBody(HostAuthenticationTokenSchema, body),
+  );
+}

@@ -1,0 +1,28 @@
+import type { Kysely } from "kysely";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+import { type SealedSecrets, sealedOfRow, secretColumns } from "./host-token.ts";
+
+/** Up to `limit` host tokens that are sealed with a key. For the system, so without a scope. */
+export async function findHostTokensUnder(
+  db: Kysely<Schema>,
+  keyId: string,
+  limit: number,
+): Promise<{ readonly id: string; readonly sealed: SealedSecrets }[]> {
+  const rows = await db
+    .selectFrom("host_token")
+    .select(["id", "key_id", "sealed_token", "sealed_refresh_token"])
+    .where("key_id", "=", keyId)
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({ id: row.id, sealed: sealedOfRow(row) }));
+}
+
+/** Puts the same secrets under another key. The token stays what it was, so nothing is recorded. */
+export async function replaceSecrets(
+  { db }: WriteTransaction,
+  id: string,
+  sealed: SealedSecrets,
+): Promise<void> {
+  await db.updateTable("host_token").set(secretColumns(sealed)).where("id", "=", id).execute();
+}

@@ -1,0 +1,243 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import {
+  type HostAuthenticationToken,
+  HostAuthenticationTokenSchema,
+} from "#gen/service/v1/runner_configuration_pb.js";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { HostTokenTable, Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+/** The secrets of a host token as they rest, and the key they are sealed with. */
+export interface SealedSecrets {
+  readonly keyId: string;
+  readonly token: Uint8Array;
+  readonly refreshToken: Uint8Array | undefined;
+}
+
+export interface StoredHostToken {
+  readonly token: HostAuthenticationToken;
+  readonly sealed: SealedSecrets;
+}
+
+/** What only one token of a runner can have in common. */
+export interface HostTokenUse {
+  readonly runnerId: string;
+  /** In lower case. */
+  readonly host: string;
+  readonly subject: Subject;
+}
+
+type SecretColumns = Pick<HostTokenTable, "key_id" | "sealed_token" | "sealed_refresh_token">;
+type StoredColumns = SecretColumns & Pick<HostTokenTable, "body">;
+
+const STORED_COLUMNS = ["body", "key_id", "sealed_token", "sealed_refresh_token"] as const;
+
+const selectHostToken = prepared<{ id: string; organizationId: string }, StoredColumns>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("host_token")
+      .select(STORED_COLUMNS)
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+export async function findHostToken(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<StoredHostToken | undefined> {
+  const [row] = await selectHostToken(db, { id, organizationId: scope.organizationId });
+  return row && storedOfRow(row);
+}
+
+const selectForUse = prepared<
+  { organizationId: string; runnerId: string; host: string; subjectId: string; principal: number },
+  StoredColumns
+>((db, { organizationId, runnerId, host, subjectId, principal }) =>
+  db
+    .selectFrom("host_token")
+    .select(STORED_COLUMNS)
+    .where("runner_id", "=", runnerId)
+    .where("host", "=", host)
+    .where("subject_id", "=", subjectId)
+    .where("subject_principal", "=", principal)
+    .where("organization_id", "=", organizationId),
+);
+
+/** The token that a runner uses at a host for a subject. */
+export async function findHostTokenFor(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { runnerId, host, subject }: HostTokenUse,
+): Promise<StoredHostToken | undefined> {
+  const [row] = await selectForUse(db, {
+    organizationId: scope.organizationId,
+    runnerId,
+    host,
+    subjectId: subject.id,
+    principal: subject.principal,
+  });
+  return row && storedOfRow(row);
+}
+
+export async function findHostTokensOfRunner(
+  db: Kysely<Schema>,
+  scope: Scope,
+  runnerId: string,
+): Promise<HostAuthenticationToken[]> {
+  const rows = await db
+    .selectFrom("host_token")
+    .select("body")
+    .where("runner_id", "=", runnerId)
+    .where("organization_id", "=", scope.organizationId)
+    .orderBy("id")
+    .execute();
+  return rows.map(({ body }) => fromBody(HostAuthenticationTokenSchema, body));
+}
+
+/** The tokens that runners use for a subject. */
+export async function findHostTokensOfSubject(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { id, principal }: Pick<Subject, "id" | "principal">,
+): Promise<HostAuthenticationToken[]> {
+  const rows = await db
+    .selectFrom("host_token")
+    .select("body")
+    .where("subject_id", "=", id)
+    .where("subject_principal", "=", principal)
+    .where("organization_id", "=", scope.organizationId)
+    .orderBy("id")
+    .execute();
+  return rows.map(({ body }) => fromBody(HostAuthenticationTokenSchema, body));
+}
+
+export async function insertHostToken(
+  tx: WriteTransaction,
+  scope: Scope,
+  { token, sealed }: StoredHostToken,
+): Promise<void> {
+  await tx.db
+    .insertInto("host_token")
+    .values({
+      id: token.id,
+      organization_id: scope.organizationId,
+      runner_id: token.runnerId,
+      host: token.host,
+      subject_id: token.subject?.id ?? "",
+      subject_principal: token.subject?.principal ?? Principal.UNSPECIFIED,
+      ...changingColumns(token),
+      ...secretColumns(sealed),
+    })
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "host_token",
+    id: token.id,
+    kind: "created",
+    after: masked(token, { token: "(secret)", ...(sealed.refreshToken && { refreshToken: "(secret)" }) }),
+    facts: ownFacts(token),
+  });
+}
+
+/**
+ * Changes what is told of a token and, where `sealed` is given, its secrets.
+ *
+ * @param replaced which of the secrets are others now; an absent refresh token counts as one
+ */
+export async function updateHostToken(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: StoredHostToken,
+  after: HostAuthenticationToken,
+  sealed: SealedSecrets | undefined,
+  replaced: { readonly token: boolean; readonly refreshToken: boolean },
+): Promise<void> {
+  await tx.db
+    .updateTable("host_token")
+    .set({ ...changingColumns(after), ...(sealed && secretColumns(sealed)) })
+    .where("id", "=", after.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  const refreshes = (secrets: SealedSecrets) => secrets.refreshToken !== undefined;
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "host_token",
+    id: after.id,
+    kind: "updated",
+    before: masked(before.token, {
+      token: "(secret)",
+      ...(refreshes(before.sealed) && { refreshToken: "(secret)" }),
+    }),
+    after: masked(after, {
+      token: replaced.token ? "(new secret)" : "(secret)",
+      ...(refreshes(sealed ?? before.sealed) && {
+        refreshToken: replaced.refreshToken ? "(new secret)" : "(secret)",
+      }),
+    }),
+    facts: ownFacts(after),
+  });
+}
+
+export async function removeHostToken(
+  tx: WriteTransaction,
+  scope: Scope,
+  token: HostAuthenticationToken,
+): Promise<void> {
+  await tx.db
+    .deleteFrom("host_token")
+    .where("id", "=", token.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "host_token",
+    id: token.id,
+    kind: "deleted",
+    before: masked(token, { token: "(secret)" }),
+    facts: ownFacts(token),
+  });
+}
+
+/** Says whose a token is: events of it are for that subject alone. */
+function ownFacts({ subject }: HostAuthenticationToken) {
+  return { ownerId: subject?.id ?? null };
+}
+
+/** Puts into the record that the actor of the write was given a token's secrets. */
+export function recordHostTokenRead(tx: WriteTransaction, scope: Scope, id: string): void {
+  tx.record({ organizationId: scope.organizationId, type: "host_token", id, kind: "read" });
+}
+
+/** The audit log tells that there is a secret, and when another takes its place. */
+function masked(token: HostAuthenticationToken, secrets: Readonly<Record<string, string>>): string {
+  return JSON.stringify({ ...JSON.parse(toBody(HostAuthenticationTokenSchema, token)), ...secrets });
+}
+
+function changingColumns(token: HostAuthenticationToken) {
+  return {
+    expires_at: token.expiresAt ? timestampMs(token.expiresAt) : null,
+    body: toBody(HostAuthenticationTokenSchema, token),
+  };
+}
+
+/** The columns of sealed secrets. */
+export function secretColumns({ keyId, token, refreshToken }: SealedSecrets): SecretColumns {
+  return { key_id: keyId, sealed_token: token, sealed_refresh_token: refreshToken ?? null };
+}
+
+/** The reverse of {@link secretColumns}. */
+export function sealedOfRow(row: SecretColumns): SealedSecrets {
+  return {
+    keyId: row.key_id,
+    token: row.sealed_token,
+    refreshToken: row.sealed_refresh_token ?? undefined,
+  };
+}
+
+function storedOfRow(row: StoredColumns): StoredHostToken {
+  return { token: fromBody(HostAuthenticationTokenSchema, row.body), sealed: sealedOfRow(row) };
+}

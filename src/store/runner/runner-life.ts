@@ -1,0 +1,82 @@
+import type { Kysely } from "kysely";
+import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import { isLocalKind } from "../../domain/runner/runner.ts";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+/** A runner with what it does not tell everybody. */
+export interface KnownRunner {
+  readonly runner: Runner;
+  /** Whether it said that it works on the server's or a member's own machine. */
+  readonly local: boolean;
+  /** When it last gave a sign of life, in milliseconds since 1970 UTC; null while it is not connected. */
+  readonly seenAt: number | null;
+}
+
+const selectKnownRunner = prepared<
+  { id: string; organizationId: string },
+  { body: string; local: number; seen_at: number | null }
+>((db, { id, organizationId }) =>
+  db
+    .selectFrom("runner")
+    .select(["body", "local", "seen_at"])
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
+);
+
+export async function findKnownRunner(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<KnownRunner | undefined> {
+  const [row] = await selectKnownRunner(db, { id, organizationId: scope.organizationId });
+  return row && { runner: fromBody(RunnerSchema, row.body), local: row.local === 1, seenAt: row.seen_at };
+}
+
+/** Whether a runner is on the server's or a member's own machine, by its kind or by what it said; false for none. */
+export async function worksLocally(db: Kysely<Schema>, scope: Scope, runnerId: string): Promise<boolean> {
+  const known = runnerId === "" ? undefined : await findKnownRunner(db, scope, runnerId);
+  return known !== undefined && (known.local || isLocalKind(known.runner.kind));
+}
+
+/** Changes what is told of a runner, and whether it is connected; `before` is the runner until now. */
+export async function updateRunner(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Runner,
+  { runner, local, seenAt }: KnownRunner,
+): Promise<void> {
+  const body = toBody(RunnerSchema, runner);
+  await tx.db
+    .updateTable("runner")
+    .set({ body, local: local ? 1 : 0, seen_at: seenAt })
+    .where("id", "=", runner.runnerId)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "runner",
+    id: runner.runnerId,
+    kind: "updated",
+    before: toBody(RunnerSchema, before),
+    after: body,
+  });
+}
+
+/** Up to `limit` connected runners of which nothing was heard since `cutoff`. For the system, so without a scope. */
+export async function findSilentRunners(
+  db: Kysely<Schema>,
+  cutoff: number,
+  limit: number,
+): Promise<(Scope & { readonly runnerId: string })[]> {
+  return db
+    .selectFrom("runner")
+    .select(["organization_id as organizationId", "id as runnerId"])
+    .where("seen_at", "is not", null)
+    .where("seen_at", "<=", cutoff)
+    .orderBy("seen_at")
+    .limit(limit)
+    .execute();
+}

@@ -1,0 +1,34 @@
+import type { Kysely } from "kysely";
+import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { fromBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import type { Schema } from "../schema.ts";
+import { inTime } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+
+/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+export interface RunnerFilter {
+  readonly creatorIds: readonly string[];
+  readonly kinds: readonly number[];
+}
+
+/** Up to `limit` runners behind `after`, by id ascending. */
+export async function listRunners(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: RunnerFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<Runner>[]> {
+  let query = db
+    .selectFrom("runner")
+    .select(["id", ...bodyColumns("runner")])
+    .where(inTime())
+    .where("organization_id", "=", scope.organizationId);
+  if (after) query = query.where("id", ">", after.id);
+  if (filter.creatorIds.length > 0) query = query.where("creator_id", "in", filter.creatorIds);
+  if (filter.kinds.length > 0) query = query.where("kind", "in", filter.kinds);
+  const rows = await query.orderBy("id").limit(limit).execute();
+  return listedRows(db, "runner", rows, positionById, ({ body }) => fromBody(RunnerSchema, body));
+}

@@ -1,0 +1,75 @@
+import type { Kysely } from "kysely";
+import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
+import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+const selectLocalRunner = prepared<{ organizationId: string; kind: number }, { id: string }>(
+  (db, { organizationId, kind }) =>
+    db
+      .selectFrom("runner")
+      .select("id")
+      .where("organization_id", "=", organizationId)
+      .where("kind", "=", kind),
+);
+
+/** Id of the runner that stands for its users' local runners; every organization has one. */
+export async function findLocalRunnerId(db: Kysely<Schema>, scope: Scope): Promise<string> {
+  const [row] = await selectLocalRunner(db, {
+    organizationId: scope.organizationId,
+    kind: RunnerKind.LOCAL_CONFIGURATION,
+  });
+  if (!row) throw new Error(`the organization ${scope.organizationId} has no local runner`);
+  return row.id;
+}
+
+const selectRunner = prepared<{ id: string; organizationId: string }, { body: string }>(
+  (db, { id, organizationId }) =>
+    db.selectFrom("runner").select("body").where("id", "=", id).where("organization_id", "=", organizationId),
+);
+
+export async function findRunner(db: Kysely<Schema>, scope: Scope, id: string): Promise<Runner | undefined> {
+  const [row] = await selectRunner(db, { id, organizationId: scope.organizationId });
+  return row && fromBody(RunnerSchema, row.body);
+}
+
+export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
+  const body = toBody(RunnerSchema, runner);
+  await tx.db
+    .insertInto("runner")
+    .values({
+      id: runner.runnerId,
+      organization_id: scope.organizationId,
+      creator_id: runner.creator?.id ?? "",
+      kind: runner.kind,
+      body,
+      local: 0,
+      seen_at: null,
+    })
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "runner",
+    id: runner.runnerId,
+    kind: "created",
+    after: body,
+  });
+}
+
+/** Removes the row for good; no environment, class or project may refer to it. */
+export async function removeRunner(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
+  await tx.db
+    .deleteFrom("runner")
+    .where("id", "=", runner.runnerId)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "runner",
+    id: runner.runnerId,
+    kind: "deleted",
+    before: toBody(RunnerSchema, runner),
+  });
+}

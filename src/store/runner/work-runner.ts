@@ -1,0 +1,40 @@
+import type { Kysely } from "kysely";
+import type { Schema } from "../schema.ts";
+import type { Scope } from "../store.ts";
+import type { WorkTable } from "../workflow/workflow-schema.ts";
+
+/** The work that a runner holds the lease of, also of leases that ran out and were not ended yet. */
+export async function findWorkHeldBy(
+  db: Kysely<Schema>,
+  scope: Scope,
+  runnerId: string,
+): Promise<WorkTable[]> {
+  return db
+    .selectFrom("work")
+    .selectAll()
+    .where("leased_by", "=", runnerId)
+    .where("organization_id", "=", scope.organizationId)
+    .orderBy("id")
+    .execute();
+}
+
+/** The work that only a runner can do: bound to it, or for one of its classes. */
+export async function findWorkFor(
+  db: Kysely<Schema>,
+  scope: Scope,
+  runnerId: string,
+  classIds: readonly string[],
+): Promise<WorkTable[]> {
+  return db
+    .selectFrom("work")
+    .selectAll()
+    .where("organization_id", "=", scope.organizationId)
+    .where((eb) =>
+      eb.or([
+        eb("runner_id", "=", runnerId),
+        ...(classIds.length > 0 ? [eb("environment_class_id", "in", classIds)] : []),
+      ]),
+    )
+    .orderBy("id")
+    .execute();
+}

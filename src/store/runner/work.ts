@@ -1,0 +1,151 @@
+import type { Kysely } from "kysely";
+import type { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+import type { WorkTable } from "../workflow/workflow-schema.ts";
+
+/** Something for a runner to do; ids are those of the columns of WorkTable. */
+export interface NewWork {
+  readonly organizationId: string;
+  readonly kind: WorkKind;
+  readonly subjectId: string;
+  readonly groupId: string;
+  readonly accountId: string | null;
+  readonly runnerId: string | null;
+  readonly environmentClassId: string | null;
+}
+
+/** What is touched when there may be more for the runners of an organization to take: see WriteTransaction.touch. */
+export function readyWorkOf(organizationId: string): string {
+  return `work of ${organizationId}`;
+}
+
+const selectLastTurns = prepared<{ organizationId: string; groupId: string }, { turn: number | null }>(
+  (db, { organizationId, groupId }) =>
+    db
+      .selectFrom("work_turn")
+      .select("turn")
+      .where("organization_id", "=", organizationId)
+      .unionAll(
+        db
+          .selectFrom("work")
+          .select(({ fn }) => fn.max("turn").as("turn"))
+          .where("group_id", "=", groupId),
+      ),
+);
+
+const insertRow = prepared<WorkTable, unknown>((db, row) =>
+  db.insertInto("work").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    kind: row.kind,
+    subject_id: row.subject_id,
+    group_id: row.group_id,
+    account_id: row.account_id,
+    runner_id: row.runner_id,
+    environment_class_id: row.environment_class_id,
+    turn: row.turn,
+    not_before: row.not_before,
+    attempt: row.attempt,
+    fence: row.fence,
+    leased_by: row.leased_by,
+    expires_at: row.expires_at,
+    stop: row.stop,
+  }),
+);
+
+/**
+ * Gives work to the queue, at the end of its group: the next turn of the group,
+ * or that of whoever is served now where the group has been served up to here.
+ * So groups alternate, however much each of them has given. The subject must
+ * have no open work of this kind.
+ */
+export async function insertWork(tx: WriteTransaction, work: NewWork): Promise<void> {
+  const { organizationId, groupId } = work;
+  const turns = await selectLastTurns(tx.db, { organizationId, groupId });
+  await insertRow(tx.db, {
+    id: tx.newId(),
+    organization_id: organizationId,
+    kind: work.kind,
+    subject_id: work.subjectId,
+    group_id: groupId,
+    account_id: work.accountId,
+    runner_id: work.runnerId,
+    environment_class_id: work.environmentClassId,
+    turn: Math.max(0, ...turns.map(({ turn }) => turn ?? 0)) + 1,
+    not_before: 0,
+    attempt: 0,
+    fence: 0,
+    leased_by: null,
+    expires_at: null,
+    stop: 0,
+  });
+  tx.touch(readyWorkOf(organizationId));
+}
+
+const selectWork = prepared<{ kind: WorkKind; subjectId: string }, WorkTable>((db, { kind, subjectId }) =>
+  db.selectFrom("work").selectAll().where("kind", "=", kind).where("subject_id", "=", subjectId),
+);
+
+/** The open work of one kind on a subject. */
+export async function findWork(
+  db: Kysely<Schema>,
+  kind: WorkKind,
+  subjectId: string,
+): Promise<WorkTable | undefined> {
+  const [row] = await selectWork(db, { kind, subjectId });
+  return row;
+}
+
+/**
+ * Ends work that is wanted no more. Work that a runner holds is stopped: the
+ * runner learns it at its next call and finishes. It stays in the queue until
+ * then, or until the lease runs out, also when its subject has been brought to
+ * its end meanwhile: that is how the runner of a blocked account is told why.
+ *
+ * @returns "removed" when no runner had it, "none" when there was none
+ */
+export async function stopWork(
+  tx: WriteTransaction,
+  kind: WorkKind,
+  subjectId: string,
+): Promise<"stopping" | "removed" | "none"> {
+  const work = await findWork(tx.db, kind, subjectId);
+  if (!work) return "none";
+  if (work.leased_by === null) {
+    await removeWork(tx, work.id);
+    return "removed";
+  }
+  await setStop(tx.db, { id: work.id });
+  tx.touch(subjectId);
+  return "stopping";
+}
+
+const setStop = prepared<{ id: string }, unknown>((db, { id }) =>
+  db.updateTable("work").set({ stop: 1 }).where("id", "=", id),
+);
+
+const setStopOfLeased = prepared<{ kind: WorkKind; subjectId: string }, unknown>((db, { kind, subjectId }) =>
+  db
+    .updateTable("work")
+    .set({ stop: 1 })
+    .where("kind", "=", kind)
+    .where("subject_id", "=", subjectId)
+    .where("leased_by", "is not", null),
+);
+
+/** Tells whoever has work to stop, if anybody; work that nobody has stays in the queue. */
+export async function stopHolder(tx: WriteTransaction, kind: WorkKind, subjectId: string): Promise<void> {
+  await setStopOfLeased(tx.db, { kind, subjectId });
+  tx.touch(subjectId);
+}
+
+const deleteRow = prepared<{ id: string }, unknown>((db, { id }) =>
+  db.deleteFrom("work").where("id", "=", id),
+);
+
+/** Takes work out of the queue for good, leased or not; its lease is lost with it. */
+export async function removeWork(tx: WriteTransaction, id: string): Promise<void> {
+  await deleteRow(tx.db, { id });
+}

@@ -1,0 +1,108 @@
+import { Worker } from "node:worker_threads";
+import { isLostForce } from "../storage-problem.ts";
+
+/** A pass of a checkpoint over the log, the merging of so many pages of the index of texts, or nothing but to be there. */
+export type UpkeepOrder =
+  | { readonly checkpoint: true }
+  | { readonly mergePages: number }
+  | { readonly start: true };
+
+/** What a checkpoint came to. */
+export interface Pass {
+  /** Pages in the log. */
+  readonly log: number;
+  /** How many of them, from the first, are in the file. */
+  readonly checkpointed: number;
+}
+
+export interface UpkeepAnswer {
+  /** Of a checkpoint. */
+  readonly pass?: Pass;
+  /** Whether there was anything to merge. */
+  readonly hasMerged?: boolean;
+  readonly failure?: { readonly message: string; readonly code: string };
+}
+
+/**
+ * The file's upkeep beside the main thread, on a connection of its own. The
+ * thread starts with the first order and anew after its death, and keeps no
+ * process alive but for an order under way.
+ */
+export class Upkeep {
+  readonly #file: string;
+  readonly #onLostForce: (error: Error) => void;
+  #thread: Worker | undefined;
+  #isBusy = false;
+  #answers = 0;
+
+  /** @param onLostForce called when the disk did not take what was forced; ends the process */
+  constructor(file: string, onLostForce: (error: Error) => void) {
+    this.#file = file;
+    this.#onLostForce = onLostForce;
+  }
+
+  /** An order is under way; another one would wait for it. */
+  get isBusy(): boolean {
+    return this.#isBusy;
+  }
+
+  /** How many orders are over. */
+  get answers(): number {
+    return this.#answers;
+  }
+
+  /** Starts the thread if there is none; orders do so, too, and wait for it. */
+  async start(): Promise<void> {
+    if (!this.#thread) await this.order({ start: true });
+  }
+
+  /** @returns undefined when it failed, or the thread ended; later orders try again */
+  async order(order: UpkeepOrder): Promise<UpkeepAnswer | undefined> {
+    let thread: Worker;
+    try {
+      this.#thread ??= this.#start();
+      thread = this.#thread;
+    } catch {
+      // The system gives no thread now.
+      return undefined;
+    }
+    // The next write may wait for this, and the process for nothing else.
+    thread.ref();
+    this.#isBusy = true;
+    const answer = await new Promise<UpkeepAnswer | undefined>((resolve) => {
+      const onEnd = () => resolve(undefined);
+      thread.once("exit", onEnd);
+      thread.once("message", (message: UpkeepAnswer) => {
+        thread.off("exit", onEnd);
+        resolve(message);
+      });
+      thread.postMessage(order);
+    });
+    this.#isBusy = false;
+    this.#answers += 1;
+    thread.unref();
+    // What is tried again skips what was written before, which is what was lost.
+    if (answer?.failure && isLostForce(answer.failure)) {
+      this.#onLostForce(new Error(answer.failure.message));
+      return new Promise(() => {});
+    }
+    return answer?.failure ? undefined : answer;
+  }
+
+  /** Nothing may be under way. */
+  async close(): Promise<void> {
+    await this.#thread?.terminate();
+  }
+
+  #start(): Worker {
+    const thread = new Worker(new URL("./upkeep-worker.ts", import.meta.url), { workerData: this.#file });
+    const forget = () => {
+      if (this.#thread === thread) this.#thread = undefined;
+    };
+    // An error is followed by the exit.
+    thread.on("error", forget);
+    thread.on("exit", forget);
+    thread.unref();
+    return thread;
+  }
+}

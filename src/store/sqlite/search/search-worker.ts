@@ -1,0 +1,98 @@
+import { constants, getPriority, platform, setPriority } from "node:os";
+import { parentPort, workerData } from "node:worker_threads";
+import { SEARCHES, type SearchLimit } from "../../search.ts";
+import { openConnection } from "../connection.ts";
+import { ROWS_PER_QUESTION } from "../expressions.ts";
+import { type SearchAnswer, type SearchOrder, type SearchThreadData, SHARED } from "./search-thread.ts";
+
+// The thread of Searches: one order at a time, each answered once.
+
+/** As much as other connections keep of the file, here only of what lies past {@link MAPPED_BYTES}. */
+const CACHE_KIB = 16_000;
+
+/**
+ * Read as memory, without a copy of each page, up to where the engine itself ends that: a search of many rows takes
+ * half the time. No process shortens the file while the server runs.
+ */
+const MAPPED_BYTES = 2 ** 31;
+
+/** Added to the niceness of the process: by the weights of Linux, its other threads get the processor three times as long. */
+const NICER = 5;
+
+/** Thrown through the engine to end a query. */
+class Ended extends Error {
+  readonly why: "late" | "cancelled" | "crowded" | "attempt";
+  constructor(why: Ended["why"]) {
+    super(why);
+    this.why = why;
+  }
+}
+
+const { file, limitMs, crowdedMs, shared } = workerData as SearchThreadData;
+const { raw, db } = openConnection(file, "reader");
+raw.pragma(`cache_size = -${CACHE_KIB}`);
+raw.pragma(`mmap_size = ${MAPPED_BYTES}`);
+// Only Linux means a single thread by it; elsewhere it would slow the whole process.
+if (platform() === "linux") {
+  try {
+    setPriority(Math.min(getPriority() + NICER, constants.priority.PRIORITY_LOW));
+  } catch {
+    // A sandbox may forbid it; searches work all the same.
+  }
+}
+let running = 0;
+let endsAt = 0;
+/** From when on it lets others go first. */
+let yieldsAt = 0;
+let rowsLeft = Number.POSITIVE_INFINITY;
+
+raw.function("in_time", () => {
+  if (Atomics.load(shared, SHARED.cancelled) === running) throw new Ended("cancelled");
+  const now = performance.now();
+  if (now > endsAt) throw new Ended("late");
+  if (now > yieldsAt && Atomics.load(shared, SHARED.crowded) === 1) throw new Ended("crowded");
+  rowsLeft -= ROWS_PER_QUESTION;
+  if (rowsLeft < 0) throw new Ended("attempt");
+  return 1;
+});
+
+const limit: SearchLimit = {
+  async attempt(rows, query) {
+    rowsLeft = rows;
+    try {
+      return await query();
+    } catch (error) {
+      if (error instanceof Ended && error.why === "attempt") return undefined;
+      throw error;
+    } finally {
+      rowsLeft = Number.POSITIVE_INFINITY;
+    }
+  },
+};
+
+async function answer({ number, name, scope, parameters }: SearchOrder): Promise<SearchAnswer> {
+  running = number;
+  const now = performance.now();
+  endsAt = now + limitMs;
+  yieldsAt = crowdedMs === undefined ? Number.POSITIVE_INFINITY : now + crowdedMs;
+  // One state for all its queries, and one that is as new as the order.
+  raw.exec("begin");
+  try {
+    return { number, result: await SEARCHES[name](db, scope, parameters as never, limit) };
+  } catch (error) {
+    if (error instanceof Ended && error.why !== "attempt") return { number, ended: error.why };
+    return { number, failure: String((error as Error).stack ?? error) };
+  } finally {
+    // Some failures, such as one of the disk, have ended the transaction already.
+    if (raw.inTransaction) raw.exec("rollback");
+  }
+}
+
+parentPort?.on("message", async (order: SearchOrder | "close") => {
+  if (order === "close") {
+    raw.close();
+    parentPort?.close();
+    return;
+  }
+  parentPort?.postMessage(await answer(order));
+});

@@ -1,0 +1,86 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Driver,
+  Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+} from "kysely";
+import { readThrough } from "../../prepared.ts";
+import type { Schema } from "../../schema.ts";
+import type { Scope, Store } from "../../store.ts";
+import type { Connection } from "../connection.ts";
+import { StablePlans } from "../dialect.ts";
+import { IN_TIME } from "../expressions.ts";
+
+/**
+ * Rows that one query of a list tests on the main thread before it moves to the
+ * thread of searches: a few milliseconds. A query that an index answers tests
+ * fewer, as a page has 101 at most.
+ */
+const MAIN_THREAD_ROWS = 1_000;
+
+/**
+ * A database whose queries run on the thread of searches, each as a search of
+ * its own: for lists that test row by row, with `inTime()` among what they ask.
+ * It only reads, and each query fails as Store.search does.
+ */
+export function searching(store: Pick<Store, "search">, scope: Scope): Kysely<Schema> {
+  return readingBy(async ({ sql, parameters }) => {
+    const { rows } = await store.search("rows", scope, { sql, values: parameters });
+    return rows;
+  });
+}
+
+/**
+ * A database whose queries begin on the main thread and move to the thread of
+ * searches, where they begin anew and fail as Store.search does, when they test
+ * many rows that do not fit: for lists. A query without `inTime()`, which nothing
+ * could end, is refused; prepared ones run as those of `reading`.
+ */
+export function listing(
+  store: Pick<Store, "search">,
+  reading: Pick<Connection, "attempt" | "db">,
+  scope: Scope,
+): Kysely<Schema> {
+  const db = readingBy(async ({ sql, parameters }) => {
+    if (!sql.includes(IN_TIME)) throw new Error(`a query of a list cannot be ended: ${sql}`);
+    const found = reading.attempt(MAIN_THREAD_ROWS, sql, parameters);
+    return found ?? (await store.search("rows", scope, { sql, values: parameters })).rows;
+  });
+  readThrough(db, reading.db);
+  return db;
+}
+
+function readingBy(read: (query: CompiledQuery) => Promise<unknown[]>): Kysely<Schema> {
+  const connection: DatabaseConnection = {
+    async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+      return { rows: (await read(query)) as R[] };
+    },
+    // biome-ignore lint/correctness/useYield: the interface wants a generator.
+    async *streamQuery(): AsyncGenerator<never> {
+      throw new Error("searches are not streamed");
+    },
+  };
+  const refuse = async () => {
+    throw new Error("searches have no transactions of several queries");
+  };
+  const driver: Driver = {
+    init: async () => undefined,
+    acquireConnection: async () => connection,
+    beginTransaction: refuse,
+    commitTransaction: refuse,
+    rollbackTransaction: refuse,
+    releaseConnection: async () => undefined,
+    destroy: async () => undefined,
+  };
+  return new Kysely<Schema>({
+    dialect: {
+      createDriver: () => driver,
+      createAdapter: () => new SqliteAdapter(),
+      createQueryCompiler: () => new StablePlans(),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+    },
+  });
+}

@@ -1,0 +1,58 @@
+import type { Kysely } from "kysely";
+import { insertSearchText } from "../../project/search/project-search-index.ts";
+import type { Schema } from "../../schema.ts";
+import type { Upkeep } from "../checkpoint/upkeep-thread.ts";
+
+/** A text of a project and its row in the index. */
+export interface EnteredText {
+  readonly row: number;
+  readonly text: string;
+}
+
+/**
+ * Commits that enter texts, each of which makes a small segment of the index,
+ * until segments are merged: as many as migration 0006 lets wait on a level.
+ * With 16 the engine would merge them on its own, within the change.
+ */
+const SEGMENTS_BEFORE_MERGE = 8;
+
+/** When the thread is told to start, which takes 100 ms: no write waits for that. */
+const SEGMENTS_BEFORE_START = 4;
+
+/**
+ * Pages that are merged at once, in 2 to 20 ms: a merge ends only between two
+ * grams. As many follow after each later change until nothing is left to merge.
+ */
+const PAGES_AT_ONCE = 16;
+
+/** Segments that may be added after a merge that failed before the next is tried: a thread that cannot start costs 100 ms. */
+const RETRY_AFTER = 4;
+
+/** Writes the index of texts; its upkeep is done in a thread, a little after each few changes. */
+export class TextIndex {
+  readonly #upkeep: Upkeep;
+  #segments = 0;
+
+  constructor(upkeep: Upkeep) {
+    this.#upkeep = upkeep;
+  }
+
+  /** In the open transaction, outside of savepoints: the index writes itself out at each. */
+  async enter(db: Kysely<Schema>, texts: readonly EnteredText[]): Promise<void> {
+    if (texts.length === 0) return;
+    // By their rows: the engine begins another segment at each row that is lower than the last.
+    for (const { row, text } of texts.toSorted((one, other) => one.row - other.row)) {
+      await insertSearchText(db, row, text);
+    }
+    this.#segments += 1;
+  }
+
+  /** To be awaited while no transaction is open. */
+  async merge(): Promise<void> {
+    if (this.#segments === SEGMENTS_BEFORE_START) void this.#upkeep.start();
+    if (this.#segments < SEGMENTS_BEFORE_MERGE || this.#upkeep.isBusy) return;
+    const answer = await this.#upkeep.order({ mergePages: PAGES_AT_ONCE });
+    if (!answer) this.#segments = SEGMENTS_BEFORE_MERGE - RETRY_AFTER;
+    else if (!answer.hasMerged) this.#segments = 0;
+  }
+}

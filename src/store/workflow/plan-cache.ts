@@ -1,0 +1,41 @@
+import type { WorkflowPlan } from "../../domain/workflow/execution/workflow-plan.ts";
+
+/** A plan with what it counts for. */
+export interface KeptPlan {
+  readonly plan: WorkflowPlan;
+  /** Characters of its stored text. */
+  readonly characters: number;
+}
+
+/** The plans that were asked for last, by the id of their execution: of texts of so many characters in all. */
+export class KeptPlans {
+  readonly #plans = new Map<string, KeptPlan>();
+  readonly #mostCharacters: number;
+  #characters = 0;
+
+  constructor(mostCharacters: number) {
+    this.#mostCharacters = mostCharacters;
+  }
+
+  get(executionId: string): KeptPlan | undefined {
+    return this.#plans.get(executionId);
+  }
+
+  /** Puts a plan in the newest place, and forgets the oldest ones beyond what is kept. */
+  keep(executionId: string, plan: KeptPlan): void {
+    this.#forget(executionId);
+    this.#plans.set(executionId, plan);
+    this.#characters += plan.characters + executionId.length;
+    for (const oldest of this.#plans.keys()) {
+      if (this.#characters <= this.#mostCharacters) break;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(executionId: string): void {
+    const plan = this.#plans.get(executionId);
+    if (!plan) return;
+    this.#plans.delete(executionId);
+    this.#characters -= plan.characters + executionId.length;
+  }
+}

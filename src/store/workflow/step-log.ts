@@ -1,0 +1,186 @@
+import type { Kysely } from "kysely";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+
+/** How much of what a step printed is kept of its beginning, and as much of its end: 1 MiB together. */
+const KEPT_AT_EACH_END_BYTES = 512 * 1024;
+
+/** Whose log it is: one step in one attempt of an action. */
+export interface LogOwner {
+  readonly actionId: string;
+  /** From 1. */
+  readonly attempt: number;
+  /** From 0. */
+  readonly stepIndex: number;
+}
+
+/** A piece of a log, by its place in all that the step printed, in bytes. */
+export interface LogPiece {
+  readonly offset: number;
+  readonly data: Uint8Array;
+}
+
+const selectLastPiece = prepared<LogOwner, { start: number; length: number }>(
+  (db, { actionId, attempt, stepIndex }) =>
+    db
+      .selectFrom("step_log")
+      .select(({ fn }) => ["start", fn<number>("length", ["data"]).as("length")])
+      .where("action_id", "=", actionId)
+      .where("attempt", "=", attempt)
+      .where("step_index", "=", stepIndex)
+      .orderBy("start", "desc")
+      .limit(1),
+);
+
+const insertPiece = prepared<LogOwner & LogPiece, unknown>(
+  (db, { actionId, attempt, stepIndex, offset, data }) =>
+    db
+      .insertInto("step_log")
+      .values({ action_id: actionId, attempt, step_index: stepIndex, start: offset, data }),
+);
+
+/**
+ * Adds a piece to a log, and wakes who follows the action. Of what is known
+ * already nothing is written. Past 1 MiB the middle goes: the beginning stays,
+ * and the end moves on.
+ *
+ * @returns false for a piece that begins past the end of the log
+ */
+export async function appendLog(tx: WriteTransaction, owner: LogOwner, piece: LogPiece): Promise<boolean> {
+  const [last] = await selectLastPiece(tx.db, owner);
+  const end = last ? last.start + last.length : 0;
+  if (piece.offset > end) return false;
+  const data = piece.data.subarray(end - piece.offset);
+  if (data.length === 0) return true;
+  // Cut where the beginning ends, so that no piece belongs to both ends.
+  const toBeginning = Math.max(0, Math.min(data.length, KEPT_AT_EACH_END_BYTES - end));
+  for (const part of [
+    { offset: end, data: data.subarray(0, toBeginning) },
+    { offset: end + toBeginning, data: data.subarray(toBeginning) },
+  ]) {
+    if (part.data.length > 0) await insertPiece(tx.db, { ...owner, ...part });
+  }
+  await cutMiddle(tx, owner, end + data.length - KEPT_AT_EACH_END_BYTES);
+  tx.touch(owner.actionId);
+  return true;
+}
+
+const selectPieceAt = prepared<LogOwner & { from: number; at: number }, { start: number; data: Uint8Array }>(
+  (db, { actionId, attempt, stepIndex, from, at }) =>
+    db
+      .selectFrom("step_log")
+      .select(["start", "data"])
+      .where("action_id", "=", actionId)
+      .where("attempt", "=", attempt)
+      .where("step_index", "=", stepIndex)
+      .where("start", ">=", from)
+      .where("start", "<", at)
+      .orderBy("start", "desc")
+      .limit(1),
+);
+
+const deletePieces = prepared<LogOwner & { from: number; before: number }, unknown>(
+  (db, { actionId, attempt, stepIndex, from, before }) =>
+    db
+      .deleteFrom("step_log")
+      .where("action_id", "=", actionId)
+      .where("attempt", "=", attempt)
+      .where("step_index", "=", stepIndex)
+      .where("start", ">=", from)
+      .where("start", "<", before),
+);
+
+/** Removes what lies between the beginning and `cut`, where the end of the log begins now. */
+async function cutMiddle(tx: WriteTransaction, owner: LogOwner, cut: number): Promise<void> {
+  if (cut <= KEPT_AT_EACH_END_BYTES) return;
+  const from = KEPT_AT_EACH_END_BYTES;
+  const [over] = await selectPieceAt(tx.db, { ...owner, from, at: cut });
+  if (!over) return;
+  await deletePieces(tx.db, { ...owner, from, before: cut });
+  const kept = over.data.subarray(cut - over.start);
+  if (kept.length > 0) await insertPiece(tx.db, { ...owner, offset: cut, data: kept });
+}
+
+/** A place in the logs of an attempt: what lies before it in this step, and all steps before, are known. */
+export interface LogPosition {
+  readonly stepIndex: number;
+  readonly offset: number;
+}
+
+export interface StoredPiece extends LogPiece {
+  readonly stepIndex: number;
+}
+
+const selectOfStep = prepared<LogOwner & { offset: number; limit: number }, StoredPiece>(
+  (db, { actionId, attempt, stepIndex, offset, limit }) => {
+    const ofStep = db
+      .selectFrom("step_log")
+      .where("action_id", "=", actionId)
+      .where("attempt", "=", attempt)
+      .where("step_index", "=", stepIndex);
+    return ofStep
+      .select(["step_index as stepIndex", "start as offset", "data"])
+      .where((eb) =>
+        // From the piece on that the position is in.
+        eb(
+          "start",
+          ">=",
+          eb.fn.coalesce(
+            ofStep.select(eb.fn.max("start").as("start")).where("start", "<=", offset),
+            eb.lit(0),
+          ),
+        ),
+      )
+      .orderBy("start")
+      .limit(limit);
+  },
+);
+
+const selectOfLaterSteps = prepared<LogOwner & { lastStep: number; limit: number }, StoredPiece>(
+  (db, { actionId, attempt, stepIndex, lastStep, limit }) =>
+    db
+      .selectFrom("step_log")
+      .select(["step_index as stepIndex", "start as offset", "data"])
+      .where("action_id", "=", actionId)
+      .where("attempt", "=", attempt)
+      .where("step_index", ">", stepIndex)
+      .where("step_index", "<=", lastStep)
+      .orderBy("step_index")
+      .orderBy("start")
+      .limit(limit),
+);
+
+/**
+ * Up to `limit` pieces of an attempt's logs from a position on, in the order of
+ * the steps; none when there is nothing more yet.
+ *
+ * @param lastStep no step after this one
+ */
+export async function findLogPieces(
+  db: Kysely<Schema>,
+  { actionId, attempt }: Omit<LogOwner, "stepIndex">,
+  { stepIndex, offset }: LogPosition,
+  lastStep: number,
+  limit: number,
+): Promise<StoredPiece[]> {
+  const owner = { actionId, attempt, stepIndex };
+  const ofStep = (await selectOfStep(db, { ...owner, offset, limit: limit + 1 })).flatMap((piece) => {
+    const known = Math.max(0, offset - piece.offset);
+    if (known >= piece.data.length) return [];
+    return [{ ...piece, offset: piece.offset + known, data: piece.data.subarray(known) }];
+  });
+  return ofStep.length > 0 ? ofStep : selectOfLaterSteps(db, { ...owner, lastStep, limit });
+}
+
+const deleteEarlier = prepared<Omit<LogOwner, "stepIndex">, unknown>((db, { actionId, attempt }) =>
+  db.deleteFrom("step_log").where("action_id", "=", actionId).where("attempt", "<", attempt),
+);
+
+/** Removes the logs of attempts before this one, which nothing answers any more. */
+export async function removeEarlierLogs(
+  tx: WriteTransaction,
+  owner: Omit<LogOwner, "stepIndex">,
+): Promise<void> {
+  await deleteEarlier(tx.db, owner);
+}

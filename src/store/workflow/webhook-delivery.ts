@@ -1,0 +1,94 @@
+import type { Kysely } from "kysely";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+import type { WebhookDeliveryTable } from "./workflow-schema.ts";
+
+/** By what a delivery is known again: the workflow that it was posted to, and what its sender calls it. */
+export interface DeliveryName {
+  readonly workflowId: string;
+  readonly deliveryId: string;
+}
+
+const selectDelivery = prepared<DeliveryName & { since: number }, { event_ids: string }>(
+  (db, { workflowId, deliveryId, since }) =>
+    db
+      .selectFrom("webhook_delivery")
+      .select("event_ids")
+      .where("workflow_id", "=", workflowId)
+      .where("delivery_id", "=", deliveryId)
+      .where("at", ">", since),
+);
+
+/**
+ * Ids of the entries that a delivery made in the ledger when it first arrived;
+ * undefined when it did not, or not after `since` (milliseconds since 1970 UTC).
+ */
+export async function findDeliveryEvents(
+  db: Kysely<Schema>,
+  name: DeliveryName,
+  since: number,
+): Promise<readonly string[] | undefined> {
+  const [row] = await selectDelivery(db, { ...name, since });
+  return row && JSON.parse(row.event_ids);
+}
+
+const upsertDelivery = prepared<WebhookDeliveryTable, unknown>((db, row) =>
+  db
+    .insertInto("webhook_delivery")
+    .values({
+      workflow_id: row.workflow_id,
+      delivery_id: row.delivery_id,
+      at: row.at,
+      event_ids: row.event_ids,
+    })
+    // One that is too old to count may not be pruned yet.
+    .onConflict((conflict) =>
+      conflict.columns(["workflow_id", "delivery_id"]).doUpdateSet((eb) => ({
+        at: eb.ref("excluded.at"),
+        event_ids: eb.ref("excluded.event_ids"),
+      })),
+    ),
+);
+
+/** Notes that a delivery arrived, with the entries that it made. It leaves no audit row: the entries tell of it. */
+export async function insertDelivery(
+  tx: WriteTransaction,
+  { workflowId, deliveryId }: DeliveryName,
+  eventIds: readonly string[],
+): Promise<void> {
+  await upsertDelivery(tx.db, {
+    workflow_id: workflowId,
+    delivery_id: deliveryId,
+    at: tx.now,
+    event_ids: JSON.stringify(eventIds),
+  });
+}
+
+/**
+ * Forgets up to `limit` deliveries to all workflows from before `cutoff`, in
+ * milliseconds since 1970 UTC. For the system.
+ *
+ * @returns how many were forgotten
+ */
+export async function removeDeliveriesBefore(
+  tx: WriteTransaction,
+  cutoff: number,
+  limit: number,
+): Promise<number> {
+  const old = await tx.db
+    .selectFrom("webhook_delivery")
+    .select(["workflow_id", "delivery_id"])
+    .where("at", "<=", cutoff)
+    .orderBy("at")
+    .limit(limit)
+    .execute();
+  for (const { workflow_id, delivery_id } of old) {
+    await tx.db
+      .deleteFrom("webhook_delivery")
+      .where("workflow_id", "=", workflow_id)
+      .where("delivery_id", "=", delivery_id)
+      .execute();
+  }
+  return old.length;
+}

@@ -1,0 +1,298 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import {
+  type WorkflowExecutionAction,
+  WorkflowExecutionActionPhase,
+  WorkflowExecutionActionSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import {
+  deadlineOf,
+  hasFailed,
+  phaseOf,
+  type Tally,
+  tallyOf,
+} from "../../domain/workflow/execution/workflow-action.ts";
+import { isFinalAction } from "../../domain/workflow/execution/workflow-transitions.ts";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import { addActionErrors } from "./workflow-action-errors.ts";
+import { changeTally } from "./workflow-execution.ts";
+import type { WorkflowActionTable } from "./workflow-schema.ts";
+
+/** Actions are read back without their steps, which all of an execution share: domain/workflow-action.ts fills them in. */
+export function actionOfRow({ body }: Pick<WorkflowActionTable, "body">): WorkflowExecutionAction {
+  return fromBody(WorkflowExecutionActionSchema, body);
+}
+
+const selectAction = prepared<{ id: string; organizationId: string }, { body: string }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("workflow_action")
+      .select("body")
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+export async function findAction(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<WorkflowExecutionAction | undefined> {
+  const [row] = await selectAction(db, { id, organizationId: scope.organizationId });
+  return row && actionOfRow(row);
+}
+
+const selectOfExecution = prepared<{ executionId: string; organizationId: string }, { body: string }>(
+  (db, { executionId, organizationId }) =>
+    db
+      .selectFrom("workflow_action")
+      .select("body")
+      .where("execution_id", "=", executionId)
+      .where("organization_id", "=", organizationId)
+      .orderBy("id"),
+);
+
+/** All actions of an execution, in their order, the report last. */
+export async function findActionsOfExecution(
+  db: Kysely<Schema>,
+  scope: Scope,
+  executionId: string,
+): Promise<WorkflowExecutionAction[]> {
+  const rows = await selectOfExecution(db, { executionId, organizationId: scope.organizationId });
+  return rows.map(actionOfRow);
+}
+
+const selectWaiting = prepared<{ executionId: string; limit: number }, { body: string }>(
+  (db, { executionId, limit }) =>
+    db
+      .selectFrom("workflow_action")
+      .select("body")
+      .where("execution_id", "=", executionId)
+      // Literals, so that the index of just these rows fits.
+      .where((eb) =>
+        eb.and([
+          eb("phase", "=", eb.lit(WorkflowExecutionActionPhase.PENDING)),
+          eb("queued", "=", eb.lit(0)),
+        ]),
+      )
+      .orderBy("id")
+      .limit(limit),
+);
+
+/** Up to `limit` actions of an execution that the queue of work does not have yet, in their order. */
+export async function findWaitingActions(
+  db: Kysely<Schema>,
+  executionId: string,
+  limit: number,
+): Promise<WorkflowExecutionAction[]> {
+  const rows = await selectWaiting(db, { executionId, limit });
+  return rows.map(actionOfRow);
+}
+
+const selectGiven = prepared<{ executionId: string }, { body: string }>((db, { executionId }) =>
+  db
+    .selectFrom("workflow_action")
+    .select("body")
+    .where("execution_id", "=", executionId)
+    .where((eb) => eb("queued", "=", eb.lit(1)))
+    .orderBy("id"),
+);
+
+/** Waiting actions read at a time. */
+const WAITING_AT_ONCE = 16;
+
+/**
+ * Finds the actions of an execution that have not ended: those that the queue of
+ * work or a runner has, then those that wait for the queue. Who reads on must
+ * have changed what it got: it is found again otherwise.
+ */
+export async function* findOpenActions(
+  db: Kysely<Schema>,
+  executionId: string,
+): AsyncGenerator<WorkflowExecutionAction> {
+  for (const row of await selectGiven(db, { executionId })) yield actionOfRow(row);
+  for (;;) {
+    const waiting = await findWaitingActions(db, executionId, WAITING_AT_ONCE);
+    yield* waiting;
+    if (waiting.length < WAITING_AT_ONCE) return;
+  }
+}
+
+const selectGivenCount = prepared<{ executionId: string }, { count: number }>((db, { executionId }) =>
+  db
+    .selectFrom("workflow_action")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("execution_id", "=", executionId)
+    .where((eb) => eb("queued", "=", eb.lit(1))),
+);
+
+/** How many actions of an execution the queue of work or a runner has. */
+export async function countGivenActions(db: Kysely<Schema>, executionId: string): Promise<number> {
+  const [row] = await selectGivenCount(db, { executionId });
+  return row?.count ?? 0;
+}
+
+const selectReport = prepared<{ executionId: string }, { id: string }>((db, { executionId }) =>
+  db
+    .selectFrom("workflow_action")
+    .select("id")
+    .where("execution_id", "=", executionId)
+    .where("is_report", "=", 1),
+);
+
+export async function hasReportAction(db: Kysely<Schema>, executionId: string): Promise<boolean> {
+  return (await selectReport(db, { executionId })).length > 0;
+}
+
+/** Up to `limit` running actions whose longest time is over at `now`, of all organizations. For the system. */
+export async function findExpiredActions(
+  db: Kysely<Schema>,
+  now: number,
+  limit: number,
+): Promise<{ readonly organizationId: string; readonly id: string }[]> {
+  return db
+    .selectFrom("workflow_action")
+    .select(["organization_id as organizationId", "id"])
+    .where("stops_at", "<=", now)
+    .orderBy("stops_at")
+    .limit(limit)
+    .execute();
+}
+
+const insertRow = prepared<WorkflowActionTable, unknown>((db, row) =>
+  db.insertInto("workflow_action").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    workflow_id: row.workflow_id,
+    execution_id: row.execution_id,
+    is_report: row.is_report,
+    phase: row.phase,
+    desired_phase: row.desired_phase,
+    queued: row.queued,
+    failed: row.failed,
+    environment_id: row.environment_id,
+    started_at: row.started_at,
+    stops_at: row.stops_at,
+    outputs: row.outputs,
+    body: row.body,
+  }),
+);
+
+/** Writes new actions of one execution, which wait for their turn. */
+export async function insertActions(
+  tx: WriteTransaction,
+  scope: Scope,
+  executionId: string,
+  actions: readonly WorkflowExecutionAction[],
+): Promise<void> {
+  for (const action of actions) {
+    const columns = changingColumns(action);
+    await insertRow(tx.db, {
+      ...columns,
+      id: action.id,
+      organization_id: scope.organizationId,
+      workflow_id: action.metadata?.workflowId ?? "",
+      execution_id: executionId,
+      is_report: action.metadata?.report ? 1 : 0,
+      queued: 0,
+      outputs: null,
+    });
+    tx.record({
+      organizationId: scope.organizationId,
+      type: "workflow_action",
+      id: action.id,
+      kind: "created",
+      after: columns.body,
+    });
+  }
+  await changeTally(tx, executionId, { ...UNCHANGED, pending: actions.length });
+}
+
+type ChangingColumns = ReturnType<typeof changingColumns>;
+
+const updateRow = prepared<ChangingColumns & { id: string; organization_id: string }, unknown>((db, row) =>
+  db
+    .updateTable("workflow_action")
+    .set({
+      phase: row.phase,
+      desired_phase: row.desired_phase,
+      failed: row.failed,
+      environment_id: row.environment_id,
+      started_at: row.started_at,
+      stops_at: row.stops_at,
+      body: row.body,
+    })
+    .where("id", "=", row.id)
+    .where("organization_id", "=", row.organization_id),
+);
+
+/** Changes an action, and the counts of its execution with it. */
+export async function updateAction(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: WorkflowExecutionAction,
+  after: WorkflowExecutionAction,
+): Promise<void> {
+  const columns = changingColumns(after);
+  await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
+  if (isFinalAction(phaseOf(after))) await setQueued(tx.db, { id: after.id, queued: 0 });
+  const [from, to] = [tallyOf(before), tallyOf(after)];
+  if (from !== to) {
+    const change = { ...UNCHANGED, [from]: -1, [to]: 1 };
+    await changeTally(tx, after.metadata?.workflowExecutionId ?? "", change);
+  }
+  await addActionErrors(tx, after.metadata?.workflowExecutionId ?? "", before, after);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "workflow_action",
+    id: after.id,
+    kind: "updated",
+    before: toBody(WorkflowExecutionActionSchema, before),
+    after: columns.body,
+  });
+}
+
+const setBody = prepared<{ id: string; organizationId: string; body: string }, unknown>(
+  (db, { id, organizationId, body }) =>
+    db
+      .updateTable("workflow_action")
+      .set({ body })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** Keeps that steps of an action began. The record tells of steps when they end. */
+export async function setBegunSteps(
+  tx: WriteTransaction,
+  scope: Scope,
+  action: WorkflowExecutionAction,
+): Promise<void> {
+  const body = toBody(WorkflowExecutionActionSchema, action);
+  await setBody(tx.db, { id: action.id, organizationId: scope.organizationId, body });
+}
+
+const setQueued = prepared<{ id: string; queued: number }, unknown>((db, { id, queued }) =>
+  db.updateTable("workflow_action").set({ queued }).where("id", "=", id),
+);
+
+/** Notes that the queue of work has an action; its end takes that back. */
+export async function setGiven(tx: WriteTransaction, id: string): Promise<void> {
+  await setQueued(tx.db, { id, queued: 1 });
+}
+
+const UNCHANGED: Record<Tally, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
+
+function changingColumns(action: WorkflowExecutionAction) {
+  const phase = phaseOf(action);
+  return {
+    phase,
+    desired_phase: action.spec?.desiredPhase ?? 0,
+    failed: hasFailed(action) ? 1 : 0,
+    environment_id: action.status?.environmentId || null,
+    started_at: action.metadata?.startedAt ? timestampMs(action.metadata.startedAt) : null,
+    stops_at: phase === WorkflowExecutionActionPhase.RUNNING ? (deadlineOf(action) ?? null) : null,
+    body: toBody(WorkflowExecutionActionSchema, action),
+  };
+}

@@ -1,0 +1,188 @@
+import type { Kysely } from "kysely";
+import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import {
+  type ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput,
+  ListWorkflowExecutionOutputsResponse_ActionOutputSchema as ActionOutputSchema,
+} from "#gen/service/v1/workflow_service_pb.js";
+import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { withSteps } from "../../domain/workflow/execution/workflow-action.ts";
+import { withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
+import { firstRows, firstRowsInPhases } from "../first-rows.ts";
+import { fromBody } from "../json.ts";
+import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "../listed-row.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import { contains, inTime, octets, shortText } from "../sqlite/expressions.ts";
+import type { Scope } from "../store.ts";
+import { actionOfRow } from "./workflow-action.ts";
+import { findWholeExecution } from "./workflow-execution.ts";
+import { answeredExecution, FACT_COLUMNS } from "./workflow-execution-row.ts";
+import { executionsIn } from "./workflow-output.ts";
+import { findPlanText, planOfText } from "./workflow-plan.ts";
+
+/** What a list of executions is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+export interface ExecutionFilter {
+  readonly ids: readonly string[];
+  readonly workflowIds: readonly string[];
+  readonly phases: readonly number[];
+  readonly hasFailedActions: boolean | undefined;
+  /** Folded; empty means any. */
+  readonly search: string;
+}
+
+const shortPlan = shortText("workflow_plan.body", SHORT_BYTES);
+
+/** Up to `limit` executions behind `after`, by id, which is the order of their start. */
+export async function listExecutions(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: ExecutionFilter,
+  direction: "asc" | "desc",
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<WorkflowExecution>[]> {
+  let own = db
+    .selectFrom("workflow_execution")
+    .select([...FACT_COLUMNS, ...bodyColumns("workflow_execution")])
+    .select(({ selectFrom }) => [
+      selectFrom("workflow_plan")
+        .select(shortPlan.as("body"))
+        .whereRef("workflow_plan.execution_id", "=", "workflow_execution.id")
+        .as("plan"),
+      selectFrom("workflow_plan")
+        .select(octets("workflow_plan.body").as("bytes"))
+        .whereRef("workflow_plan.execution_id", "=", "workflow_execution.id")
+        .as("plan_bytes"),
+    ])
+    .where(inTime())
+    .where("organization_id", "=", scope.organizationId);
+  if (after) own = own.where("id", direction === "asc" ? ">" : "<", after.id);
+  let query = own;
+  if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
+  if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
+  if (filter.hasFailedActions !== undefined) {
+    // Literals, so that the index of those that have failed actions fits.
+    const isFailed = filter.hasFailedActions ? ">" : "=";
+    query = query.where((eb) => eb("failed_count", isFailed, eb.lit(0)));
+  }
+  // The text holds one value a line; a search across lines would find what no value contains.
+  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
+  else if (filter.search !== "") {
+    query = query.where(contains("workflow_execution.search_text", filter.search));
+  }
+  const rows = await firstRowsInPhases("workflow_execution", own, query, filter.phases, direction, limit);
+  // The errors of its actions are answered with it.
+  const whole = rows.map((row) => ({
+    ...row,
+    bytes: row.bytes + (row.plan_bytes ?? 0) + row.action_failures.length + row.action_warnings.length,
+  }));
+  const listed = listedRows(db, "workflow_execution", whole, positionById, (row) => row);
+  return listed.map(({ read, ...row }) => ({
+    ...row,
+    async read() {
+      const execution = await read();
+      if (!execution) return undefined;
+      const { plan, plan_bytes } = execution;
+      const isLeftOut = plan === null && plan_bytes !== null;
+      const planText = isLeftOut ? await findPlanText(db, execution.id) : plan;
+      return withPlan(answeredExecution(execution), planOfText(planText));
+    },
+  }));
+}
+
+/** The same for actions. */
+export interface ActionFilter {
+  readonly ids: readonly string[];
+  readonly executionIds: readonly string[];
+  readonly workflowIds: readonly string[];
+  readonly phases: readonly number[];
+}
+
+/** Up to `limit` actions with their steps behind `after`, by id ascending. */
+export async function listActions(
+  db: Kysely<Schema>,
+  scope: Scope,
+  filter: ActionFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<WorkflowExecutionAction>[]> {
+  let own = db
+    .selectFrom("workflow_action")
+    .select(["id", "execution_id", ...bodyColumns("workflow_action")])
+    .select((eb) =>
+      eb
+        .selectFrom("workflow_plan")
+        .select(octets("workflow_plan.body").as("bytes"))
+        .whereRef("workflow_plan.execution_id", "=", "workflow_action.execution_id")
+        .as("plan_bytes"),
+    )
+    .where(inTime())
+    .where("organization_id", "=", scope.organizationId);
+  if (after) own = own.where("id", ">", after.id);
+  let query = own;
+  if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
+  if (filter.executionIds.length > 0) query = query.where("execution_id", "in", filter.executionIds);
+  if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
+  const rows = await firstRowsInPhases("workflow_action", own, query, filter.phases, "asc", limit);
+  const executionOf = executionsOnce(db, scope);
+  // Each action is answered with the steps, which are a part of the plan of its execution.
+  const whole = rows.map((row) => ({ ...row, bytes: row.bytes + (row.plan_bytes ?? 0) }));
+  const listed = listedRows(db, "workflow_action", whole, positionById, (row) => row);
+  return listed.map(({ read, ...row }) => ({
+    ...row,
+    async read() {
+      const action = await read();
+      const execution = action && (await executionOf(action.execution_id));
+      return execution && withSteps(actionOfRow(action), execution);
+    },
+  }));
+}
+
+/** Up to `limit` outputs behind `after`, by the id of their action ascending. */
+export async function listOutputs(
+  db: Kysely<Schema>,
+  scope: Scope,
+  executionIds: readonly string[],
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<ActionOutput>[]> {
+  const all = db
+    .selectFrom("workflow_action")
+    .select(["id", ...textColumns("workflow_action.outputs")])
+    .where(inTime());
+  let own =
+    executionIds.length > 0
+      ? all.where("execution_id", "in", executionsIn(db, scope, executionIds))
+      : all.where("organization_id", "=", scope.organizationId);
+  if (after) own = own.where("id", ">", after.id);
+  const order = { columns: ["workflow_action.id"], direction: "asc" } as const;
+  const rows = await firstRows(own, own.where("outputs", "is not", null), order, limit);
+  return rows.map((row) =>
+    listedRow(
+      row,
+      positionById(row),
+      async () => (await selectOutputs(db, { id: row.id }))[0]?.outputs ?? undefined,
+      ({ body }) => fromBody(ActionOutputSchema, body),
+    ),
+  );
+}
+
+const selectOutputs = prepared<{ id: string }, { outputs: string | null }>((db, { id }) =>
+  db.selectFrom("workflow_action").select("outputs").where("id", "=", id),
+);
+
+/** What the steps of actions are read from, each execution once. */
+function executionsOnce(
+  db: Kysely<Schema>,
+  scope: Scope,
+): (id: string) => Promise<WorkflowExecution | undefined> {
+  const known = new Map<string, Promise<WorkflowExecution | undefined>>();
+  return (id) => {
+    let execution = known.get(id);
+    if (!execution) {
+      execution = findWholeExecution(db, scope, id).then((stored) => stored?.execution);
+      known.set(id, execution);
+    }
+    return execution;
+  };
+}

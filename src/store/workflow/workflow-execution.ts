@@ -1,0 +1,289 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { type WorkflowExecution, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
+import { phaseOfExecution } from "../../domain/workflow/execution/workflow-execution.ts";
+import { type WorkflowPlan, withoutPlan, withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
+import { toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import {
+  answeredExecution,
+  EXECUTION_COLUMNS,
+  type ExecutionRow,
+  executionOfRow,
+} from "./workflow-execution-row.ts";
+import { findPlan, insertPlan } from "./workflow-plan.ts";
+import type { WorkflowExecutionTable } from "./workflow-schema.ts";
+
+/** An execution with what no answer tells of it. */
+export interface StoredExecution {
+  /** With its counts. */
+  readonly execution: WorkflowExecution;
+  /** Place of the trigger in the workflow's list when it fired; null for a start with a context of its own. */
+  readonly triggerIndex: number | null;
+  /** As it is answered. */
+  readonly answered: () => WorkflowExecution;
+  /** Whether its actions have been made. */
+  readonly expanded: boolean;
+  /** The environment variables that commands read parameters from. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+const STORED_COLUMNS = [...EXECUTION_COLUMNS, "trigger_index", "expanded", "variables"] as const;
+
+type StoredRow = ExecutionRow & Pick<WorkflowExecutionTable, "trigger_index" | "expanded" | "variables">;
+
+function storedOfRow(row: StoredRow, plan: WorkflowPlan = {}): StoredExecution {
+  return {
+    execution: withPlan(executionOfRow(row), plan),
+    answered: () => withPlan(answeredExecution(row), plan),
+    triggerIndex: row.trigger_index,
+    expanded: row.expanded === 1,
+    variables: JSON.parse(row.variables),
+  };
+}
+
+const selectExecution = prepared<{ id: string; organizationId: string }, StoredRow>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("workflow_execution")
+      .select(STORED_COLUMNS)
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** An execution without its plan: its trigger is unset, and its action and report have limits but no steps. */
+export async function findExecution(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<StoredExecution | undefined> {
+  const [row] = await selectExecution(db, { id, organizationId: scope.organizationId });
+  return row && storedOfRow(row);
+}
+
+/** An execution with its plan, which may have megabytes and which nobody may change. */
+export async function findWholeExecution(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<StoredExecution | undefined> {
+  const [row] = await selectExecution(db, { id, organizationId: scope.organizationId });
+  return row && storedOfRow(row, await findPlan(db, id));
+}
+
+/** Up to `limit` executions whose actions are not made yet, of all organizations, by id. For the system. */
+export async function findUnexpanded(
+  db: Kysely<Schema>,
+  limit: number,
+): Promise<{ readonly organizationId: string; readonly id: string; readonly startedAt: number }[]> {
+  return db
+    .selectFrom("workflow_execution")
+    .select(["organization_id as organizationId", "id", "started_at as startedAt"])
+    .where((eb) => eb("expanded", "=", eb.lit(0)))
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+}
+
+/** Which executions that have not ended are asked for; a field that is left out restricts nothing. */
+export interface OpenExecutions {
+  readonly workflowId?: string;
+  /** Place of the time or pull-request trigger that started them. */
+  readonly triggerIndex?: number;
+  readonly executorId?: string;
+}
+
+/** Ids of the executions that have not ended, oldest first. */
+export async function findOpenExecutionIds(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { workflowId, triggerIndex, executorId }: OpenExecutions,
+): Promise<string[]> {
+  let query = db
+    .selectFrom("workflow_execution")
+    .select("id")
+    .where("organization_id", "=", scope.organizationId)
+    .where("finished_at", "is", null);
+  if (workflowId !== undefined) query = query.where("workflow_id", "=", workflowId);
+  if (triggerIndex !== undefined) query = query.where("trigger_index", "=", triggerIndex);
+  if (executorId !== undefined) query = query.where("executor_id", "=", executorId);
+  const rows = await query.execute();
+  // Sorted here: asked for an order, the engine walks through all that ever ran.
+  return rows.map(({ id }) => id).sort();
+}
+
+const insertRow = prepared<WorkflowExecutionTable, unknown>((db, row) =>
+  db.insertInto("workflow_execution").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    workflow_id: row.workflow_id,
+    trigger_index: row.trigger_index,
+    trigger_kind: row.trigger_kind,
+    creator_id: row.creator_id,
+    executor_id: row.executor_id,
+    executor_principal: row.executor_principal,
+    phase: row.phase,
+    desired_phase: row.desired_phase,
+    expanded: row.expanded,
+    failed: row.failed,
+    pending_count: row.pending_count,
+    running_count: row.running_count,
+    failed_count: row.failed_count,
+    done_count: row.done_count,
+    stopped_count: row.stopped_count,
+    started_at: row.started_at,
+    finished_at: row.finished_at,
+    search_text: row.search_text,
+    variables: row.variables,
+    action_failures: row.action_failures,
+    action_warnings: row.action_warnings,
+    retried_execution_id: row.retried_execution_id,
+    body: row.body,
+  }),
+);
+
+/** Writes a new execution, whose actions are not made yet. */
+export async function insertExecution(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+  facts: Pick<StoredExecution, "triggerIndex" | "variables"> & { readonly searchText: string },
+): Promise<void> {
+  const { metadata, spec } = execution;
+  const columns = changingColumns(execution);
+  await insertRow(tx.db, {
+    ...columns,
+    id: execution.id,
+    organization_id: scope.organizationId,
+    workflow_id: metadata?.workflowId ?? "",
+    trigger_index: facts.triggerIndex,
+    trigger_kind: triggerKind(spec?.trigger?.trigger.case),
+    creator_id: metadata?.creator?.id ?? "",
+    executor_id: metadata?.executor?.id ?? "",
+    executor_principal: metadata?.executor?.principal ?? 0,
+    expanded: 0,
+    failed: 0,
+    pending_count: 0,
+    running_count: 0,
+    failed_count: 0,
+    done_count: 0,
+    stopped_count: 0,
+    started_at: metadata?.startedAt ? timestampMs(metadata.startedAt) : tx.now,
+    search_text: facts.searchText,
+    variables: JSON.stringify(facts.variables),
+    action_failures: "[]",
+    action_warnings: "[]",
+    retried_execution_id: metadata?.retriedExecutionId || null,
+  });
+  await insertPlan(tx, execution);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "workflow_execution",
+    id: execution.id,
+    kind: "created",
+    after: toBody(WorkflowExecutionSchema, withoutCounts(execution)),
+  });
+}
+
+type ChangingColumns = ReturnType<typeof changingColumns>;
+
+const updateRow = prepared<ChangingColumns & { id: string; organization_id: string }, unknown>((db, row) =>
+  db
+    .updateTable("workflow_execution")
+    .set({
+      phase: row.phase,
+      desired_phase: row.desired_phase,
+      finished_at: row.finished_at,
+      body: row.body,
+    })
+    .where("id", "=", row.id)
+    .where("organization_id", "=", row.organization_id),
+);
+
+const setFailed = prepared<{ id: string }, unknown>((db, { id }) =>
+  db.updateTable("workflow_execution").set({ failed: 1 }).where("id", "=", id),
+);
+
+export async function updateExecution(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: WorkflowExecution,
+  after: WorkflowExecution,
+): Promise<void> {
+  const columns = changingColumns(after);
+  await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
+  if ((after.status?.failures.length ?? 0) > 0) await setFailed(tx.db, { id: after.id });
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "workflow_execution",
+    id: after.id,
+    kind: "updated",
+    before: bodyOf(before),
+    after: columns.body,
+  });
+}
+
+const markExpanded = prepared<{ id: string }, unknown>((db, { id }) =>
+  db.updateTable("workflow_execution").set({ expanded: 1 }).where("id", "=", id),
+);
+
+/** Notes that an execution's actions have been made, or never will be. */
+export async function setExpanded(tx: WriteTransaction, id: string): Promise<void> {
+  await markExpanded(tx.db, { id });
+}
+
+/** How much more or less each count of an execution is. */
+export type TallyChange = Readonly<Record<"pending" | "running" | "failed" | "done" | "stopped", number>>;
+
+const addCounts = prepared<TallyChange & { id: string }, unknown>((db, change) =>
+  db
+    .updateTable("workflow_execution")
+    .set((eb) => ({
+      pending_count: eb("pending_count", "+", change.pending),
+      running_count: eb("running_count", "+", change.running),
+      failed_count: eb("failed_count", "+", change.failed),
+      done_count: eb("done_count", "+", change.done),
+      stopped_count: eb("stopped_count", "+", change.stopped),
+    }))
+    .where("id", "=", change.id),
+);
+
+/** Keeps the counts in step with the actions; only store/workflow-action.ts moves actions. */
+export async function changeTally(tx: WriteTransaction, id: string, change: TallyChange): Promise<void> {
+  await addCounts(tx.db, { ...change, id });
+  if (change.failed > 0) await setFailed(tx.db, { id });
+}
+
+function triggerKind(kind: "manual" | "time" | "pullRequest" | undefined) {
+  return kind === "pullRequest" ? "pull_request" : (kind ?? "manual");
+}
+
+function changingColumns(execution: WorkflowExecution) {
+  const { metadata, spec } = execution;
+  return {
+    phase: phaseOfExecution(execution),
+    desired_phase: spec?.desiredPhase ?? 0,
+    finished_at: metadata?.finishedAt ? timestampMs(metadata.finishedAt) : null,
+    body: bodyOf(execution),
+  };
+}
+
+function bodyOf(execution: WorkflowExecution): string {
+  return toBody(WorkflowExecutionSchema, withoutCounts(withoutPlan(execution)));
+}
+
+/** The counts change on their own and have columns. */
+function withoutCounts(execution: WorkflowExecution): WorkflowExecution {
+  const { status } = execution;
+  return status ? { ...execution, status: { ...status, ...NO_COUNTS } } : execution;
+}
+
+const NO_COUNTS = {
+  pendingActionCount: 0,
+  runningActionCount: 0,
+  failedActionCount: 0,
+  doneActionCount: 0,
+  stoppedActionCount: 0,
+};

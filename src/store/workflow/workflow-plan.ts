@@ -1,0 +1,55 @@
+import type { Kysely } from "kysely";
+import { type WorkflowExecution, WorkflowExecution_SpecSchema } from "#gen/service/v1/workflow_pb.js";
+import { planOf, type WorkflowPlan } from "../../domain/workflow/execution/workflow-plan.ts";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { WriteTransaction } from "../store.ts";
+import { type KeptPlan, KeptPlans } from "./plan-cache.ts";
+import type { WorkflowPlanTable } from "./workflow-schema.ts";
+
+/** Characters of stored plans of which what they say is kept; a workflow of today has at most 4 Mi. */
+const KEPT_CHARACTERS = 32 * 1024 * 1024;
+
+/** A plan never changes and no id is used twice, so that none of them can be out of date. */
+const kept = new KeptPlans(KEPT_CHARACTERS);
+
+const insertRow = prepared<WorkflowPlanTable, unknown>((db, row) =>
+  db.insertInto("workflow_plan").values({ execution_id: row.execution_id, body: row.body }),
+);
+
+/** Writes the plan of a new execution. */
+export async function insertPlan({ db }: WriteTransaction, execution: WorkflowExecution): Promise<void> {
+  const plan = planOf(execution);
+  const body = toBody(WorkflowExecution_SpecSchema, plan);
+  await insertRow(db, { execution_id: execution.id, body });
+  kept.keep(execution.id, { plan, characters: body.length });
+}
+
+const selectPlan = prepared<{ id: string }, { body: string }>((db, { id }) =>
+  db.selectFrom("workflow_plan").select("body").where("execution_id", "=", id),
+);
+
+/** The plan of an execution, whose parts nobody may change: others share them. */
+export async function findPlan(db: Kysely<Schema>, executionId: string): Promise<WorkflowPlan> {
+  const known = kept.get(executionId);
+  const found = known ?? (await readPlan(db, executionId));
+  kept.keep(executionId, found);
+  return found.plan;
+}
+
+/** The plan of a stored text; of none, an empty one. */
+export function planOfText(body: string | null | undefined): WorkflowPlan {
+  return fromBody(WorkflowExecution_SpecSchema, body ?? "{}");
+}
+
+/** The stored text of a plan; undefined without one. */
+export async function findPlanText(db: Kysely<Schema>, executionId: string): Promise<string | undefined> {
+  const [row] = await selectPlan(db, { id: executionId });
+  return row?.body;
+}
+
+async function readPlan(db: Kysely<Schema>, id: string): Promise<KeptPlan> {
+  const body = await findPlanText(db, id);
+  return { plan: planOfText(body), characters: body?.length ?? 0 };
+}

@@ -1,0 +1,123 @@
+import { octets } from "../sqlite/expressions.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import { wholeBody } from "./workflow-execution-row.ts";
+
+/** Bytes of bodies that one transaction records as removed at most, unless the first alone has more. */
+const BODY_BYTES = 256 * 1024;
+
+/**
+ * Removes up to `limit` executions of a workflow for good, the oldest first, of
+ * which nothing is left but their own rows. Where their bodies are large it
+ * removes fewer, at least one.
+ *
+ * @returns how many were removed
+ */
+export async function removeExecutions(
+  tx: WriteTransaction,
+  scope: Scope,
+  workflowId: string,
+  limit: number,
+): Promise<number> {
+  const ofWorkflow = tx.db
+    .selectFrom("workflow_execution")
+    .where("workflow_id", "=", workflowId)
+    .where("organization_id", "=", scope.organizationId);
+  const found = await ofWorkflow
+    .leftJoin("workflow_plan", "execution_id", "id")
+    .select(["id", octets("workflow_execution.body").as("size"), octets("workflow_plan.body").as("planSize")])
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  const ids: string[] = [];
+  let bytes = 0;
+  for (const { id, size, planSize } of found) {
+    bytes += size + (planSize ?? 0);
+    if (ids.length > 0 && bytes > BODY_BYTES) break;
+    ids.push(id);
+  }
+  if (ids.length === 0) return 0;
+  const removed = await ofWorkflow
+    .leftJoin("workflow_plan", "execution_id", "id")
+    .select(["id", "workflow_execution.body", "workflow_plan.body as plan"])
+    .where("id", "in", ids)
+    .orderBy("id")
+    .execute();
+  await tx.db.deleteFrom("workflow_execution").where("id", "in", ids).execute();
+  for (const { id, body, plan } of removed) {
+    tx.record({
+      organizationId: scope.organizationId,
+      type: "workflow_execution",
+      id,
+      kind: "deleted",
+      before: wholeBody(body, plan),
+    });
+  }
+  return removed.length;
+}
+
+/** What goes with the executions of a workflow and leaves no record of its own, children first. */
+export const PARTS_OF_WORKFLOW = [
+  "step_log",
+  "workflow_action",
+  "workflow_trigger_event",
+  "webhook_delivery",
+] as const;
+
+/**
+ * Removes up to `limit` rows of one kind that are a workflow's: pieces of the
+ * logs of its actions, its actions, or the entries of its ledger. For the
+ * system, so without a scope; it leaves no record.
+ *
+ * @returns how many were removed
+ */
+export async function removePartsOfWorkflow(
+  { db }: WriteTransaction,
+  part: (typeof PARTS_OF_WORKFLOW)[number],
+  workflowId: string,
+  limit: number,
+): Promise<number> {
+  if (part === "step_log") return removeLogs(db, workflowId, limit);
+  if (part === "webhook_delivery") return removeDeliveries(db, workflowId, limit);
+  const { numDeletedRows } = await db
+    .deleteFrom(part)
+    .where("id", "in", ({ selectFrom }) =>
+      selectFrom(part).select("id").where("workflow_id", "=", workflowId).limit(limit),
+    )
+    .executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
+}
+
+async function removeDeliveries(
+  db: WriteTransaction["db"],
+  workflowId: string,
+  limit: number,
+): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom("webhook_delivery")
+    .where("workflow_id", "=", workflowId)
+    .where("delivery_id", "in", ({ selectFrom }) =>
+      selectFrom("webhook_delivery").select("delivery_id").where("workflow_id", "=", workflowId).limit(limit),
+    )
+    .executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
+}
+
+async function removeLogs(db: WriteTransaction["db"], workflowId: string, limit: number): Promise<number> {
+  const pieces = await db
+    .selectFrom("workflow_action")
+    .innerJoin("step_log", "step_log.action_id", "workflow_action.id")
+    .select(["action_id", "attempt", "step_index", "start"])
+    .where("workflow_action.workflow_id", "=", workflowId)
+    .limit(limit)
+    .execute();
+  for (const { action_id, attempt, step_index, start } of pieces) {
+    await db
+      .deleteFrom("step_log")
+      .where("action_id", "=", action_id)
+      .where("attempt", "=", attempt)
+      .where("step_index", "=", step_index)
+      .where("start", "=", start)
+      .execute();
+  }
+  return pieces.length;
+}

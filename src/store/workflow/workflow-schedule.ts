@@ -1,0 +1,114 @@
+import { equals } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
+import { type Workflow, type WorkflowTrigger, WorkflowTriggerSchema } from "#gen/service/v1/workflow_pb.js";
+import { nextInstant } from "../../domain/project/schedule.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import type { WorkflowScheduleTable } from "./workflow-schema.ts";
+
+const deleteSchedules = prepared<{ workflowId: string }, unknown>((db, { workflowId }) =>
+  db.deleteFrom("workflow_schedule").where("workflow_id", "=", workflowId),
+);
+
+/**
+ * Keeps the instants of a workflow's time triggers in step with it. Where
+ * nothing that they hang on changed they stay, and nothing that came due
+ * meanwhile is lost; otherwise they begin anew from now. A disabled workflow
+ * has its instants too: each is entered in the ledger, and starts nothing.
+ */
+export async function replaceSchedules(
+  tx: WriteTransaction,
+  scope: Scope,
+  workflow: Workflow,
+  before?: Workflow,
+): Promise<void> {
+  if (before && !changesSchedule(before, workflow)) return;
+  await deleteSchedules(tx.db, { workflowId: workflow.id });
+  const rows = workflow.spec?.deleting ? [] : schedulesOf(scope, workflow, tx.now);
+  if (rows.length > 0) await tx.db.insertInto("workflow_schedule").values(rows).execute();
+}
+
+/** Up to `limit` time triggers that are due at `now`, of all organizations, the longest due first. For the system. */
+export async function findDueSchedules(
+  db: Kysely<Schema>,
+  now: number,
+  limit: number,
+): Promise<WorkflowScheduleTable[]> {
+  return db
+    .selectFrom("workflow_schedule")
+    .selectAll()
+    .where("next_at", "<=", now)
+    .orderBy("next_at")
+    .orderBy("workflow_id")
+    .orderBy("trigger_index")
+    .limit(limit)
+    .execute();
+}
+
+const selectSchedule = prepared<{ workflowId: string; triggerIndex: number }, WorkflowScheduleTable>(
+  (db, { workflowId, triggerIndex }) =>
+    db
+      .selectFrom("workflow_schedule")
+      .selectAll()
+      .where("workflow_id", "=", workflowId)
+      .where("trigger_index", "=", triggerIndex),
+);
+
+/** A time trigger as it is now; undefined once nothing comes due of it. For the system. */
+export async function findSchedule(
+  db: Kysely<Schema>,
+  { workflow_id, trigger_index }: Pick<WorkflowScheduleTable, "workflow_id" | "trigger_index">,
+): Promise<WorkflowScheduleTable | undefined> {
+  const [row] = await selectSchedule(db, { workflowId: workflow_id, triggerIndex: trigger_index });
+  return row;
+}
+
+/** Sets when a time trigger is due next; undefined takes it off, since it never is again. */
+export async function setNextInstant(
+  tx: WriteTransaction,
+  schedule: Pick<WorkflowScheduleTable, "workflow_id" | "trigger_index">,
+  nextAt: number | undefined,
+): Promise<void> {
+  const { workflow_id, trigger_index } = schedule;
+  if (nextAt === undefined) {
+    await tx.db
+      .deleteFrom("workflow_schedule")
+      .where("workflow_id", "=", workflow_id)
+      .where("trigger_index", "=", trigger_index)
+      .execute();
+    return;
+  }
+  await tx.db
+    .updateTable("workflow_schedule")
+    .set({ next_at: nextAt })
+    .where("workflow_id", "=", workflow_id)
+    .where("trigger_index", "=", trigger_index)
+    .execute();
+}
+
+function changesSchedule({ spec: before }: Workflow, { spec: after }: Workflow): boolean {
+  const [old, fresh] = [before?.triggers ?? [], after?.triggers ?? []];
+  if (before?.disabled !== after?.disabled || before?.deleting !== after?.deleting) return true;
+  if (old.length !== fresh.length) return true;
+  return old.some((each, index) => !equals(WorkflowTriggerSchema, each, fresh[index] as WorkflowTrigger));
+}
+
+function schedulesOf(scope: Scope, { id, spec }: Workflow, now: number): WorkflowScheduleTable[] {
+  return (spec?.triggers ?? []).flatMap(({ trigger }, index) => {
+    if (trigger.case !== "time") return [];
+    const next = nextInstant(trigger.value, now);
+    if (next === undefined) return [];
+    return [
+      {
+        workflow_id: id,
+        trigger_index: index,
+        organization_id: scope.organizationId,
+        cron_expression: trigger.value.cronExpression,
+        time_zone: trigger.value.timeZone,
+        overlap_policy: trigger.value.overlapPolicy,
+        next_at: next,
+      },
+    ];
+  });
+}

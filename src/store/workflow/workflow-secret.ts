@@ -1,0 +1,158 @@
+import type { Kysely } from "kysely";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
+import { isSameSubject, uniqueSubjects } from "../../domain/source/source-trust.ts";
+import { subjectsOf, subjectsText } from "../identity/source-setter.ts";
+import { toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import type { WorkflowSecretTable } from "./workflow-schema.ts";
+
+/** A secret under the key that it was sealed with. */
+export interface SealedSecret {
+  readonly keyId: string;
+  readonly sealed: Uint8Array;
+}
+
+/** What deliveries to a workflow's webhook are signed with. */
+export interface SealedWebhookSecrets {
+  readonly current: SealedSecret;
+  /** The one before it, and until when it verifies too: milliseconds since 1970 UTC, itself excluded. */
+  readonly previous: (SealedSecret & { readonly until: number }) | undefined;
+}
+
+const selectSecrets = prepared<{ workflowId: string }, WorkflowSecretTable>((db, { workflowId }) =>
+  db.selectFrom("workflow_secret").selectAll().where("workflow_id", "=", workflowId),
+);
+
+/** The secrets of a workflow, which the caller has found in its own scope. */
+export async function findWebhookSecrets(
+  db: Kysely<Schema>,
+  workflowId: string,
+): Promise<SealedWebhookSecrets | undefined> {
+  const [row] = await selectSecrets(db, { workflowId });
+  return row && secretsOfRow(row);
+}
+
+/**
+ * Returns who was given a secret that verifies at `now` (milliseconds since 1970
+ * UTC): besides the hosts that they gave it to, they can sign a delivery.
+ */
+export async function findWebhookSecretHolders(
+  db: Kysely<Schema>,
+  workflowId: string,
+  now: number,
+): Promise<Subject[]> {
+  const [row] = await selectSecrets(db, { workflowId });
+  if (!row) return [];
+  const former = (row.previous_until ?? 0) > now ? subjectsOf(row.previous_known_to) : [];
+  return uniqueSubjects(subjectsOf(row.known_to), former);
+}
+
+/** Stores the first secret of a new workflow; the workflow's own record stands for both. */
+export async function insertWebhookSecret(
+  { db }: WriteTransaction,
+  workflowId: string,
+  current: SealedSecret,
+): Promise<void> {
+  const columns = secretColumns({ current, previous: undefined });
+  await db
+    .insertInto("workflow_secret")
+    .values({ workflow_id: workflowId, ...columns, known_to: "[]", previous_known_to: "[]" })
+    .execute();
+}
+
+/** Puts other secrets in place of a workflow's, which only the actor is given, and tells the audit log that they are others. */
+export async function updateWebhookSecrets(
+  tx: WriteTransaction,
+  scope: Scope,
+  workflow: Workflow,
+  secrets: SealedWebhookSecrets,
+  knownTo: Subject,
+): Promise<void> {
+  await sealWebhookSecretsAs(tx, workflow.id, secrets);
+  await tx.db
+    .updateTable("workflow_secret")
+    .set((eb) => ({ previous_known_to: eb.ref("known_to"), known_to: subjectsText([knownTo]) }))
+    .where("workflow_id", "=", workflow.id)
+    .execute();
+  const body = JSON.parse(toBody(WorkflowSchema, workflow));
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "workflow",
+    id: workflow.id,
+    kind: "updated",
+    before: JSON.stringify({ ...body, webhookSecret: "(secret)" }),
+    after: JSON.stringify({ ...body, webhookSecret: "(new secret)" }),
+  });
+}
+
+/** Puts the same secrets under other keys. The workflow stays what it was, so nothing is recorded. */
+export async function sealWebhookSecretsAs(
+  { db }: WriteTransaction,
+  workflowId: string,
+  secrets: SealedWebhookSecrets,
+): Promise<void> {
+  await db
+    .updateTable("workflow_secret")
+    .set(secretColumns(secrets))
+    .where("workflow_id", "=", workflowId)
+    .execute();
+}
+
+/** Keeps that the actor of the write was given a workflow's secret, and puts it into the record. */
+export async function recordWebhookSecretRead(
+  tx: WriteTransaction,
+  scope: Scope,
+  workflowId: string,
+  knownTo: Subject,
+): Promise<void> {
+  const [row] = await selectSecrets(tx.db, { workflowId });
+  const before = row ? subjectsOf(row.known_to) : [];
+  if (!before.some((subject) => isSameSubject(subject, knownTo))) {
+    const known_to = subjectsText([...before, knownTo]);
+    await tx.db
+      .updateTable("workflow_secret")
+      .set({ known_to })
+      .where("workflow_id", "=", workflowId)
+      .execute();
+  }
+  tx.record({ organizationId: scope.organizationId, type: "workflow", id: workflowId, kind: "read" });
+}
+
+/** Up to `limit` workflows that have a secret under a key, the one before among them. For the system, so without a scope. */
+export async function findWebhookSecretsUnder(
+  db: Kysely<Schema>,
+  keyId: string,
+  limit: number,
+): Promise<{ readonly workflowId: string; readonly secrets: SealedWebhookSecrets }[]> {
+  const rows = await db
+    .selectFrom("workflow_secret")
+    .selectAll()
+    .where((eb) => eb.or([eb("key_id", "=", keyId), eb("previous_key_id", "=", keyId)]))
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({ workflowId: row.workflow_id, secrets: secretsOfRow(row) }));
+}
+
+function secretColumns({ current, previous }: SealedWebhookSecrets) {
+  return {
+    key_id: current.keyId,
+    sealed: current.sealed,
+    previous_key_id: previous?.keyId ?? null,
+    previous_sealed: previous?.sealed ?? null,
+    previous_until: previous?.until ?? null,
+  };
+}
+
+function secretsOfRow(row: WorkflowSecretTable): SealedWebhookSecrets {
+  const { key_id, sealed, previous_key_id, previous_sealed, previous_until } = row;
+  return {
+    current: { keyId: key_id, sealed },
+    previous:
+      previous_key_id !== null && previous_sealed !== null && previous_until !== null
+        ? { keyId: previous_key_id, sealed: previous_sealed, until: previous_until }
+        : undefined,
+  };
+}

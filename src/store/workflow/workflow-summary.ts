@@ -1,0 +1,56 @@
+import type { Kysely } from "kysely";
+import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
+import type { Schema } from "../schema.ts";
+import type { Scope } from "../store.ts";
+
+/** Which executions are counted: both conditions hold. */
+export interface SummaryFilter {
+  /** Finished at this time or later, and before the other; milliseconds since 1970 UTC. */
+  readonly from: number;
+  readonly until: number;
+  /** Empty means any. */
+  readonly workflowIds: readonly string[];
+}
+
+export interface ExecutionCounts {
+  /** Completed without a failure. */
+  readonly successful: number;
+  /** Completed with one. */
+  readonly failed: number;
+  /** Stopped ones too. */
+  readonly total: number;
+}
+
+export async function countExecutions(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { from, until, workflowIds }: SummaryFilter,
+): Promise<ExecutionCounts> {
+  let query = db
+    .selectFrom("workflow_execution")
+    .where("organization_id", "=", scope.organizationId)
+    .where("finished_at", ">=", from)
+    .where("finished_at", "<", until);
+  if (workflowIds.length > 0) query = query.where("workflow_id", "in", workflowIds);
+  const rows = await query
+    .select(["phase", "failed", (eb) => eb.fn.countAll<number>().as("count")])
+    .groupBy(["phase", "failed"])
+    .execute();
+  const sum = (of: typeof rows) => of.reduce((total, { count }) => total + count, 0);
+  const completed = rows.filter(({ phase }) => phase === Phase.COMPLETED);
+  return {
+    successful: sum(completed.filter(({ failed }) => failed === 0)),
+    failed: sum(completed.filter(({ failed }) => failed === 1)),
+    total: sum(rows),
+  };
+}
+
+/** How many workflows the scope has. */
+export async function countAllWorkflows(db: Kysely<Schema>, scope: Scope): Promise<number> {
+  const { count } = await db
+    .selectFrom("workflow")
+    .where("organization_id", "=", scope.organizationId)
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return count;
+}

@@ -1,0 +1,152 @@
+import type { Kysely } from "kysely";
+import { type WorkflowTriggerEvent, WorkflowTriggerEventSchema } from "#gen/service/v1/workflow_pb.js";
+import { type ListedRow, positionById } from "../../domain/page.ts";
+import { firstRows } from "../first-rows.ts";
+import { fromBody, toBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import { inTime } from "../sqlite/expressions.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
+
+/** What an entry of the ledger is stored with and no answer tells. */
+export interface TriggerEventFacts {
+  /** One of a kind within its workflow; null where the same may be entered again. */
+  readonly dedupeKey: string | null;
+  /** JSON of what a redelivery needs beside the entry; `{}` without. */
+  readonly payload: string;
+}
+
+const insertRow = prepared<WorkflowTriggerEventTable, unknown>((db, row) =>
+  db.insertInto("workflow_trigger_event").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    workflow_id: row.workflow_id,
+    at: row.at,
+    source: row.source,
+    verdict: row.verdict,
+    dedupe_key: row.dedupe_key,
+    execution_id: row.execution_id,
+    payload: row.payload,
+    body: row.body,
+  }),
+);
+
+/** Writes a new entry. It leaves no audit row: the ledger is a record itself. */
+export async function insertTriggerEvent(
+  tx: WriteTransaction,
+  scope: Scope,
+  event: WorkflowTriggerEvent,
+  { dedupeKey, payload }: TriggerEventFacts,
+): Promise<void> {
+  await insertRow(tx.db, {
+    id: event.id,
+    organization_id: scope.organizationId,
+    workflow_id: event.workflowId,
+    at: tx.now,
+    source: event.source,
+    verdict: event.verdict,
+    dedupe_key: dedupeKey,
+    execution_id: event.workflowExecutionId === "" ? null : event.workflowExecutionId,
+    payload,
+    body: toBody(WorkflowTriggerEventSchema, event),
+  });
+}
+
+const selectEvent = prepared<{ id: string; organizationId: string }, { body: string; payload: string }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("workflow_trigger_event")
+      .select(["body", "payload"])
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+export async function findTriggerEvent(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<{ readonly event: WorkflowTriggerEvent; readonly payload: string } | undefined> {
+  const [row] = await selectEvent(db, { id, organizationId: scope.organizationId });
+  return row && { event: fromBody(WorkflowTriggerEventSchema, row.body), payload: row.payload };
+}
+
+const selectByKey = prepared<
+  { workflowId: string; dedupeKey: string; organizationId: string },
+  { body: string }
+>((db, { workflowId, dedupeKey, organizationId }) =>
+  db
+    .selectFrom("workflow_trigger_event")
+    .select("body")
+    .where("workflow_id", "=", workflowId)
+    .where("dedupe_key", "=", dedupeKey)
+    .where("organization_id", "=", organizationId),
+);
+
+/** The entry that holds a key of its workflow. */
+export async function findTriggerEventByKey(
+  db: Kysely<Schema>,
+  scope: Scope,
+  workflowId: string,
+  dedupeKey: string,
+): Promise<WorkflowTriggerEvent | undefined> {
+  const [row] = await selectByKey(db, { workflowId, dedupeKey, organizationId: scope.organizationId });
+  return row && fromBody(WorkflowTriggerEventSchema, row.body);
+}
+
+/** Which entries; an empty list restricts nothing. */
+export interface TriggerEventFilter {
+  readonly workflowIds: readonly string[];
+  /** TriggerVerdict by number. */
+  readonly verdicts: readonly number[];
+}
+
+/** Up to `limit` entries by id descending, before the one with the id `before` when it is given. */
+export async function listTriggerEvents(
+  db: Kysely<Schema>,
+  scope: Scope,
+  { workflowIds, verdicts }: TriggerEventFilter,
+  before: string | undefined,
+  limit: number,
+): Promise<ListedRow<WorkflowTriggerEvent>[]> {
+  let own = db
+    .selectFrom("workflow_trigger_event")
+    .select(["id", ...bodyColumns("workflow_trigger_event")])
+    .where(inTime())
+    .where("organization_id", "=", scope.organizationId);
+  if (before !== undefined) own = own.where("id", "<", before);
+  let query = own;
+  if (workflowIds.length > 0) query = query.where("workflow_id", "in", workflowIds);
+  if (verdicts.length > 0) query = query.where("verdict", "in", verdicts);
+  const order = { columns: ["workflow_trigger_event.id"], direction: "desc" } as const;
+  const rows = await firstRows(own, query, order, limit);
+  return listedRows(db, "workflow_trigger_event", rows, positionById, ({ body }) =>
+    fromBody(WorkflowTriggerEventSchema, body),
+  );
+}
+
+/**
+ * Removes up to `limit` entries of all organizations from before `cutoff`, in
+ * milliseconds since 1970 UTC. For the system.
+ *
+ * @returns how many were removed
+ */
+export async function removeTriggerEventsBefore(
+  tx: WriteTransaction,
+  cutoff: number,
+  limit: number,
+): Promise<number> {
+  const { numDeletedRows } = await tx.db
+    .deleteFrom("workflow_trigger_event")
+    .where("id", "in", (eb) =>
+      eb
+        .selectFrom("workflow_trigger_event")
+        .select("id")
+        .where("at", "<", cutoff)
+        .orderBy("at")
+        .limit(limit),
+    )
+    .executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
+}

@@ -1,0 +1,175 @@
+import type { Kysely } from "kysely";
+import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
+import { fold } from "../../domain/fold.ts";
+import { workflowSearchText } from "../../domain/workflow/workflow.ts";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope, WriteTransaction } from "../store.ts";
+import { replaceSchedules } from "./workflow-schedule.ts";
+
+const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: string }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("workflow")
+      .select("body")
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** A workflow without its webhookUrl, which is no part of the row. */
+export async function findWorkflow(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<Workflow | undefined> {
+  const [row] = await selectWorkflow(db, { id, organizationId: scope.organizationId });
+  return row && fromBody(WorkflowSchema, row.body);
+}
+
+const selectAnyWorkflow = prepared<{ id: string }, { organization_id: string; body: string }>((db, { id }) =>
+  db.selectFrom("workflow").select(["organization_id", "body"]).where("id", "=", id),
+);
+
+/** A workflow of whatever organization: for deliveries to a webhook, which tell no other scope. */
+export async function findAnyWorkflow(
+  db: Kysely<Schema>,
+  id: string,
+): Promise<{ readonly organizationId: string; readonly workflow: Workflow } | undefined> {
+  const [row] = await selectAnyWorkflow(db, { id });
+  return row && { organizationId: row.organization_id, workflow: fromBody(WorkflowSchema, row.body) };
+}
+
+const selectOfExecutor = prepared<{ executorId: string; organizationId: string }, { body: string }>(
+  (db, { executorId, organizationId }) =>
+    db
+      .selectFrom("workflow")
+      .select("body")
+      .where("executor_id", "=", executorId)
+      .where("organization_id", "=", organizationId)
+      .orderBy("id"),
+);
+
+/** The workflows that run as a user or service account, by id ascending. */
+export async function findWorkflowsOfExecutor(
+  db: Kysely<Schema>,
+  scope: Scope,
+  executorId: string,
+): Promise<Workflow[]> {
+  const rows = await selectOfExecutor(db, { executorId, organizationId: scope.organizationId });
+  return rows.map(({ body }) => fromBody(WorkflowSchema, body));
+}
+
+/** Workflows that are pending deletion, of all organizations, by id ascending. For the system. */
+export async function findDeletingWorkflows(
+  db: Kysely<Schema>,
+  afterId: string,
+  limit: number,
+): Promise<{ organizationId: string; workflow: Workflow }[]> {
+  const rows = await db
+    .selectFrom("workflow")
+    .select(["organization_id", "body"])
+    .where((eb) => eb("deleting", "=", eb.lit(1)))
+    .where("id", ">", afterId)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({
+    organizationId: row.organization_id,
+    workflow: fromBody(WorkflowSchema, row.body),
+  }));
+}
+
+export async function insertWorkflow(tx: WriteTransaction, scope: Scope, workflow: Workflow): Promise<void> {
+  const columns = changingColumns(workflow);
+  await tx.db
+    .insertInto("workflow")
+    .values({
+      ...columns,
+      id: workflow.id,
+      organization_id: scope.organizationId,
+      creator_id: workflow.metadata?.creator?.id ?? "",
+      completed_at: null,
+    })
+    .execute();
+  await replaceSchedules(tx, scope, workflow);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "workflow",
+    id: workflow.id,
+    kind: "created",
+    after: columns.body,
+  });
+}
+
+export async function updateWorkflow(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Workflow,
+  after: Workflow,
+): Promise<void> {
+  const columns = changingColumns(after);
+  await tx.db
+    .updateTable("workflow")
+    .set(columns)
+    .where("id", "=", after.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  await replaceSchedules(tx, scope, after, before);
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "workflow",
+    id: after.id,
+    kind: "updated",
+    before: toBody(WorkflowSchema, before),
+    after: columns.body,
+  });
+}
+
+/** Removes the row for good, with its secret, schedules and ledger; its executions must be gone. */
+export async function removeWorkflow(tx: WriteTransaction, scope: Scope, workflow: Workflow): Promise<void> {
+  await tx.db
+    .deleteFrom("workflow")
+    .where("id", "=", workflow.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  tx.record({
+    organizationId: scope.organizationId,
+    type: "workflow",
+    id: workflow.id,
+    kind: "deleted",
+    before: toBody(WorkflowSchema, workflow),
+  });
+}
+
+const updateCompletion = prepared<{ id: string; organizationId: string; at: number }, unknown>(
+  (db, { id, organizationId, at }) =>
+    db
+      .updateTable("workflow")
+      .set({ completed_at: at })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** Notes when an execution last came to its end (milliseconds since 1970 UTC); it is no change of the workflow. */
+export async function setCompleted(
+  tx: WriteTransaction,
+  scope: Scope,
+  id: string,
+  at: number,
+): Promise<void> {
+  await updateCompletion(tx.db, { id, organizationId: scope.organizationId, at });
+}
+
+function changingColumns(workflow: Workflow) {
+  const { metadata, spec } = workflow;
+  return {
+    executor_id: metadata?.executor?.id ?? "",
+    executor_principal: metadata?.executor?.principal ?? 0,
+    disabled: spec?.disabled ? 1 : 0,
+    deleting: spec?.deleting ? 1 : 0,
+    sort_name: fold(metadata?.name ?? ""),
+    search_text: workflowSearchText(workflow),
+    body: toBody(WorkflowSchema, workflow),
+  };
+}

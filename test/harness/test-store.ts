@@ -1,0 +1,165 @@
+import { fdatasyncSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  create,
+  type DescMethod,
+  type DescMethodUnary,
+  type DescService,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { createContextValues, createHandlerContext, type HandlerContext } from "@connectrpc/connect";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import type { Caller } from "../../src/domain/identity/caller.ts";
+import { PAGE_BYTES, pageTokens } from "../../src/domain/page.ts";
+import { keysFrom } from "../../src/keys.ts";
+import { foundOrganization, issueToken } from "../../src/services/access/organization-creation.ts";
+import { createAccountSignals } from "../../src/services/call/account-signals.ts";
+import { callerKey } from "../../src/services/call/call.ts";
+import type { ServiceDependencies } from "../../src/services/call/dependencies.ts";
+import type { Force } from "../../src/store/sqlite/durability.ts";
+import { openStore } from "../../src/store/sqlite/open.ts";
+import { SYSTEM } from "../../src/store/store.ts";
+
+export const MINUTE_MS = 60_000;
+export const DAY_MS = 24 * 3600 * 1000;
+
+/** Where every test's clock begins: 2026-01-01 UTC. */
+export const START_MS = Date.UTC(2026, 0, 1);
+
+/** A store in a folder of its own, with a clock that only the test moves and ids that ascend with it. */
+export function openTestStore(
+  options: { readonly groupMs?: number; readonly quotaBytes?: number; readonly dataDir?: string } = {},
+) {
+  const dataDir = mkdtempSync(join(tmpdir(), "chartroom-store-"));
+  const clock = { now: START_MS };
+  let made = 0;
+  const newId = () => {
+    const time = clock.now.toString(16).padStart(12, "0");
+    made += 1;
+    return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${made.toString(16).padStart(12, "0")}`;
+  };
+  const keys = keysFrom(new Uint8Array(32).fill(7));
+  // At once, so that a write is over within few turns of the event loop, however slow the disk is.
+  const force: Force = (file, done) => {
+    fdatasyncSync(file);
+    done(null);
+  };
+  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit, force, ...options });
+  const deps: ServiceDependencies = {
+    store,
+    keys,
+    pageTokens: pageTokens(keys.pageMac),
+    check: () => undefined,
+    baseUrl: () => "http://localhost:8080",
+    now: () => clock.now,
+    allowOrganizationCreation: false,
+    countLimit: 1_000,
+    pageBytes: PAGE_BYTES,
+    accountSignals: createAccountSignals(async () => undefined),
+  };
+  /** Lets a token hold however far a test moves the clock; its id. */
+  const lasting = (token: string): Promise<string> =>
+    store.write(SYSTEM, "test", async ({ db }) => {
+      const { id } = await db
+        .updateTable("token")
+        .set({ expires_at: Number.MAX_SAFE_INTEGER })
+        .where("hash", "=", keys.readToken(token)?.hash ?? new Uint8Array())
+        .returning("id")
+        .executeTakeFirstOrThrow();
+      return id;
+    });
+  return {
+    store,
+    dataDir,
+    keys,
+    deps,
+    clock,
+    newId,
+    async close() {
+      await store.close();
+      rmSync(dataDir, { recursive: true });
+    },
+    /** A new token of a user; its id, as a caller carries it. */
+    async tokenIdOf(userId: string): Promise<string> {
+      return lasting(await issueToken(store, keys, { userId, description: "", validForMs: 0 }));
+    },
+    /** A new organization; its administrator as a caller. */
+    async found(name: string): Promise<Caller> {
+      const { organizationId, userId, accountId, token } = await foundOrganization(store, keys, {
+        operation: "test",
+        organizationName: name,
+        accountName: `Administrator of ${name}`,
+        email: `${name}@example.org`,
+      });
+      const tokenId = await lasting(token);
+      return userOf({ organizationId, accountId, tokenId }, userId);
+    },
+    /** Audit and event rows of an organization, newest last. */
+    async history({ organizationId }: Pick<Caller, "organizationId">) {
+      const rows = (table: "audit_log" | "event") =>
+        store.reader
+          .selectFrom(table)
+          .selectAll()
+          .where("organization_id", "=", organizationId)
+          .orderBy("sequence")
+          .execute();
+      return { audit: await rows("audit_log"), events: await rows("event") };
+    },
+  };
+}
+
+export type TestStore = ReturnType<typeof openTestStore>;
+
+/** Another user as a caller of the same organization, with the same token in hand. */
+export function userOf(
+  like: Pick<Caller, "organizationId" | "accountId" | "tokenId">,
+  userId: string,
+): Caller {
+  return {
+    organizationId: like.organizationId,
+    accountId: like.accountId,
+    subject: create(SubjectSchema, { id: userId, principal: Principal.USER }),
+    role: "administrator",
+    tokenId: like.tokenId,
+    readOnly: false,
+  };
+}
+
+type Operations<S extends DescService> = {
+  [M in keyof S["method"]]: S["method"][M] extends DescMethodUnary<infer I, infer O>
+    ? (req: MessageInitShape<I>) => Promise<MessageShape<O>>
+    : never;
+};
+
+/** The operations of a service class as a caller has them, without a network between. */
+export function operationsOf<S extends DescService>(
+  contract: S,
+  service: object,
+  caller: Caller,
+): Operations<S> {
+  const implementation = service as Record<string, (req: unknown, ctx: HandlerContext) => Promise<never>>;
+  const operations = contract.methods.map((method) => {
+    const operation = async (init: never) => {
+      const ctx = contextOf(method, caller);
+      const answer = await implementation[method.localName]?.(create(method.input, init), ctx);
+      return create(method.output, answer);
+    };
+    return [method.localName, operation];
+  });
+  return Object.fromEntries(operations);
+}
+
+/** What an operation is called with besides its request. @param leaving aborts when the client leaves */
+export function contextOf(method: DescMethod, caller: Caller, leaving?: AbortSignal): HandlerContext {
+  return createHandlerContext({
+    service: method.parent,
+    method,
+    protocolName: "connect",
+    requestMethod: "POST",
+    url: "",
+    contextValues: createContextValues().set(callerKey, caller),
+    ...(leaving && { requestSignal: leaving }),
+  });
+}

@@ -1,0 +1,236 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { keysFrom } from "../../../src/keys.ts";
+import { verifyChains } from "../../../src/store/record/audit-chain.ts";
+import { DATABASE_FILE } from "../../../src/store/sqlite/open.ts";
+import { openReadOnly } from "../../../src/store/sqlite/open-read-only.ts";
+import { openTestStore, type TestStore } from "../../harness/test-store.ts";
+import { servicesOf } from "../services.ts";
+
+let testStore: TestStore;
+let harbour: string;
+let lighthouse: string;
+const folders: string[] = [];
+
+beforeAll(async () => {
+  testStore = openTestStore();
+  const caller = await testStore.found("harbour");
+  harbour = caller.organizationId;
+  lighthouse = (await testStore.found("lighthouse")).organizationId;
+  const own = servicesOf(testStore, caller);
+  for (const name of ["one", "two", "three"]) await own.project(name);
+});
+afterAll(async () => {
+  await testStore.close();
+  for (const folder of folders) rmSync(folder, { recursive: true });
+});
+
+/** What is found in a copy to which the statements were done, as an attacker with the file would. */
+async function verifyAfter(statements: (raw: Database.Database) => void, keys = testStore.keys) {
+  const folder = mkdtempSync(join(tmpdir(), "chartroom-copy-"));
+  folders.push(folder);
+  const original = new Database(join(testStore.dataDir, DATABASE_FILE), { readonly: true });
+  original.prepare("vacuum into ?").run(join(folder, DATABASE_FILE));
+  original.close();
+  const raw = new Database(join(folder, DATABASE_FILE));
+  raw.exec("drop trigger audit_log_is_not_updated; drop trigger audit_log_is_not_deleted");
+  statements(raw);
+  raw.close();
+  const copy = openReadOnly(folder);
+  try {
+    return await verifyChains(copy.reader, (keyId, bytes) =>
+      keys.ids.includes(keyId) ? keys.auditMac(keyId, bytes) : undefined,
+    );
+  } finally {
+    copy.close();
+  }
+}
+
+/** The breaks as [chain, sequence, problem]. */
+async function breaksAfter(statements: (raw: Database.Database) => void, keys = testStore.keys) {
+  const names = new Map([
+    [null, "installation"],
+    [harbour, "harbour"],
+    [lighthouse, "lighthouse"],
+  ] as const);
+  return (await verifyAfter(statements, keys)).flatMap(({ organizationId, broken }) =>
+    broken ? [[names.get(organizationId), broken.sequence, broken.problem]] : [],
+  );
+}
+
+const of = (sequence: number) => `where organization_id = '${harbour}' and sequence = ${sequence}`;
+const lastOf = (raw: Database.Database): number =>
+  raw
+    .prepare<[string], number>("select max(sequence) from audit_log where organization_id = ?")
+    .pluck()
+    .get(harbour) ?? 0;
+
+describe("the chains of a store", () => {
+  test("hold for each organization and for the installation, from the first row to the head", async () => {
+    const reports = await verifyAfter(() => {});
+    expect(reports.map(({ organizationId }) => organizationId)).toEqual([null, harbour, lighthouse]);
+    for (const { rows, holding, unhashed, broken } of reports) {
+      expect([holding, unhashed, broken]).toEqual([rows, 0, undefined]);
+      expect(rows).toBeGreaterThanOrEqual(2);
+    }
+  });
+
+  test("record an account in the installation's chain, once, and its membership in the organization's", async () => {
+    const rows = await testStore.store.reader
+      .selectFrom("audit_log")
+      .select(["organization_id", "subject_type", "sequence"])
+      .where("subject_type", "in", ["account", "member"])
+      .orderBy("sequence")
+      .execute();
+    expect(rows.filter(({ subject_type }) => subject_type === "account")).toEqual([
+      { organization_id: null, subject_type: "account", sequence: 1 },
+      { organization_id: null, subject_type: "account", sequence: 3 },
+    ]);
+    expect(
+      rows.flatMap((row) => (row.subject_type === "member" ? [row.organization_id] : [])).toSorted(),
+    ).toEqual([harbour, lighthouse].toSorted());
+  });
+});
+
+describe("the triggers", () => {
+  test.each([
+    ["update audit_log set reason = 'x'", "audit rows are never changed"],
+    ["delete from audit_log", "audit rows are never removed"],
+    ["update event set kind = 'x'", "event rows are never changed"],
+    ["delete from event", "event rows are removed by the pruning job only"],
+  ])("refuse: %s", (statement, message) => {
+    const raw = new Database(join(testStore.dataDir, DATABASE_FILE));
+    try {
+      expect(() => raw.exec(statement)).toThrow(message);
+    } finally {
+      raw.close();
+    }
+  });
+});
+
+describe("a copy in which", () => {
+  test.each([
+    ["id", "id || 'x'"],
+    ["at", "at + 1"],
+    ["actor_id", "'somebody'"],
+    ["actor_principal", "actor_principal + 1"],
+    ["operation", "operation || 'x'"],
+    ["subject_type", "'project_'"],
+    ["subject_id", "'other'"],
+    ["reason", "'because'"],
+    ["diff", "'{}'"],
+    ["hash", "zeroblob(32)"],
+  ])("the column %s of a row was changed breaks at that row", async (column, value) => {
+    const breaks = await breaksAfter((raw) => raw.exec(`update audit_log set ${column} = ${value} ${of(3)}`));
+    expect(breaks).toEqual([["harbour", 3, "what it says is not what its hash was made over"]]);
+  });
+
+  test("a row names another key breaks at that row", async () => {
+    expect(await breaksAfter((raw) => raw.exec(`update audit_log set key_id = 'other' ${of(3)}`))).toEqual([
+      ["harbour", 3, "it was made with the key other, which is not in the key file"],
+    ]);
+  });
+
+  test("a row names another predecessor breaks at that row", async () => {
+    expect(
+      await breaksAfter((raw) => raw.exec(`update audit_log set previous_hash = zeroblob(32) ${of(3)}`)),
+    ).toEqual([["harbour", 3, "the hash of the row before it is not the one that it names"]]);
+  });
+
+  test("a row lost its hash breaks at that row", async () => {
+    expect(
+      await breaksAfter((raw) =>
+        raw.exec(`update audit_log set hash = null, previous_hash = null, key_id = null ${of(3)}`),
+      ),
+    ).toEqual([["harbour", 3, "it carries no hash, although the rows before it or parts of it do"]]);
+  });
+
+  test("rows are gone breaks where they were", async () => {
+    expect(await breaksAfter((raw) => raw.exec(`delete from audit_log ${of(3)}`))).toEqual([
+      ["harbour", 3, "it is missing"],
+    ]);
+    expect(
+      await breaksAfter((raw) => {
+        raw.exec(`delete from audit_log ${of(3)}`);
+        raw.exec(`delete from audit_log ${of(4)}`);
+      }),
+    ).toEqual([["harbour", 3, "the rows from here to 4 are missing"]]);
+  });
+
+  test("a row is gone and the others moved up breaks at the first that moved", async () => {
+    const [[chain, sequence] = []] = await breaksAfter((raw) => {
+      raw.exec(`delete from audit_log ${of(3)}`);
+      for (let next = 4; next <= lastOf(raw); next++)
+        raw.exec(`update audit_log set sequence = ${next - 1} ${of(next)}`);
+    });
+    expect([chain, sequence]).toEqual(["harbour", 3]);
+  });
+
+  test("two rows changed places breaks at the first of them", async () => {
+    const [[chain, sequence] = []] = await breaksAfter((raw) => {
+      raw.exec(`update audit_log set sequence = -1 ${of(3)}`);
+      raw.exec(`update audit_log set sequence = 3 ${of(4)}`);
+      raw.exec(`update audit_log set sequence = 4 ${of(-1)}`);
+    });
+    expect([chain, sequence]).toEqual(["harbour", 3]);
+  });
+
+  test("a row went over to another organization breaks both chains", async () => {
+    const breaks = await breaksAfter((raw) => {
+      const next = `(select max(sequence) + 1 from audit_log where organization_id = '${lighthouse}')`;
+      raw.exec(
+        `update audit_log set organization_id = '${lighthouse}', sequence = ${next} ${of(lastOf(raw))}`,
+      );
+    });
+    expect(breaks.map(([chain]) => chain)).toEqual(["harbour", "lighthouse"]);
+  });
+
+  test("the tail was cut breaks behind the last row that is left", async () => {
+    let last = 0;
+    const breaks = await breaksAfter((raw) => {
+      last = lastOf(raw);
+      raw.exec(`delete from audit_log ${of(last)}`);
+    });
+    expect(breaks).toEqual([["harbour", last, "it is missing at the end of the chain"]]);
+  });
+
+  test("the tail was cut and the head's number set back breaks at the head's hash", async () => {
+    let last = 0;
+    const breaks = await breaksAfter((raw) => {
+      last = lastOf(raw);
+      raw.exec(`delete from audit_log ${of(last)}`);
+      raw.exec(`update organization set sequence = ${last - 1} where id = '${harbour}'`);
+    });
+    expect(breaks).toEqual([
+      ["harbour", last - 1, "its hash is not the one that the head of the chain names"],
+    ]);
+  });
+
+  test("the installation's rows were removed breaks that chain alone", async () => {
+    expect(
+      await breaksAfter((raw) => raw.exec("delete from audit_log where organization_id is null")),
+    ).toEqual([["installation", 1, "the rows from here to 4 are missing at the end of the chain"]]);
+  });
+
+  test("rows were written with another server's key breaks at the first of them", async () => {
+    const breaks = await breaksAfter(() => {}, keysFrom(new Uint8Array(32).fill(8)));
+    expect(breaks.map(([chain, sequence]) => [chain, sequence])).toEqual([
+      ["installation", 1],
+      ["harbour", 1],
+      ["lighthouse", 1],
+    ]);
+  });
+
+  test("rows of the first release stand before the hashed ones holds, and says how many", async () => {
+    const reports = await verifyAfter((raw) => {
+      raw.exec(`update audit_log set hash = null, previous_hash = null, key_id = null
+        where organization_id = '${lighthouse}'`);
+      raw.exec(`update organization set chain_hash = null where id = '${lighthouse}'`);
+    });
+    const { rows, holding, unhashed, broken, hash } = reports[2] ?? {};
+    expect([holding, unhashed, hash, broken]).toEqual([rows, rows, null, undefined]);
+  });
+});

@@ -1,0 +1,292 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { findWork, insertWork, type NewWork, removeWork, stopWork } from "../../../src/store/runner/work.ts";
+import {
+  bindWork,
+  type Claimant,
+  claimWork,
+  findClaimable,
+  findExpired,
+  findLease,
+  postponeWork,
+  releaseWork,
+  renewLease,
+} from "../../../src/store/runner/work-lease.ts";
+import { type Store, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
+import { replay } from "../../harness/seed.ts";
+import { openTestStore, type TestStore } from "../../harness/test-store.ts";
+import { servicesOf } from "../services.ts";
+
+const LEASE_MS = 30_000;
+
+let made: TestStore;
+let store: Store;
+let organizationId: string;
+let runnerId: string;
+let otherRunnerId: string;
+beforeEach(async () => {
+  made = openTestStore();
+  store = made.store;
+  const caller = await made.found("harbour");
+  organizationId = caller.organizationId;
+  const own = servicesOf(made, caller);
+  ({ runnerId } = await own.runnerWithClass("north"));
+  ({ runnerId: otherRunnerId } = await own.runnerWithClass("south"));
+});
+afterEach(() => made.close());
+
+const write = <T>(fn: (tx: WriteTransaction) => Promise<T>) => store.write(SYSTEM, "test", fn);
+
+const claimant = (more: Partial<Claimant> = {}): Claimant => ({
+  organizationId,
+  runnerIds: [runnerId],
+  kinds: [],
+  environmentClassIds: [],
+  ...more,
+});
+
+/** Queues work for a subject; its group is the part of the name before the dash. */
+const queue = (subjectId: string, more: Partial<NewWork> = {}) =>
+  write((tx) =>
+    insertWork(tx, {
+      organizationId,
+      kind: WorkKind.ACTION,
+      subjectId,
+      groupId: subjectId.split("-")[0] ?? "",
+      accountId: null,
+      runnerId: null,
+      environmentClassId: null,
+      ...more,
+    }),
+  );
+
+const claimable = async (more?: Partial<Claimant>) =>
+  (await findClaimable(store.reader, claimant(more), made.clock.now))?.subject_id;
+
+/** Leases the next work to the runner; undefined without any. */
+const take = (more?: Partial<Claimant>) =>
+  write(async (tx) => {
+    const next = await findClaimable(tx.db, claimant(more), tx.now);
+    return next && claimWork(tx, next, { runnerId, leaseMs: LEASE_MS });
+  });
+
+const takeAll = async () => {
+  const subjects: string[] = [];
+  for (let work = await take(); work; work = await take()) subjects.push(work.subject_id);
+  return subjects;
+};
+
+describe("the queue of work", () => {
+  test("gives out the work of groups in turn, however much each has given", async () => {
+    for (const subject of ["a-1", "a-2", "a-3", "a-4", "b-1", "b-2", "c-1"]) await queue(subject);
+    expect(await takeAll()).toEqual(["a-1", "b-1", "c-1", "a-2", "b-2", "a-3", "a-4"]);
+  });
+
+  test("lets a group that comes late wait no longer than one turn of the others", async () => {
+    for (const subject of ["a-1", "a-2", "a-3", "b-1", "b-2", "b-3"]) await queue(subject);
+    expect([(await take())?.subject_id, (await take())?.subject_id]).toEqual(["a-1", "b-1"]);
+    await queue("c-1");
+    await queue("c-2");
+    expect(await takeAll()).toEqual(["a-2", "b-2", "c-1", "a-3", "b-3", "c-2"]);
+  });
+
+  test("gives a group that rested no more than its turn afterwards", async () => {
+    await queue("a-1");
+    for (const subject of ["b-1", "b-2", "b-3"]) await queue(subject);
+    await takeAll();
+    for (const subject of ["a-2", "a-3", "b-4", "b-5"]) await queue(subject);
+    expect(await takeAll()).toEqual(["a-2", "b-4", "a-3", "b-5"]);
+  });
+
+  test("gives work back to its old place, before what came later", async () => {
+    for (const subject of ["a-1", "b-1", "a-2", "b-2"]) await queue(subject);
+    const first = await take();
+    await take();
+    await write((tx) => releaseWork(tx, first?.id ?? ""));
+    expect(await takeAll()).toEqual(["a-1", "a-2", "b-2"]);
+  });
+
+  test("serves groups that have work alike: never more than one turn apart", async () => {
+    const group = fc.integer({ min: 0, max: 3 });
+    const command = fc.oneof(
+      fc.record({ kind: fc.constant("queue" as const), group, count: fc.integer({ min: 1, max: 4 }) }),
+      fc.record({ kind: fc.constant("take" as const) }),
+      fc.record({ kind: fc.constant("finish" as const), which: fc.nat(7) }),
+    );
+    let round = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(command, { maxLength: 40 }), async (commands) => {
+        round += 1;
+        await write(({ db }) => db.deleteFrom("work").execute());
+        const name = (index: number) => `g${round}${index}`;
+        const waiting = new Map<string, number>();
+        // How often one group was served more than another while both had work without a break.
+        const lead = new Map<string, number>();
+        const held: string[] = [];
+        let serial = 0;
+        for (const each of commands) {
+          if (each.kind === "queue") {
+            for (let count = 0; count < each.count; count += 1) {
+              serial += 1;
+              await queue(`${name(each.group)}-${serial}`);
+            }
+            waiting.set(name(each.group), (waiting.get(name(each.group)) ?? 0) + each.count);
+          } else if (each.kind === "take") {
+            const work = await take();
+            expect(work === undefined).toBe([...waiting.values()].every((count) => count === 0));
+            if (!work) continue;
+            held.push(work.id);
+            const served = work.group_id;
+            for (const [other, count] of waiting) {
+              if (other === served || count === 0) continue;
+              const gained = (lead.get(`${served} ${other}`) ?? 0) + 1;
+              expect(gained).toBeLessThanOrEqual(1);
+              lead.set(`${served} ${other}`, gained);
+              lead.set(`${other} ${served}`, -gained);
+            }
+            waiting.set(served, (waiting.get(served) ?? 0) - 1);
+            if (waiting.get(served) === 0) {
+              for (const pair of [...lead.keys()]) if (pair.split(" ").includes(served)) lead.delete(pair);
+            }
+          } else {
+            const [id] = held.splice(each.which % (held.length || 1), 1);
+            if (id) await write((tx) => removeWork(tx, id));
+          }
+        }
+      }),
+      { ...replay, numRuns: 40 },
+    );
+  }, 120_000);
+
+  test("has one open work of a kind for a subject", async () => {
+    await queue("a-1");
+    await expect(queue("a-1")).rejects.toThrow();
+    await queue("a-1", { kind: WorkKind.ENVIRONMENT });
+    expect((await findWork(store.reader, WorkKind.ACTION, "a-1"))?.kind).toBe(WorkKind.ACTION);
+  });
+
+  test("leaves no record", async () => {
+    const before = (await made.history({ organizationId })).audit.length;
+    await queue("a-1");
+    await take();
+    expect((await made.history({ organizationId })).audit).toHaveLength(before);
+  });
+});
+
+describe("work is given only to a runner", () => {
+  test("of its organization", async () => {
+    const other = await made.found("island");
+    await queue("a-1");
+    expect(await claimable({ organizationId: other.organizationId })).toBeUndefined();
+    // The turns of one organization are not those of another.
+    await queue("z-1", { organizationId: other.organizationId });
+    const [work] = await store.reader
+      .selectFrom("work")
+      .selectAll()
+      .where("subject_id", "=", "z-1")
+      .execute();
+    expect(work?.turn).toBe(1);
+    expect(await claimable()).toBe("a-1");
+  });
+
+  test("that it is bound to, or to any when it is bound to none", async () => {
+    await queue("a-1", { runnerId: otherRunnerId });
+    expect(await claimable()).toBeUndefined();
+    expect(await claimable({ runnerIds: [runnerId, otherRunnerId] })).toBe("a-1");
+    await queue("b-1");
+    expect(await claimable()).toBe("b-1");
+    const work = await findWork(store.reader, WorkKind.ACTION, "b-1");
+    await write((tx) => bindWork(tx, work?.id ?? "", otherRunnerId));
+    expect(await claimable()).toBeUndefined();
+  });
+
+  test("that serves its class, or to any when it has none", async () => {
+    await queue("a-1", { environmentClassId: "small" });
+    expect(await claimable()).toBeUndefined();
+    expect(await claimable({ environmentClassIds: ["large"] })).toBeUndefined();
+    expect(await claimable({ environmentClassIds: ["large", "small"] })).toBe("a-1");
+    await queue("b-1");
+    expect(await claimable({ environmentClassIds: ["large"] })).toBe("b-1");
+  });
+
+  test("that takes its kind", async () => {
+    await queue("a-1");
+    expect(await claimable({ kinds: [WorkKind.ENVIRONMENT, WorkKind.PREBUILD] })).toBeUndefined();
+    expect(await claimable({ kinds: [WorkKind.ENVIRONMENT, WorkKind.ACTION] })).toBe("a-1");
+  });
+
+  test("from the instant on that it is put off to", async () => {
+    await queue("a-1");
+    const work = await findWork(store.reader, WorkKind.ACTION, "a-1");
+    await write((tx) => postponeWork(tx, work?.id ?? "", tx.now + 5_000));
+    made.clock.now += 4_999;
+    expect(await claimable()).toBeUndefined();
+    made.clock.now += 1;
+    expect(await claimable()).toBe("a-1");
+  });
+});
+
+describe("a lease", () => {
+  test("has a fence and an attempt that grow each time the work is given out", async () => {
+    await queue("a-1");
+    const first = await take();
+    expect(first).toMatchObject({ fence: 1, attempt: 1, leased_by: runnerId });
+    expect(await claimable()).toBeUndefined();
+    await write((tx) => releaseWork(tx, first?.id ?? ""));
+    expect(await findLease(store.reader, first?.id ?? "")).toMatchObject({
+      leased_by: null,
+      fence: 1,
+      stop: 0,
+    });
+    expect(await take()).toMatchObject({ id: first?.id, fence: 2, attempt: 2 });
+  });
+
+  test("is given once, also when two find the same work", async () => {
+    await queue("a-1");
+    const next = await findClaimable(store.reader, claimant(), made.clock.now);
+    if (!next) throw new Error("no work");
+    const claim = () => write((tx) => claimWork(tx, next, { runnerId, leaseMs: LEASE_MS }));
+    await claim();
+    await expect(claim()).rejects.toThrow("is leased already");
+  });
+
+  test("runs out at its end, not before, and later when it is renewed", async () => {
+    await queue("a-1");
+    const work = await take();
+    const expired = async () => (await findExpired(store.reader, made.clock.now, 10)).map(({ id }) => id);
+    made.clock.now += LEASE_MS - 1;
+    expect(await expired()).toEqual([]);
+    await write((tx) => renewLease(tx, work?.id ?? "", tx.now + 10));
+    made.clock.now += 9;
+    expect(await expired()).toEqual([]);
+    made.clock.now += 1;
+    expect(await expired()).toEqual([work?.id]);
+    await write((tx) => releaseWork(tx, work?.id ?? ""));
+    expect(await expired()).toEqual([]);
+  });
+
+  test("tells whether the account that its work is done for is cut off", async () => {
+    const { id: accountId } = await store.reader.selectFrom("account").select("id").executeTakeFirstOrThrow();
+    await queue("a-1", { accountId });
+    const work = await take();
+    expect((await findLease(store.reader, work?.id ?? ""))?.blocked_at).toBe(null);
+    await write(({ db, now }) => db.updateTable("account").set({ blocked_at: now }).execute());
+    expect((await findLease(store.reader, work?.id ?? ""))?.blocked_at).toBe(made.clock.now);
+  });
+});
+
+describe("stopping work", () => {
+  test("takes it out of the queue while nobody has it, and tells whoever has it", async () => {
+    await queue("a-1");
+    await queue("b-1");
+    const held = await take();
+    const stop = (subject: string) => write((tx) => stopWork(tx, WorkKind.ACTION, subject));
+    expect(await stop("b-1")).toBe("removed");
+    expect(await stop("b-1")).toBe("none");
+    expect(await stop("a-1")).toBe("stopping");
+    expect(await stop("a-1")).toBe("stopping");
+    expect((await findLease(store.reader, held?.id ?? ""))?.stop).toBe(1);
+    expect(await claimable()).toBeUndefined();
+  });
+});

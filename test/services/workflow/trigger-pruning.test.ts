@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { pruneTriggers } from "../../../src/jobs/trigger-pruning.ts";
+import { SYSTEM } from "../../../src/store/store.ts";
+import { findDeliveryEvents, insertDelivery } from "../../../src/store/workflow/webhook-delivery.ts";
+import { DAY_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
+import { REPOSITORY, type TriggeredWorkflows, triggeredWorkflows } from "./triggered-workflow.ts";
+
+let testStore: TestStore;
+let caller: Caller;
+let own: TriggeredWorkflows;
+let workflowId: string;
+beforeEach(async () => {
+  testStore = openTestStore();
+  caller = await testStore.found("harbour");
+  own = triggeredWorkflows(testStore, caller);
+  workflowId = await own.create([{ trigger: { case: "manual", value: {} }, context: REPOSITORY }]);
+});
+afterEach(() => testStore.close());
+
+const note = (deliveryId: string, eventIds: readonly string[]) =>
+  testStore.store.write(SYSTEM, "test", (tx) => insertDelivery(tx, { workflowId, deliveryId }, eventIds));
+const prune = () => pruneTriggers(testStore.store, testStore.clock.now);
+
+test("the ledger is kept for 30 days, and leaves executions and the audit trail as they are", async () => {
+  await own.operations.startWorkflow({ workflowId });
+  testStore.clock.now += 1;
+  await own.operations.startWorkflow({ workflowId });
+  const [old, young] = await own.ledger(workflowId);
+  const history = await testStore.history(caller);
+  testStore.clock.now = START_MS + 30 * DAY_MS;
+  expect(await prune()).toBe(0);
+  testStore.clock.now += 1;
+  expect(await prune()).toBe(1);
+  expect(await own.ledger(workflowId)).toEqual([young]);
+  expect(old).not.toEqual(young);
+  expect(await own.executions(workflowId)).toHaveLength(2);
+  expect(await testStore.history(caller)).toEqual(history);
+});
+
+test("more than one batch goes in one run", async () => {
+  await own.operations.startWorkflow({ workflowId });
+  await testStore.store.write(SYSTEM, "test", async ({ db }) => {
+    const entry = await db.selectFrom("workflow_trigger_event").selectAll().executeTakeFirstOrThrow();
+    const copies = Array.from({ length: 2_000 }, () => ({ ...entry, id: testStore.newId() }));
+    await db.insertInto("workflow_trigger_event").values(copies).execute();
+  });
+  testStore.clock.now += 31 * DAY_MS;
+  expect(await prune()).toBe(2_001);
+  expect(await own.ledger(workflowId)).toEqual([]);
+});
+
+test("ids of deliveries are forgotten after 24 hours", async () => {
+  await note("first", ["entry"]);
+  testStore.clock.now += 1;
+  await note("second", []);
+  testStore.clock.now = START_MS + DAY_MS - 1;
+  expect(await prune()).toBe(0);
+  testStore.clock.now += 1;
+  expect(await prune()).toBe(1);
+  const { reader } = testStore.store;
+  expect(await findDeliveryEvents(reader, { workflowId, deliveryId: "first" }, 0)).toBeUndefined();
+  expect(await findDeliveryEvents(reader, { workflowId, deliveryId: "second" }, 0)).toEqual([]);
+});
+
+test("an id that is too old to count is taken anew before it is forgotten", async () => {
+  await note("first", ["old"]);
+  testStore.clock.now += DAY_MS;
+  const found = () =>
+    findDeliveryEvents(
+      testStore.store.reader,
+      { workflowId, deliveryId: "first" },
+      testStore.clock.now - DAY_MS,
+    );
+  expect(await found()).toBeUndefined();
+  await note("first", ["new"]);
+  expect(await found()).toEqual(["new"]);
+});

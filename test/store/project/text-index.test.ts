@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
+import { Upkeep } from "../../../src/store/sqlite/checkpoint/upkeep-thread.ts";
+import { DATABASE_FILE } from "../../../src/store/sqlite/open.ts";
+import { type Store, SYSTEM } from "../../../src/store/store.ts";
+import { until } from "../../harness/until.ts";
+import { openWithOrganizations } from "../made-up-changes.ts";
+
+let dataDir: string;
+let store: Store;
+let beside: Database.Database;
+
+beforeEach(async () => {
+  ({ dataDir, store } = await openWithOrganizations());
+  beside = new Database(join(dataDir, DATABASE_FILE));
+});
+afterEach(async () => {
+  beside.close();
+  await store.close();
+});
+
+/** Enters texts, each in a commit of its own. */
+async function enter(first: number, count: number): Promise<void> {
+  for (let row = first; row < first + count; row++) {
+    await store.write(SYSTEM, "test", async (tx) => tx.enterText(row, `text ${row}`));
+  }
+}
+
+/** Resolves when so many segments are left; a little is merged behind each change, once the thread is there. */
+const merged = (fits: (segments: number) => boolean) =>
+  until(() => store.write(SYSTEM, "test", async () => segments()), fits);
+
+const segments = () =>
+  beside.prepare("select count(distinct segid) from project_search_idx").pluck().get() as number;
+const found = () =>
+  beside
+    .prepare<[], number>(
+      "select rowid from project_search where project_search match '\"tex\"' order by rowid",
+    )
+    .pluck()
+    .all();
+
+test("texts become small segments, which are merged before the engine would do so within a change", async () => {
+  await enter(1, 7);
+  expect(segments()).toBe(7);
+  await enter(8, 1);
+  await merged((count) => count === 1);
+  await enter(9, 192);
+  await merged((count) => count < 8);
+  expect(found()).toHaveLength(200);
+});
+
+test("a commit makes one segment, whatever order its texts come in", async () => {
+  await store.write(SYSTEM, "test", async (tx) => {
+    for (const row of [9, 2, 8, 3, 7, 4]) tx.enterText(row, `text ${row}`);
+  });
+  expect(segments()).toBe(1);
+  expect(found()).toHaveLength(6);
+});
+
+test("a change that fails enters no text, and takes none of those that share its commit", async () => {
+  const failing = store.write(SYSTEM, "test", async (tx) => {
+    tx.enterText(2, "text 2");
+    tx.enterText(3, "text 3");
+    throw new Error("after both");
+  });
+  await Promise.all([enter(1, 1), expect(failing).rejects.toThrow("after both"), enter(4, 1)]);
+  expect(found()).toEqual([1, 4]);
+});
+
+test("a merge waits for no other process, and a later one makes up for it", async () => {
+  const upkeep = new Upkeep(join(dataDir, DATABASE_FILE), (error) => {
+    throw error;
+  });
+  await enter(1, 7);
+  beside.exec("begin immediate");
+  expect(await upkeep.order({ mergePages: 16 })).toBeUndefined();
+  beside.exec("commit");
+  expect(segments()).toBe(7);
+  expect(await upkeep.order({ mergePages: 16 })).toEqual({ hasMerged: false });
+  await enter(8, 1);
+  await merged((count) => count === 1);
+  // The store looks for more to merge itself, and then this one waits for it no more than for another process.
+  const later = await until(
+    () => upkeep.order({ mergePages: 16 }),
+    (answer) => answer !== undefined,
+  );
+  expect(later).toEqual({ hasMerged: false });
+  await upkeep.close();
+});

@@ -1,0 +1,64 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { sql } from "kysely";
+import { OPERATOR, type Store, type WriteTransaction } from "../../../src/store/store.ts";
+import { stopAll } from "../../harness/server.ts";
+import { auditOf, factsIn, ONE, openWithOrganizations, TWO } from "../made-up-changes.ts";
+
+let store: Store;
+
+beforeEach(async () => {
+  ({ store } = await openWithOrganizations());
+});
+afterEach(() => store.close());
+afterAll(stopAll);
+
+describe("the audit log", () => {
+  const rewritten = async (tx: WriteTransaction) => {
+    const row = await tx.db.selectFrom("audit_log").selectAll().limit(1).executeTakeFirstOrThrow();
+    return { ...row, actor_id: "somebody else" };
+  };
+  const attempts: [string, (tx: WriteTransaction) => Promise<unknown>][] = [
+    ["updated", (tx) => tx.db.updateTable("audit_log").set({ reason: "x" }).execute()],
+    ["removed", (tx) => tx.db.deleteFrom("audit_log").execute()],
+    [
+      "replaced",
+      async (tx) =>
+        tx.db
+          .replaceInto("audit_log")
+          .values(await rewritten(tx))
+          .execute(),
+    ],
+    [
+      "replaced by its number",
+      async (tx) =>
+        tx.db
+          .replaceInto("audit_log")
+          .values({ ...(await rewritten(tx)), id: "another" })
+          .execute(),
+    ],
+    [
+      "updated on a conflict",
+      async (tx) =>
+        tx.db
+          .insertInto("audit_log")
+          .values(await rewritten(tx))
+          .onConflict((conflict) => conflict.column("id").doUpdateSet({ actor_id: "somebody else" }))
+          .execute(),
+    ],
+  ];
+
+  test.each(attempts)("cannot have a row %s", async (_, attempt) => {
+    const before = [await auditOf(store, ONE), await auditOf(store, TWO)];
+    await expect(store.write(OPERATOR, "test", attempt)).rejects.toThrow("audit rows are never");
+    expect([await auditOf(store, ONE), await auditOf(store, TWO)]).toEqual(before);
+  });
+});
+
+describe("the reader", () => {
+  test("cannot write", async () => {
+    const writing = store.reader.insertInto("fact").values({ name: "fact", value: "" }).execute();
+    await expect(writing).rejects.toThrow("readonly");
+    await expect(sql`drop table fact`.execute(store.reader)).rejects.toThrow("readonly");
+    expect(await factsIn(store)).toEqual([]);
+  });
+});
