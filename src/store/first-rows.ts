@@ -1,15 +1,23 @@
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import { SearchTooLong } from "../domain/error.ts";
+import type { PagePosition } from "../domain/page.ts";
 import type { Schema } from "./schema.ts";
 import { compareRow } from "./sqlite/expressions.ts";
 
 /** Rows that one query tests of a list that takes too long as a whole: some 100 ms. */
 const ROWS_AT_ONCE = 20_000;
 
-/** How a list is ordered: by columns such as `workflow.id`, all in one direction, of which no two rows have the same. */
+/** How a list is ordered, and where it begins. */
 export interface RowOrder {
+  /** Such as `workflow.id`, all in one direction; no two rows have the same in all of them. */
   readonly columns: readonly `${string}.${string}`[];
   readonly direction: "asc" | "desc";
+  /**
+   * What the last row of the page before has there; undefined for the first page.
+   * It must not be a condition of the query too: the engine would start each piece
+   * at the one of two bounds that it met first, and read all between them again.
+   */
+  readonly after?: readonly unknown[] | undefined;
 }
 
 /** A query over rows of a table, possibly beside others. */
@@ -20,7 +28,7 @@ type Rows<T extends keyof Schema, O> = SelectQueryBuilder<Schema, T, O>;
  * long, it is made in pieces of so many rows of `own`, each a search of its own:
  * searches of others go between, and however rare what fits is, it is found.
  *
- * @param own the rows that the list goes through, behind the last page
+ * @param own the rows that the list goes through
  * @param fitting those of them that pass the filter
  * @param rowsAtOnce for tests
  */
@@ -31,7 +39,7 @@ export async function firstRows<T extends keyof Schema, O>(
   limit: number,
   rowsAtOnce = ROWS_AT_ONCE,
 ): Promise<O[]> {
-  const whole = await unlessTooLong(() => ordered(fitting, order).limit(limit).execute());
+  const whole = await unlessTooLong(() => ordered(from(fitting, order), order).limit(limit).execute());
   if (whole) return whole;
   const rows: O[] = [];
   for await (const piece of pieces(own, fitting, order, rowsAtOnce)) {
@@ -62,7 +70,7 @@ export async function countRows<T extends keyof Schema>(
       .executeTakeFirstOrThrow();
     return count;
   };
-  const whole = await unlessTooLong(() => countOf(fitting, limit));
+  const whole = await unlessTooLong(() => countOf(from(fitting, order), limit));
   if (whole !== undefined) return whole;
   let count = 0;
   for await (const piece of pieces(own, fitting, order, rowsAtOnce)) {
@@ -88,10 +96,13 @@ export async function firstRowsInPhases<T extends PhasedTable, O extends { reado
   own: Rows<T, O>,
   fitting: Rows<T, O>,
   phases: readonly number[],
-  direction: RowOrder["direction"],
+  {
+    direction,
+    after,
+  }: { readonly direction: RowOrder["direction"]; readonly after: PagePosition | undefined },
   limit: number,
 ): Promise<O[]> {
-  const order: RowOrder = { columns: [`${table}.id`], direction };
+  const order: RowOrder = { columns: [`${table}.id`], direction, after: after && [after.id] };
   if (phases.length === 0) return firstRows(own, fitting, order, limit);
   const [id, inPhase] = [sql.ref<string>(`${table}.id`), sql.ref<number>(`${table}.phase`)];
   const ids: string[] = [];
@@ -123,20 +134,27 @@ async function* pieces<T extends keyof Schema, O>(
   rowsAtOnce: number,
 ): AsyncGenerator<Rows<T, O>> {
   const { columns, direction } = order;
-  const [behind, upTo] = direction === "asc" ? ([">", "<="] as const) : (["<", ">="] as const);
-  let [rest, piece] = [own, fitting];
+  const keys = columns.map((column, index) => sql.ref(column).as(`key${index}`));
+  let { after } = order;
   for (;;) {
-    const keys = columns.map((column, index) => sql.ref(column).as(`key${index}`));
+    const [rest, piece] = [from(own, { ...order, after }), from(fitting, { ...order, after })];
     const [end] = await ordered(rest.clearSelect().select(keys), order).offset(rowsAtOnce).limit(1).execute();
     if (!end) {
       yield piece;
       return;
     }
-    const key = Object.values(end);
-    yield piece.where(compareRow(columns, upTo, key));
-    rest = own.where(compareRow(columns, behind, key));
-    piece = fitting.where(compareRow(columns, behind, key));
+    const last = Object.values(end);
+    yield piece.where(compareRow(columns, direction === "asc" ? "<=" : ">=", last));
+    after = last;
   }
+}
+
+/** Those behind the page before. */
+function from<T extends keyof Schema, O>(
+  rows: Rows<T, O>,
+  { columns, direction, after }: RowOrder,
+): Rows<T, O> {
+  return after ? rows.where(compareRow(columns, direction === "asc" ? ">" : "<", after)) : rows;
 }
 
 function ordered<T extends keyof Schema, O>(rows: Rows<T, O>, { columns, direction }: RowOrder): Rows<T, O> {

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import type { Kysely } from "kysely";
+import Database from "better-sqlite3";
+import { type Kysely, type SqlBool, sql } from "kysely";
 import { SearchTooLong } from "../../src/domain/error.ts";
 import { countRows, firstRows, type RowOrder } from "../../src/store/first-rows.ts";
 import type { Schema } from "../../src/store/schema.ts";
+import type { SearchParameters } from "../../src/store/search.ts";
 import { inTime } from "../../src/store/sqlite/expressions.ts";
 import { listing } from "../../src/store/sqlite/search/searching.ts";
-import { type Store, SYSTEM } from "../../src/store/store.ts";
+import { type Scope, type Store, SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 
 const ROWS = 23;
@@ -74,6 +76,15 @@ describe.each(["asc", "desc"] as const)("a list that takes too long as a whole, 
     expect(found.map(({ name }) => name)).toEqual(inOrder(all));
   });
 
+  test("begins behind the page before", async () => {
+    searches = 0;
+    const own = facts().select(["name", "value"]);
+    const order = { ...byName, after: ["row 04"] };
+    const found = await firstRows(own, own.where("value", "=", "3"), order, 100, AT_ONCE);
+    const behind = names("3").filter((name) => (direction === "asc" ? name > "row 04" : name < "row 04"));
+    expect(found.map(({ name }) => name)).toEqual(inOrder(behind));
+  });
+
   test.each([1, 5, 6, 100])("is counted no further than %i", async (limit) => {
     searches = 0;
     const own = facts();
@@ -81,3 +92,41 @@ describe.each(["asc", "desc"] as const)("a list that takes too long as a whole, 
     expect(count).toBe(Math.min(limit, names("1").length));
   });
 });
+
+/** As many rows as the second page of a list goes through, each of which says so when the engine reads it. */
+async function rowsRead(direction: RowOrder["direction"], rows: number): Promise<number> {
+  const raw = new Database(":memory:");
+  let read = 0;
+  raw.function("in_time", () => 1);
+  raw.function("is_read", () => {
+    read += 1;
+    return 1;
+  });
+  raw.exec("create table fact (name text primary key, value text not null) without rowid");
+  const insert = raw.prepare("insert into fact (name, value) values (?, '')");
+  for (let index = 0; index < rows + 2; index++) insert.run(`row ${String(index).padStart(4, "0")}`);
+  let isFirst = true;
+  const search = (async (_name: string, _scope: Scope, { sql: query, values }: SearchParameters<"rows">) => {
+    if (isFirst) {
+      isFirst = false;
+      throw new SearchTooLong(0);
+    }
+    return { rows: raw.prepare(query).all(...values) };
+  }) as unknown as Store["search"];
+  const reading = { db: testStore.store.reader, attempt: () => undefined };
+  const db = listing({ search }, reading, { organizationId: "" });
+  const own = db.selectFrom("fact").select("name").where(inTime()).where(sql<SqlBool>`is_read()`);
+  const after = [direction === "asc" ? "row 0000" : `row ${String(rows + 1).padStart(4, "0")}`];
+  const order: RowOrder = { columns: ["fact.name"], direction, after };
+  expect(await firstRows(own, own.where("value", "=", "none"), order, 1, AT_ONCE)).toEqual([]);
+  raw.close();
+  return read;
+}
+
+test.each(["asc", "desc"] as const)(
+  "each piece of a later page begins where the one before ended, %s",
+  async (direction) => {
+    // Each row once to find the end of its piece, and once to test it; one row a piece more.
+    for (const rows of [50, 500]) expect(await rowsRead(direction, rows)).toBeLessThan(3 * rows);
+  },
+);

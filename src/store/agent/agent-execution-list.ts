@@ -32,7 +32,7 @@ export async function listAgentExecutions(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<StoredAgentExecution>[]> {
-  let own = db
+  const own = db
     .selectFrom("agent_execution")
     .select([
       "id",
@@ -63,7 +63,6 @@ export async function listAgentExecutions(
     )
     .where(inTime())
     .where("organization_id", "=", scope.organizationId);
-  if (after) own = own.where("id", "<", after.id);
   let query = own;
   if (filter.reader) {
     const { id, principal } = filter.reader;
@@ -88,7 +87,8 @@ export async function listAgentExecutions(
       ),
     );
   }
-  const rows = await firstRowsInPhases("agent_execution", own, query, filter.phases, "desc", limit);
+  const order = { direction: "desc", after } as const;
+  const rows = await firstRowsInPhases("agent_execution", own, query, filter.phases, order, limit);
   const whole = rows.map((row) => ({
     ...row,
     bytes: row.bytes + row.progress.length + (row.child_bytes ?? 0),

@@ -78,11 +78,10 @@ function byId(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<Row[]> {
-  let own = environmentsOf(db, scope);
-  if (after) own = own.where(ID, direction === "asc" ? ">" : "<", after.id);
+  const own = environmentsOf(db, scope);
   const fitting = matching(own, { ...filter, phases: [] });
   const [all, some] = [own.select(COLUMNS), fitting.select(COLUMNS)];
-  return firstRowsInPhases("environment", all, some, filter.phases, direction, limit);
+  return firstRowsInPhases("environment", all, some, filter.phases, { direction, after }, limit);
 }
 
 /** One walk along the index for each stretch of the order: an OR of them would scan. */
@@ -94,27 +93,24 @@ async function byArchival(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<Row[]> {
-  const onward = direction === "asc" ? ">" : "<";
-  const never = { own: environmentsOf(db, scope).where(ARCHIVED_AT, "is", null), columns: [ID] } as const;
-  const columns = [ARCHIVED_AT, ID] as const;
-  const archived = { own: environmentsOf(db, scope).where(ARCHIVED_AT, "is not", null), columns } as const;
-  let stretches: { readonly own: Rows; readonly columns: RowOrder["columns"] }[];
+  const own = environmentsOf(db, scope);
+  const never = { own: own.where(ARCHIVED_AT, "is", null), columns: [ID] } as const;
+  const archived = { own: own.where(ARCHIVED_AT, "is not", null), columns: [ARCHIVED_AT, ID] } as const;
+  let stretches: (Omit<RowOrder, "direction"> & { readonly own: Rows })[];
   if (!after) {
     stretches = direction === "asc" ? [archived, never] : [never, archived];
   } else if (after.key === NEVER) {
-    const rest = { ...never, own: never.own.where(ID, onward, after.id) };
+    const rest = { ...never, after: [after.id] };
     stretches = direction === "asc" ? [rest] : [rest, archived];
   } else {
-    const ties = archived.own.where(ARCHIVED_AT, "=", after.key).where(ID, onward, after.id);
-    const behind = archived.own.where(ARCHIVED_AT, onward, after.key);
-    const rest = [ties, behind].map((own) => ({ own, columns }));
-    stretches = direction === "asc" ? [...rest, never] : rest;
+    const rest = { ...archived, after: [after.key, after.id] };
+    stretches = direction === "asc" ? [rest, never] : [rest];
   }
   const rows: Row[] = [];
-  for (const { own, columns: by } of stretches) {
+  for (const { own, ...order } of stretches) {
     if (rows.length === limit) break;
     const fitting = matching(own, filter).select(COLUMNS);
-    rows.push(...(await firstRows(own, fitting, { columns: by, direction }, limit - rows.length)));
+    rows.push(...(await firstRows(own, fitting, { ...order, direction }, limit - rows.length)));
   }
   return rows;
 }

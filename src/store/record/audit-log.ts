@@ -4,7 +4,7 @@ import type { Kysely } from "kysely";
 import { AuditLogEntryKind } from "#gen/service/v1/event_pb.js";
 import type { ListAuditLogsResponse_AuditLogEntrySchema } from "#gen/service/v1/event_service_pb.js";
 import type { ListedRow } from "../../domain/page.ts";
-import { firstRows } from "../first-rows.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { kindOf } from "../resource-type.ts";
@@ -40,12 +40,11 @@ export async function listAuditLogs(
   { direction, after }: AuditLogOrder,
   limit: number,
 ): Promise<ListedRow<AuditLogEntry>[]> {
-  let own = db
+  const own = db
     .selectFrom("audit_log")
     .select([...ENTRY_COLUMNS, ...textColumns("audit_log.diff")])
     .where(inTime())
     .where("organization_id", "=", organizationId);
-  if (after !== undefined) own = own.where("sequence", direction === "asc" ? ">" : "<", after);
   let query = own;
   if (filter.actorIds.length > 0) query = query.where("actor_id", "in", filter.actorIds);
   if (filter.actorPrincipals.length > 0) query = query.where("actor_principal", "in", filter.actorPrincipals);
@@ -54,7 +53,9 @@ export async function listAuditLogs(
   if (filter.actions.length > 0) query = query.where("operation", "in", filter.actions);
   if (filter.startMs !== undefined) query = query.where("at", ">=", filter.startMs);
   if (filter.endMs !== undefined) query = query.where("at", "<", filter.endMs);
-  const rows = await firstRows(own, query, { columns: ["audit_log.sequence"], direction }, limit);
+  const last = after === undefined ? undefined : [after];
+  const order: RowOrder = { columns: ["audit_log.sequence"], direction, after: last };
+  const rows = await firstRows(own, query, order, limit);
   return rows.map(({ bytes, ...row }) =>
     listedRow(
       // The values of a diff are texts of JSON, whose quotes are escaped.

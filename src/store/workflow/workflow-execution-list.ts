@@ -7,7 +7,7 @@ import {
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { withSteps } from "../../domain/workflow/execution/workflow-action.ts";
 import { withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
-import { firstRows, firstRowsInPhases } from "../first-rows.ts";
+import { firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
@@ -41,7 +41,7 @@ export async function listExecutions(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowExecution>[]> {
-  let own = db
+  const own = db
     .selectFrom("workflow_execution")
     .select([...FACT_COLUMNS, ...bodyColumns("workflow_execution")])
     .select(({ selectFrom }) => [
@@ -56,7 +56,6 @@ export async function listExecutions(
     ])
     .where(inTime())
     .where("organization_id", "=", scope.organizationId);
-  if (after) own = own.where("id", direction === "asc" ? ">" : "<", after.id);
   let query = own;
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
@@ -70,7 +69,8 @@ export async function listExecutions(
   else if (filter.search !== "") {
     query = query.where(contains("workflow_execution.search_text", filter.search));
   }
-  const rows = await firstRowsInPhases("workflow_execution", own, query, filter.phases, direction, limit);
+  const order = { direction, after };
+  const rows = await firstRowsInPhases("workflow_execution", own, query, filter.phases, order, limit);
   // The errors of its actions are answered with it.
   const whole = rows.map((row) => ({
     ...row,
@@ -106,7 +106,7 @@ export async function listActions(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowExecutionAction>[]> {
-  let own = db
+  const own = db
     .selectFrom("workflow_action")
     .select(["id", "execution_id", ...bodyColumns("workflow_action")])
     .select((eb) =>
@@ -118,12 +118,12 @@ export async function listActions(
     )
     .where(inTime())
     .where("organization_id", "=", scope.organizationId);
-  if (after) own = own.where("id", ">", after.id);
   let query = own;
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.executionIds.length > 0) query = query.where("execution_id", "in", filter.executionIds);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
-  const rows = await firstRowsInPhases("workflow_action", own, query, filter.phases, "asc", limit);
+  const order = { direction: "asc", after } as const;
+  const rows = await firstRowsInPhases("workflow_action", own, query, filter.phases, order, limit);
   const executionOf = executionsOnce(db, scope);
   // Each action is answered with the steps, which are a part of the plan of its execution.
   const whole = rows.map((row) => ({ ...row, bytes: row.bytes + (row.plan_bytes ?? 0) }));
@@ -150,12 +150,11 @@ export async function listOutputs(
     .selectFrom("workflow_action")
     .select(["id", ...textColumns("workflow_action.outputs")])
     .where(inTime());
-  let own =
+  const own =
     executionIds.length > 0
       ? all.where("execution_id", "in", executionsIn(db, scope, executionIds))
       : all.where("organization_id", "=", scope.organizationId);
-  if (after) own = own.where("id", ">", after.id);
-  const order = { columns: ["workflow_action.id"], direction: "asc" } as const;
+  const order: RowOrder = { columns: ["workflow_action.id"], direction: "asc", after: after && [after.id] };
   const rows = await firstRows(own, own.where("outputs", "is not", null), order, limit);
   return rows.map((row) =>
     listedRow(

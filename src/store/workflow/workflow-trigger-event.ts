@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { type WorkflowTriggerEvent, WorkflowTriggerEventSchema } from "#gen/service/v1/workflow_pb.js";
 import { type ListedRow, positionById } from "../../domain/page.ts";
-import { firstRows } from "../first-rows.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
@@ -110,16 +110,16 @@ export async function listTriggerEvents(
   before: string | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowTriggerEvent>[]> {
-  let own = db
+  const own = db
     .selectFrom("workflow_trigger_event")
     .select(["id", ...bodyColumns("workflow_trigger_event")])
     .where(inTime())
     .where("organization_id", "=", scope.organizationId);
-  if (before !== undefined) own = own.where("id", "<", before);
   let query = own;
   if (workflowIds.length > 0) query = query.where("workflow_id", "in", workflowIds);
   if (verdicts.length > 0) query = query.where("verdict", "in", verdicts);
-  const order = { columns: ["workflow_trigger_event.id"], direction: "desc" } as const;
+  const after = before === undefined ? undefined : [before];
+  const order: RowOrder = { columns: ["workflow_trigger_event.id"], direction: "desc", after };
   const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "workflow_trigger_event", rows, positionById, ({ body }) =>
     fromBody(WorkflowTriggerEventSchema, body),
