@@ -48,8 +48,11 @@ export interface Keys {
   randomSecret(): Uint8Array;
   /** Authenticates a page token. */
   pageMac(bytes: Uint8Array): Uint8Array;
-  /** Hashes of a request that may be repeated, under each secret, newest first. */
-  requestMacs(bytes: Uint8Array): readonly Uint8Array[];
+  /** Begins the hashes of a request that may be repeated, under each secret. */
+  beginRequestMacs(): {
+    update(bytes: Uint8Array): void /** Newest first. */;
+    digests(): readonly Uint8Array[];
+  };
   /** Makes the hashes of new audit rows, with the newest secret. */
   readonly audit: { readonly keyId: string; mac(bytes: Uint8Array): Uint8Array };
   /** The hash of an audit row of any time. @throws when its secret is not in the file */
@@ -76,7 +79,7 @@ interface Ring {
   readonly id: string;
   readonly token: Mac;
   readonly page: Mac;
-  readonly request: Mac;
+  readonly request: Buffer;
   readonly audit: Mac;
   readonly seal: Buffer;
 }
@@ -112,7 +115,15 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
     tokenMacs: (value) => rings.map(({ token }) => token(value)),
     randomSecret: () => randomBytes(SECRET_BYTES),
     pageMac: (bytes) => newest.page(bytes),
-    requestMacs: (bytes) => rings.map(({ request }) => request(bytes)),
+    beginRequestMacs() {
+      const macs = rings.map(({ request }) => createHmac("sha256", request));
+      return {
+        update(bytes) {
+          for (const mac of macs) mac.update(bytes);
+        },
+        digests: () => macs.map((mac) => mac.digest()),
+      };
+    },
     audit: { keyId: newest.id, mac: (bytes) => newest.audit(bytes) },
     auditMac: (keyId, bytes) => ringOf(keyId).audit(bytes),
     seal: (value, place) => ({ keyId: newest.id, sealed: sealWith(newest.seal, value, place) }),
@@ -130,7 +141,7 @@ function deriveRing(secret: Uint8Array): Ring {
     id: derive("key id").toString("hex").slice(0, 16),
     token: hmacFor("token hash"),
     page: hmacFor("page token"),
-    request: hmacFor("repeatable request"),
+    request: derive("repeatable request"),
     audit: hmacFor("audit chain"),
     seal: derive("sealed value"),
   };

@@ -154,7 +154,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
       requireKnownFields,
       lowerCaseIds,
       checkRequests(check),
-      idempotencyKeys(keys.requestMacs),
+      idempotencyKeys(keys.beginRequestMacs),
     ],
     readiness,
     allowUnknownFields: config.allowUnknownFields,

@@ -1,8 +1,12 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { Interceptor } from "@connectrpc/connect";
 import { valueUnusable } from "../domain/error.ts";
 import { type RepeatableRequest, repeatableKey } from "../services/call/answer-once.ts";
 import { deterministicBytes } from "./deterministic-bytes.ts";
+import { deterministicPieces } from "./deterministic-pieces.ts";
+import { inTurns } from "./in-turns.ts";
+import { parsedRequestKey } from "./request/parsed-request.ts";
 
 /** The request header under which a caller may repeat a request without a second effect. */
 export const IDEMPOTENCY_KEY = "Idempotency-Key";
@@ -10,30 +14,59 @@ export const IDEMPOTENCY_KEY = "Idempotency-Key";
 /** 1 to 255 visible characters of ASCII; a header sent twice has a blank in it. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** Keyed hashes of bytes under each secret of the server, newest first. */
-export type RequestMacs = (bytes: Uint8Array) => readonly Uint8Array[];
+/** Keyed hashes of a request under each secret of the server, which get its bytes one after the other. */
+export interface RequestMacs {
+  update(bytes: Uint8Array): void;
+  /** Ends them: the hashes, newest secret first. */
+  digests(): readonly Uint8Array[];
+}
+
+/** Hashed at once: a millisecond or two under one secret. */
+const PIECE_BYTES = 1024 * 1024;
 
 /**
  * Notes the key of a request and a hash of what it asks for, where operations
  * that change something find them. Reads ignore the header. Runs behind what
  * edits and validates requests, so that all forms of one request are one.
  */
-export function idempotencyKeys(macs: RequestMacs): Interceptor {
+export function idempotencyKeys(beginMacs: () => RequestMacs): Interceptor {
   return (next) => (req) => {
     if (req.stream || req.method.idempotency === Idempotency.NO_SIDE_EFFECTS) return next(req);
     const key = req.header.get(IDEMPOTENCY_KEY);
-    if (key !== null) {
-      if (!KEY.test(key)) {
-        throw valueUnusable(IDEMPOTENCY_KEY, `${IDEMPOTENCY_KEY} takes 1 to 255 visible ASCII characters`);
-      }
-      const name = new TextEncoder().encode(`${req.service.typeName}/${req.method.name}\0`);
-      const body = deterministicBytes(req.method.input, req.message);
-      const bytes = new Uint8Array(name.length + body.length);
-      bytes.set(name);
-      bytes.set(body, name.length);
-      const repeatable: RepeatableRequest = { key, hashes: macs(bytes) };
-      req.contextValues.set(repeatableKey, repeatable);
+    if (key === null) return next(req);
+    if (!KEY.test(key)) {
+      throw valueUnusable(IDEMPOTENCY_KEY, `${IDEMPOTENCY_KEY} takes 1 to 255 visible ASCII characters`);
     }
+    const macs = beginMacs();
+    macs.update(new TextEncoder().encode(`${req.service.typeName}/${req.method.name}\0`));
+    const note = (): void => {
+      const repeatable: RepeatableRequest = { key, hashes: macs.digests() };
+      req.contextValues.set(repeatableKey, repeatable);
+    };
+    const { input } = req.method;
+    // Only large requests are parsed elsewhere.
+    if (req.contextValues.get(parsedRequestKey) !== undefined) {
+      return inTurns(addLarge(macs, input, req.message)).then(() => {
+        note();
+        return next(req);
+      });
+    }
+    macs.update(deterministicBytes(input, req.message));
+    note();
     return next(req);
   };
+}
+
+/** Adds the bytes of a request, the same ones as of a small one. */
+function* addLarge(
+  macs: RequestMacs,
+  input: DescMessage,
+  message: MessageShape<DescMessage>,
+): Generator<void, void> {
+  for (const piece of yield* deterministicPieces(input, message)) {
+    for (let at = 0; at < piece.length; at += PIECE_BYTES) {
+      macs.update(piece.subarray(at, at + PIECE_BYTES));
+      yield;
+    }
+  }
 }

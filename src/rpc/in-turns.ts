@@ -1,0 +1,16 @@
+import { ownTurn } from "../services/call/own-turn.ts";
+
+/** Work goes on for so long before others have a turn. */
+const TURN_MS = 5;
+
+/** Does work that stops now and then, and lets whatever came in have its turn in between. */
+export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
+  let began = performance.now();
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+    if (performance.now() - began < TURN_MS) continue;
+    await ownTurn();
+    began = performance.now();
+  }
+}
