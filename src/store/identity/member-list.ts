@@ -2,6 +2,7 @@ import type { ExpressionBuilder, Kysely } from "kysely";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
 import type { MemberFacts, MemberOrder } from "../../domain/identity/member.ts";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
+import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import type { AccountTable, MemberTable, Schema } from "../schema.ts";
 import { contains, inTime } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
@@ -26,8 +27,11 @@ export async function listMembers(
   limit: number,
 ): Promise<ListedRow<MemberFacts>[]> {
   const key = field === "name" ? "account.name_folded" : "member.created_at";
-  let query = matching(db, scope, filter)
-    .select([
+  const last = after && [field === "name" ? await findFoldedName(db, scope, after.id) : after.key, after.id];
+  const own = membersOf(db, scope);
+  const rows = await firstRows(
+    own,
+    matching(own, filter).select([
       "member.id as userId",
       "member.role",
       "member.created_at as joinedAt",
@@ -35,16 +39,10 @@ export async function listMembers(
       "account.name",
       "account.email",
       "account.blocked_at as blockedAt",
-    ])
-    .orderBy(key, direction)
-    .orderBy("member.id", direction)
-    .limit(limit);
-  if (after) {
-    const last = field === "name" ? await findFoldedName(db, scope, after.id) : after.key;
-    const onward = direction === "asc" ? ">" : "<";
-    query = query.where((eb) => eb(eb.refTuple(key, "member.id"), onward, eb.tuple(last, after.id)));
-  }
-  const rows = await query.execute();
+    ]),
+    { columns: [key, "member.id"], direction, after: last },
+    limit,
+  );
   return rows.map((member) => ({
     position: { key: field === "name" ? 0 : member.joinedAt, id: member.userId },
     bytes: MEMBER_BYTES + MAX_BYTES_PER_UNIT * (member.name.length + member.email.length),
@@ -65,11 +63,9 @@ export async function countMembers(
   filter: MemberFilter,
   limit: number,
 ): Promise<number> {
-  const { count } = await db
-    .selectFrom(matching(db, scope, filter).select("member.id").limit(limit).as("found"))
-    .select((eb) => eb.fn.countAll<number>().as("count"))
-    .executeTakeFirstOrThrow();
-  return count;
+  const own = membersOf(db, scope);
+  const order: RowOrder = { columns: ["member.created_at", "member.id"], direction: "asc" };
+  return countRows(db, own, matching(own, filter), order, limit);
 }
 
 /** A member and its account as a list would show them. */
@@ -97,13 +93,16 @@ async function findFoldedName(db: Kysely<Schema>, scope: Scope, userId: string):
   return name_folded;
 }
 
-function matching(db: Kysely<Schema>, scope: Scope, filter: MemberFilter) {
-  let query = db
+function membersOf(db: Kysely<Schema>, scope: Scope) {
+  return db
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
     .where(inTime())
-    .where("member.organization_id", "=", scope.organizationId)
-    .where((eb) => eb.or(filter.statuses.map((status) => hasStatus(eb, status))));
+    .where("member.organization_id", "=", scope.organizationId);
+}
+
+function matching(own: ReturnType<typeof membersOf>, filter: MemberFilter) {
+  let query = own.where((eb) => eb.or(filter.statuses.map((status) => hasStatus(eb, status))));
   if (filter.roles.length > 0) query = query.where("member.role", "in", filter.roles);
   if (filter.userIds.length > 0) query = query.where("member.id", "in", filter.userIds);
   const { search } = filter;

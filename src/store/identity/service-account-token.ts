@@ -2,6 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { type ServiceAccountToken, ServiceAccountTokenSchema } from "#gen/service/v1/service_account_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema, TokenTable } from "../schema.ts";
@@ -22,16 +23,17 @@ export async function listServiceAccountTokens(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<ServiceAccountToken>[]> {
-  let query = db
+  const own = db
     .selectFrom("token")
     .select(["id", "last_used_at", ...bodyColumns("token")])
     .where(inTime())
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "=", "service_account");
+  let query = own;
   if (serviceAccountId !== undefined) query = query.where("subject_id", "=", serviceAccountId);
   if (creatorAccountId !== undefined) query = query.where("creator_account_id", "=", creatorAccountId);
-  if (after) query = query.where("id", ">", after.id);
-  const rows = await query.orderBy("id").limit(limit).execute();
+  const order: RowOrder = { columns: ["token.id"], direction: "asc", after: after && [after.id] };
+  const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "token", rows, positionById, serviceAccountTokenOfRow);
 }
 

@@ -3,6 +3,7 @@ import { type ServiceAccount, ServiceAccountSchema } from "#gen/service/v1/servi
 import { fold } from "../../domain/fold.ts";
 import { isSuspended } from "../../domain/identity/service-account.ts";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema, ServiceAccountTable } from "../schema.ts";
@@ -30,18 +31,19 @@ export async function listServiceAccounts(
   limit: number,
   now: number,
 ): Promise<ListedRow<ServiceAccount>[]> {
-  let query = db
+  const own = db
     .selectFrom("service_account")
     .select(["id", "suspended", "valid_until", ...bodyColumns("service_account")])
     .where(inTime())
     .where("organization_id", "=", scope.organizationId);
-  if (after) query = query.where("id", ">", after.id);
+  let query = own;
   if (!filter.includeSuspended) query = query.where("valid_until", ">", now).where("suspended", "=", 0);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") query = query.where(contains("service_account.search_text", filter.search));
-  const rows = await query.orderBy("id").limit(limit).execute();
+  const order: RowOrder = { columns: ["service_account.id"], direction: "asc", after: after && [after.id] };
+  const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "service_account", rows, positionById, (row) => serviceAccountOfRow(row, now));
 }
 

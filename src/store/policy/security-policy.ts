@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import { type SecurityPolicy, SecurityPolicySchema } from "#gen/service/v1/security_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { securityPolicySearchText } from "../../domain/policy/security-policy.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
@@ -57,17 +58,18 @@ export async function listSecurityPolicies(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<SecurityPolicy>[]> {
-  let query = db
+  const own = db
     .selectFrom("security_policy")
     .select(["security_policy.id", ...bodyColumns("security_policy")])
     .where(inTime())
     .where("security_policy.organization_id", "=", scope.organizationId);
-  if (after) query = query.where("security_policy.id", ">", after.id);
+  let query = own;
   if (filter.ids.length > 0) query = query.where("security_policy.id", "in", filter.ids);
   // The text holds one value a line; a search across lines would find what no value contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") query = query.where(contains("security_policy.search_text", filter.search));
-  const rows = await query.orderBy("security_policy.id").limit(limit).execute();
+  const order: RowOrder = { columns: ["security_policy.id"], direction: "asc", after: after && [after.id] };
+  const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "security_policy", rows, positionById, ({ body }) =>
     fromBody(SecurityPolicySchema, body),
   );

@@ -1,6 +1,7 @@
 import type { ExpressionBuilder, Kysely } from "kysely";
 import { type EnvironmentClass, EnvironmentClassSchema } from "#gen/service/v1/runner_configuration_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
@@ -32,12 +33,12 @@ export async function listEnvironmentClasses(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<EnvironmentClass>[]> {
-  let query = db
+  const own = db
     .selectFrom("environment_class")
     .select(["environment_class.id", ...bodyColumns("environment_class")])
     .where(inTime())
     .where("environment_class.organization_id", "=", scope.organizationId);
-  if (after) query = query.where("environment_class.id", ">", after.id);
+  let query = own;
   if (filter.runnerIds.length > 0) query = query.where("environment_class.runner_id", "in", filter.runnerIds);
   if (filter.enabled !== undefined) {
     query = query.where("environment_class.enabled", "=", filter.enabled ? 1 : 0);
@@ -53,7 +54,8 @@ export async function listEnvironmentClasses(
       return taking.asked ? takes : eb.not(takes);
     });
   }
-  const rows = await query.orderBy("environment_class.id").limit(limit).execute();
+  const order: RowOrder = { columns: ["environment_class.id"], direction: "asc", after: after && [after.id] };
+  const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "environment_class", rows, positionById, ({ body }) =>
     fromBody(EnvironmentClassSchema, body),
   );

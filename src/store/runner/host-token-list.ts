@@ -4,6 +4,7 @@ import {
   HostAuthenticationTokenSchema,
 } from "#gen/service/v1/runner_configuration_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
@@ -25,18 +26,19 @@ export async function listHostTokens(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<HostAuthenticationToken>[]> {
-  let query = db
+  const own = db
     .selectFrom("host_token")
     .select(["id", ...bodyColumns("host_token")])
     .where(inTime())
     .where("organization_id", "=", scope.organizationId);
-  if (after) query = query.where("id", ">", after.id);
+  let query = own;
   if (filter.runnerId !== undefined) query = query.where("runner_id", "=", filter.runnerId);
   for (const { id, principal } of filter.subjects) {
     query = query.where("subject_id", "=", id);
     if (principal !== undefined) query = query.where("subject_principal", "=", principal);
   }
-  const rows = await query.orderBy("id").limit(limit).execute();
+  const order: RowOrder = { columns: ["host_token.id"], direction: "asc", after: after && [after.id] };
+  const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "host_token", rows, positionById, ({ body }) =>
     fromBody(HostAuthenticationTokenSchema, body),
   );

@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
@@ -21,14 +22,15 @@ export async function listRunners(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<Runner>[]> {
-  let query = db
+  const own = db
     .selectFrom("runner")
     .select(["id", ...bodyColumns("runner")])
     .where(inTime())
     .where("organization_id", "=", scope.organizationId);
-  if (after) query = query.where("id", ">", after.id);
+  let query = own;
   if (filter.creatorIds.length > 0) query = query.where("creator_id", "in", filter.creatorIds);
   if (filter.kinds.length > 0) query = query.where("kind", "in", filter.kinds);
-  const rows = await query.orderBy("id").limit(limit).execute();
+  const order: RowOrder = { columns: ["runner.id"], direction: "asc", after: after && [after.id] };
+  const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "runner", rows, positionById, ({ body }) => fromBody(RunnerSchema, body));
 }

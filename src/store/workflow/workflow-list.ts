@@ -2,6 +2,7 @@ import type { Kysely, SelectQueryBuilder } from "kysely";
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import type { WorkflowOrder } from "../../domain/workflow/workflow-order.ts";
+import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
@@ -34,8 +35,13 @@ export async function listWorkflows(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<Workflow>[]> {
-  const query = matching(db, scope, filter).select(COLUMNS);
-  const rows = await ORDERS[order.field](query, order.direction, after, limit);
+  const own = workflowsOf(db, scope);
+  const rows: Row[] = [];
+  for (const { isIn, ...by } of stretches(order.field, order.direction, after)) {
+    if (rows.length === limit) break;
+    const [all, fitting] = [isIn(own), isIn(matching(own, filter)).select(COLUMNS)];
+    rows.push(...(await firstRows(all, fitting, { ...by, direction: order.direction }, limit - rows.length)));
+  }
   const positionOf = (row: Row) => ({
     key: order.field === "completion" ? (row.completed_at ?? NEVER) : 0,
     ...(order.field === "name" && { text: row.sort_name }),
@@ -51,13 +57,12 @@ export async function countWorkflows(
   filter: WorkflowFilter,
   limit: number,
 ): Promise<number> {
-  const { count } = await db
-    .selectFrom(matching(db, scope, filter).select("workflow.id").limit(limit).as("found"))
-    .select((eb) => eb.fn.countAll<number>().as("count"))
-    .executeTakeFirstOrThrow();
-  return count;
+  const own = workflowsOf(db, scope);
+  return countRows(db, own, matching(own, filter), { columns: [ID], direction: "asc" }, limit);
 }
 
+const ID = "workflow.id";
+const COMPLETED_AT = "workflow.completed_at";
 const COLUMNS = [
   "workflow.id",
   "workflow.sort_name",
@@ -66,78 +71,46 @@ const COLUMNS = [
 ] as const;
 
 type Row = Pick<Schema["workflow"], "sort_name" | "completed_at"> & BodyRow;
-type Rows = SelectQueryBuilder<Schema, "workflow", Row>;
+type Rows<O = object> = SelectQueryBuilder<Schema, "workflow", O>;
 type Direction = WorkflowOrder["direction"];
 
-const ORDERS = { id: byId, name: byName, completion: byCompletion };
-
-function byId(query: Rows, direction: Direction, after: PagePosition | undefined, limit: number) {
-  const rest = after ? query.where("workflow.id", onward(direction), after.id) : query;
-  return rest.orderBy("workflow.id", direction).limit(limit).execute();
+/** A part of an order that is one walk along an index. */
+interface Stretch extends Omit<RowOrder, "direction"> {
+  isIn<O>(rows: Rows<O>): Rows<O>;
 }
 
-function byName(query: Rows, direction: Direction, after: PagePosition | undefined, limit: number) {
-  const rest = after
-    ? query.where((eb) =>
-        eb(
-          eb.refTuple("workflow.sort_name", "workflow.id"),
-          onward(direction),
-          eb.tuple(after.text ?? "", after.id),
-        ),
-      )
-    : query;
-  return rest
-    .orderBy("workflow.sort_name", direction)
-    .orderBy("workflow.id", direction)
-    .limit(limit)
-    .execute();
-}
+const IN_ALL: Pick<Stretch, "isIn"> = { isIn: (rows) => rows };
+const IN_COMPLETED: Pick<Stretch, "isIn"> = { isIn: (rows) => rows.where(COMPLETED_AT, "is not", null) };
+const IN_OTHERS: Pick<Stretch, "isIn"> = { isIn: (rows) => rows.where(COMPLETED_AT, "is", null) };
 
-/** One walk along the index for each stretch of the order: an OR of them would scan. */
-async function byCompletion(
-  query: Rows,
+/** What of an order is behind `after`. By completion it is made of two stretches: an OR of them would scan. */
+function stretches(
+  field: WorkflowOrder["field"],
   direction: Direction,
   after: PagePosition | undefined,
-  limit: number,
-) {
-  const completed = query
-    .where("workflow.completed_at", "is not", null)
-    .orderBy("workflow.completed_at", direction)
-    .orderBy("workflow.id", direction);
-  const never = query.where("workflow.completed_at", "is", null).orderBy("workflow.id", direction);
-  let stretches: Rows[];
-  if (!after) {
-    stretches = direction === "asc" ? [never, completed] : [completed, never];
-  } else if (after.key === NEVER) {
-    const rest = never.where("workflow.id", onward(direction), after.id);
-    stretches = direction === "asc" ? [rest, completed] : [rest];
-  } else {
-    const rest = completed.where((eb) =>
-      eb(
-        eb.refTuple("workflow.completed_at", "workflow.id"),
-        onward(direction),
-        eb.tuple(after.key, after.id),
-      ),
-    );
-    stretches = direction === "asc" ? [rest] : [rest, never];
+): Stretch[] {
+  if (field === "id") return [{ ...IN_ALL, columns: [ID], after: after && [after.id] }];
+  if (field === "name") {
+    return [{ ...IN_ALL, columns: ["workflow.sort_name", ID], after: after && [after.text ?? "", after.id] }];
   }
-  const rows: Row[] = [];
-  for (const stretch of stretches) {
-    if (rows.length === limit) break;
-    rows.push(...(await stretch.limit(limit - rows.length).execute()));
-  }
-  return rows;
+  const isNever = after?.key === NEVER;
+  const never = { ...IN_OTHERS, columns: [ID], after: isNever ? [after.id] : undefined } as const;
+  const place = after && !isNever ? [after.key, after.id] : undefined;
+  const completed = { ...IN_COMPLETED, columns: [COMPLETED_AT, ID], after: place } as const;
+  const isLast = direction === "asc" ? place : isNever;
+  const both = direction === "asc" ? [never, completed] : [completed, never];
+  return isLast ? both.slice(1) : both;
 }
 
-function onward(direction: Direction) {
-  return direction === "asc" ? ">" : "<";
-}
-
-function matching(db: Kysely<Schema>, scope: Scope, filter: WorkflowFilter) {
-  let query = db
+function workflowsOf(db: Kysely<Schema>, scope: Scope): Rows {
+  return db
     .selectFrom("workflow")
     .where(inTime())
     .where("workflow.organization_id", "=", scope.organizationId);
+}
+
+function matching(own: Rows, filter: WorkflowFilter): Rows {
+  let query = own;
   if (filter.workflowIds.length > 0) query = query.where("workflow.id", "in", filter.workflowIds);
   if (filter.creatorIds.length > 0) query = query.where("workflow.creator_id", "in", filter.creatorIds);
   if (filter.disabled !== undefined) query = query.where("workflow.disabled", "=", filter.disabled ? 1 : 0);
