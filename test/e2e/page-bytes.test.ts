@@ -16,7 +16,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
   "ProjectService/UpdateProjects": "what the request names: 100 projects",
   "WorkflowService/RedeliverWorkflowTriggerEvent": "the triggers of one workflow: 10",
   "WorkService/Register": "the classes of one runner, each an id",
-  "WorkService/LeaseWork": "32 works",
+  "WorkService/LeaseWork": "32 works, of --page-bytes together",
 };
 
 const isPaged = ({ input }: NamedOperation["method"]) =>

@@ -224,6 +224,8 @@ export declare const LeaseWorkRequestSchema: GenMessage<LeaseWorkRequest>;
 export declare type LeaseWorkResponse = Message<"runner.v1.LeaseWorkResponse"> & {
   /**
    * The leases, at most as many as were asked for; empty when there was no work.
+   * Fewer when they would have more than 4 MiB (or what the server is set to)
+   * together: the others come with the next call.
    *
    * @generated from field: repeated runner.v1.Work works = 1;
    */

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Work, WorkSchema } from "#gen/runner/v1/work_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
@@ -23,6 +23,8 @@ export interface Claim {
   readonly runnerId: string;
   /** Most leases. */
   readonly most: number;
+  /** Bytes in binary that they may have together; the first may have more. */
+  readonly mostBytes: number;
   readonly leaseMs: number;
   readonly keys: Pick<Keys, "mintToken">;
   readonly onUnusableWork: ReportUnusableWork;
@@ -35,6 +37,9 @@ export interface Claimed {
   readonly changed: boolean;
 }
 
+/** Takes an assignment back that the answer has no room for: it begins the next one. */
+class AnswerFull extends Error {}
+
 /**
  * Gives out the work whose turn it is, and makes it ready in the same
  * transaction. Work whose assignment cannot be made is set aside, so that it
@@ -45,13 +50,22 @@ export interface Claimed {
 export async function claim(tx: WriteTransaction, scope: Scope, asked: Claim): Promise<Claimed> {
   const works: Work[] = [];
   let looks = 0;
+  let bytes = 0;
   for (; looks < LOOKS_A_CLAIM && works.length < asked.most; looks += 1) {
     const next = await findClaimable(tx.db, asked.claimant, tx.now);
     if (!next) break;
     try {
-      const work = await tx.attempt(() => assign(tx, scope, asked, next));
+      const work = await tx.attempt(async () => {
+        const assigned = await assign(tx, scope, asked, next);
+        // What is asked for alone may have any size.
+        if (!assigned || asked.most === 1) return assigned;
+        bytes += toBinary(WorkSchema, assigned).length;
+        if (works.length > 0 && bytes > asked.mostBytes) throw new AnswerFull();
+        return assigned;
+      });
       if (work) works.push(work);
     } catch (error) {
+      if (error instanceof AnswerFull) break;
       // Says nothing of the work: it is given out once the database takes it.
       if (error instanceof StoreUnavailable) throw error;
       await setAsideWork(tx, scope, next, error, asked.onUnusableWork);

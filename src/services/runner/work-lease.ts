@@ -80,7 +80,7 @@ async function claimantOf(
 
 /** Undefined when somebody else was faster. */
 async function tryClaim(
-  { store, keys, leaseMs, onUnusableWork }: WorkServiceDependencies,
+  { store, keys, leaseMs, pageBytes, onUnusableWork }: WorkServiceDependencies,
   req: LeaseWorkRequest,
   ctx: HandlerContext,
 ) {
@@ -89,7 +89,8 @@ async function tryClaim(
       const claimant = await claimantOf(tx.db, caller, req);
       if (!claimant) throw new NothingLeft();
       const runnerId = caller.subject.id;
-      const asked = { claimant, runnerId, most: req.maxLeases, leaseMs, keys, onUnusableWork };
+      const most = { most: req.maxLeases, mostBytes: pageBytes };
+      const asked = { claimant, runnerId, ...most, leaseMs, keys, onUnusableWork };
       const { works, changed } = await claim(tx, caller, asked);
       if (!changed) throw new NothingLeft();
       return create(LeaseWorkResponseSchema, { works });

@@ -61,7 +61,8 @@ export async function openPrebuilt() {
       const runnerIds = [runnerId] as const;
       const claimant = { organizationId, runnerIds, kinds: [], environmentClassIds: [classId] };
       const { keys } = made;
-      const asked = { claimant, runnerId, most: 1, leaseMs: LEASE_MS, keys, onUnusableWork: () => undefined };
+      const most = { most: 1, mostBytes: Number.POSITIVE_INFINITY };
+      const asked = { claimant, runnerId, ...most, leaseMs: LEASE_MS, keys, onUnusableWork: () => undefined };
       return (await claim(tx, caller, asked)).works[0];
     });
 
