@@ -30,6 +30,7 @@ import { exemptFromBodyGuard } from "../body/body-guard.ts";
 import { envelopes } from "../body/envelopes.ts";
 import { incomingBody } from "../body/incoming-body.ts";
 import { messageForm, requestMessages } from "../body/request-messages.ts";
+import { withinDeadline } from "../body/within-deadline.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { writeStream, writeStreamHead, writeWhole } from "../output/node-answer.ts";
 
@@ -205,12 +206,18 @@ async function admitted(
   const length = promised === undefined ? undefined : Number(promised);
   const form = messageForm(req);
   const universal = universalRequestFromNodeRequest(req, res, undefined, values);
+  const timeoutMs = deadlineMs(req.headers);
+  const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
   const parseLarge = async (bytes: Uint8Array): Promise<void> => {
     if (!requests) return;
-    const turn = turnOf(record, universal.signal);
-    values.set(parsedRequestKey, await options.parseBeside(requests, form.isBinary, bytes, turn));
+    const leftMs = endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
+    // The protocol layer looks at the deadline only when it has the request.
+    const parsed = await withinDeadline(universal.signal, leftMs, (signal) =>
+      options.parseBeside(requests, form.isBinary, bytes, turnOf(record, signal)),
+    );
+    values.set(parsedRequestKey, parsed);
   };
-  const body = envelopes(contentType, incomingBody(req, deadlineMs(req.headers)));
+  const body = envelopes(contentType, incomingBody(req, timeoutMs));
   const reply = await route.handle({
     ...universal,
     body: requests ? requestMessages(body, length, form, requests, parseLarge, hold) : body,
