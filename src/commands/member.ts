@@ -5,8 +5,9 @@ import { joinOrganization, removeMembership, setMemberRole } from "../services/a
 import { accountOf } from "../services/access/organization-creation.ts";
 import { createPersonalToken } from "../services/identity/personal-token.ts";
 import { findAccountByEmail } from "../store/identity/account.ts";
+import type { MemberTable } from "../store/identity/identity-schema.ts";
 import { findMemberOfAccount, findUsers } from "../store/identity/member.ts";
-import type { MemberTable, Schema } from "../store/schema.ts";
+import type { Schema } from "../store/schema.ts";
 import { OPERATOR, type Scope, type WriteTransaction } from "../store/store.ts";
 import { openExistingData, toStartError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";

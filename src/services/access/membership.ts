@@ -2,6 +2,7 @@ import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { lastAdministrator, notFound, valueUnusable } from "../../domain/error.ts";
+import type { MemberTable } from "../../store/identity/identity-schema.ts";
 import {
   countOtherAdministrators,
   findMember,
@@ -10,7 +11,6 @@ import {
   updateMember,
 } from "../../store/identity/member.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
-import type { MemberTable } from "../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { stopRuns } from "../agent/agent-end.ts";
 import { removeHostTokensOf } from "../runner/host-token.ts";

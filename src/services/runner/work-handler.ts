@@ -3,9 +3,9 @@ import type { FinishWorkRequest, ReportProgressRequest } from "#gen/runner/v1/wo
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { SourceKind } from "../../domain/source/source-trust.ts";
+import type { WorkTable } from "../../store/runner/runner-schema.ts";
 import type { Lease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import type { WorkTable } from "../../store/workflow/workflow-schema.ts";
 
 /** Work as it is about to be given out. */
 export interface OfferedWork {

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { FinishWorkRequest_Outcome, FinishWorkRequestSchema } from "#gen/runner/v1/work_service_pb.js";
+import type { WorkTable } from "../../store/runner/runner-schema.ts";
 import { postponeWork } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
-import type { WorkTable } from "../../store/workflow/workflow-schema.ts";
 import { MOST_ATTEMPTS } from "./lease.ts";
 import { handlerOf } from "./work-kinds.ts";
 

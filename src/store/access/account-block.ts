@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
-import type { AccountTable, Schema } from "../schema.ts";
+import type { AccountTable } from "../identity/identity-schema.ts";
+import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 
 /** A change of whether an account is cut off. */

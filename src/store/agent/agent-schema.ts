@@ -1,4 +1,4 @@
-/** Rows of agents and their runs; schema.ts says how to read them. */
+/** Rows of agents and their executions; ../schema.ts unites them and says how to read them. */
 
 /** A program that the operator registered. */
 export interface AgentTable {

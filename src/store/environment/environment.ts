@@ -5,8 +5,9 @@ import { environmentSearchText, isStopped } from "../../domain/environment/envir
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { countRemovedEnvironment } from "../project/popularity.ts";
-import type { EnvironmentTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
+import type { EnvironmentTable } from "./environment-schema.ts";
 import { followWant, queueEnvironmentWork, removeEnvironmentBelongings } from "./environment-work.ts";
 
 const selectEnvironment = prepared<

@@ -1,8 +1,9 @@
 import type { Kysely } from "kysely";
 import { fold } from "../../domain/fold.ts";
 import { prepared } from "../prepared.ts";
-import type { AccountTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
+import type { AccountTable } from "./identity-schema.ts";
 
 const selectAccount = prepared<{ email: string }, AccountTable>((db, { email }) =>
   db.selectFrom("account").selectAll().where("email", "=", email),

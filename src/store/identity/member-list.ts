@@ -3,9 +3,10 @@ import { UserStatus } from "#gen/service/v1/user_pb.js";
 import type { MemberFacts, MemberOrder } from "../../domain/identity/member.ts";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
-import type { AccountTable, MemberTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import { contains, inTime } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
+import type { AccountTable, MemberTable } from "./identity-schema.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
 export interface MemberFilter {

@@ -1,8 +1,9 @@
 import type { Kysely } from "kysely";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { prepared } from "../prepared.ts";
-import type { MemberTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
+import type { MemberTable } from "./identity-schema.ts";
 
 const selectMember = prepared<{ id: string; organizationId: string }, MemberTable>(
   (db, { id, organizationId }) =>

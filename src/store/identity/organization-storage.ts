@@ -1,8 +1,9 @@
 import type { Kysely } from "kysely";
 import { prepared } from "../prepared.ts";
-import type { OrganizationStorageTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
 import type { HeldRow } from "../write-back-row.ts";
+import type { OrganizationStorageTable } from "./identity-schema.ts";
 
 const selectBytes = prepared<Pick<Scope, "organizationId">, Pick<OrganizationStorageTable, "bytes">>(
   (db, { organizationId }) =>

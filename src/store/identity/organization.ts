@@ -1,7 +1,8 @@
 import type { Kysely } from "kysely";
 import { removedBody } from "../../domain/record/audit-verification.ts";
-import type { OrganizationStorageTable, OrganizationTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
+import type { OrganizationStorageTable, OrganizationTable } from "./identity-schema.ts";
 
 /** Whether there is any organization; before the first start there is none. */
 export async function hasOrganization(db: Kysely<Schema>): Promise<boolean> {

@@ -5,9 +5,10 @@ import { type ListedRow, type PagePosition, positionById } from "../../domain/pa
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema, TokenTable } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import { inTime } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
+import type { TokenTable } from "./identity-schema.ts";
 
 /** Up to `limit` personal access tokens of a user behind `after`, by id ascending, expired ones among them. */
 export async function listPersonalTokens(

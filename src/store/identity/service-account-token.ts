@@ -5,9 +5,10 @@ import { type ListedRow, type PagePosition, positionById } from "../../domain/pa
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
-import type { Schema, TokenTable } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import { inTime } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
+import type { TokenTable } from "./identity-schema.ts";
 
 /** Which tokens of service accounts a list shows; undefined means any. */
 export interface ServiceAccountTokenFilter {

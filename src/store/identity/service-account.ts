@@ -6,9 +6,10 @@ import { type ListedRow, type PagePosition, positionById } from "../../domain/pa
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
-import type { Schema, ServiceAccountTable } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import { contains, inTime } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
+import type { ServiceAccountTable } from "./identity-schema.ts";
 
 /** What a list is narrowed to: fields combine with AND; empty means any. */
 export interface ServiceAccountFilter {

@@ -1,5 +1,5 @@
-import type { SubscriptionTable } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
+import type { SubscriptionTable } from "./identity-schema.ts";
 
 /** Adds a subscription to an account. It stands above organizations, so the installation's chain records it. */
 export async function insertSubscription(

@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
-import type { Schema, TokenTable } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
+import type { TokenTable } from "./identity-schema.ts";
 
 /**
  * Disables for good the service account tokens that an account created, in all

@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
-import type { Schema, TokenTable } from "../schema.ts";
+import type { Schema } from "../schema.ts";
+import type { TokenTable } from "./identity-schema.ts";
 
 /** A token as the operator's list shows it; times in milliseconds since 1970 UTC. */
 export interface OperatorsToken {

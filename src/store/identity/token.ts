@@ -1,7 +1,8 @@
 import type { Kysely } from "kysely";
 import { prepared } from "../prepared.ts";
-import type { Schema, TokenTable } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { ResourceType, Scope, WriteTransaction } from "../store.ts";
+import type { TokenTable } from "./identity-schema.ts";
 
 /** What a token's hash leads to: the token, and who it acts for. */
 export interface FoundToken {

@@ -5,7 +5,7 @@ import { prebuildInstant } from "../../domain/project/schedule.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
-import type { PrebuildScheduleTable } from "../workflow/workflow-schema.ts";
+import type { PrebuildScheduleTable } from "./project-schema.ts";
 
 const upsertSchedule = prepared<PrebuildScheduleTable, unknown>((db, row) =>
   db

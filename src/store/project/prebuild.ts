@@ -9,7 +9,7 @@ import { prepared } from "../prepared.ts";
 import { findWork, removeWork } from "../runner/work.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
-import type { PrebuildTable } from "../workflow/workflow-schema.ts";
+import type { PrebuildTable } from "./project-schema.ts";
 
 /** What a prebuild's body has that no column has. */
 interface BodyOnly {

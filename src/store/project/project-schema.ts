@@ -1,4 +1,4 @@
-/** Rows of projects; schema.ts says how to read them. */
+/** Rows of projects and prebuilds; ../schema.ts unites them and says how to read them. */
 
 export interface ProjectTable {
   id: string;
@@ -65,4 +65,30 @@ export interface ProjectUseTable {
   principal: number;
   /** The newest environment; its v7 id orders uses of one millisecond too. */
   environment_id: string;
+}
+
+/** Projects that get prebuilds. */
+export interface PrebuildScheduleTable {
+  project_id: string;
+  organization_id: string;
+  next_at: number;
+}
+
+/** Workspaces that were prepared, or are being. */
+export interface PrebuildTable {
+  id: string;
+  organization_id: string;
+  project_id: string;
+  environment_class_id: string;
+  runner_id: string;
+  /** As in domain/prebuild.ts. */
+  state: "waiting" | "running" | "ready" | "failed" | "removing";
+  /** The instant that it was due at. */
+  instant: number;
+  executor_id: string;
+  executor_principal: number;
+  /** While it runs: when its time is over. */
+  stops_at: number | null;
+  /** JSON of what the audit trail shows of it. */
+  body: string;
 }

@@ -8,9 +8,10 @@ import { firstRows, type RowOrder } from "../first-rows.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { kindOf } from "../resource-type.ts";
-import type { AuditLogTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import { inTime } from "../sqlite/expressions.ts";
 import { type ResourceType, type Scope, SYSTEM } from "../store.ts";
+import type { AuditLogTable } from "./record-schema.ts";
 
 /** Which rows of the trail; an empty or unset field restricts nothing. */
 export interface AuditLogFilter {

@@ -5,8 +5,9 @@ import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
 import type { WatchEventsResponseSchema } from "#gen/service/v1/event_service_pb.js";
 import type { JudgedEvent } from "../../domain/record/event-filter.ts";
 import { kindOf } from "../resource-type.ts";
-import type { EventTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
+import type { EventTable } from "./record-schema.ts";
 
 /** Events of an organization and how far its record reaches, all of one moment. */
 export interface EventPage {

@@ -1,6 +1,6 @@
 import { prepared } from "../prepared.ts";
-import type { IdempotencyTable } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
+import type { IdempotencyTable } from "./record-schema.ts";
 
 /** How long an answer is kept for repetitions of its request. */
 export const KEPT_MS = 24 * 3600 * 1000;

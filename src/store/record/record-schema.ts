@@ -1,4 +1,10 @@
-/** Rows of the record of changes, and of answers kept for repetitions; schema.ts says how to read them. */
+/** Rows of the audit log, the event feed and idempotency; ../schema.ts unites them and says how to read them. */
+
+/** Facts about the installation itself, such as which key file it belongs to. */
+export interface FactTable {
+  name: string;
+  value: string;
+}
 
 export interface AuditLogTable {
   id: string;

@@ -3,9 +3,10 @@ import { diffJson, parseSource } from "../../domain/diff.ts";
 import { creatorIdIn, type EventFacts } from "../../domain/event-facts.ts";
 import { type AuditFacts, auditBytes } from "../../domain/record/audit-chain.ts";
 import { prepared } from "../prepared.ts";
-import type { AuditLogTable, EventTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { Actor, Change, WriteTransaction } from "../store.ts";
 import type { HeldRow } from "../write-back-row.ts";
+import type { AuditLogTable, EventTable } from "./record-schema.ts";
 
 /** Place of the newest row in its chain, and the hash that the next one continues. */
 interface Head {

@@ -7,8 +7,9 @@ import {
 } from "#gen/service/v1/runner_configuration_pb.js";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { HostTokenTable, Schema } from "../schema.ts";
+import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
+import type { HostTokenTable } from "./runner-schema.ts";
 
 /** The secrets of a host token as they rest, and the key they are sealed with. */
 export interface SealedSecrets {

@@ -3,7 +3,7 @@ import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
-import type { WorkTable } from "../workflow/workflow-schema.ts";
+import type { WorkTable } from "./runner-schema.ts";
 import { readyWorkOf } from "./work.ts";
 
 /** A runner that asks for work, and what it can take. */

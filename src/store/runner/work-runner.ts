@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
-import type { WorkTable } from "../workflow/workflow-schema.ts";
+import type { WorkTable } from "./runner-schema.ts";
 
 /** The work that a runner holds the lease of, also of leases that ran out and were not ended yet. */
 export async function findWorkHeldBy(

@@ -3,7 +3,7 @@ import type { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
-import type { WorkTable } from "../workflow/workflow-schema.ts";
+import type { WorkTable } from "./runner-schema.ts";
 
 /** Something for a runner to do; ids are those of the columns of WorkTable. */
 export interface NewWork {

@@ -1,4 +1,4 @@
-/** Rows of workflows, of the work that runners do, and of prebuilds; schema.ts has the rest and says how to read them. */
+/** Rows of workflows and their executions; ../schema.ts unites them and says how to read them. */
 
 export interface WorkflowTable {
   id: string;
@@ -151,44 +151,6 @@ export interface WebhookDeliveryTable {
   event_ids: string;
 }
 
-/** What runners have to do, one row a subject; the row goes when the work is finished. */
-export interface WorkTable {
-  /** Also the id of its leases. */
-  id: string;
-  organization_id: string;
-  /** WorkKind by number. */
-  kind: number;
-  /** The environment, action or prebuild. */
-  subject_id: string;
-  /** What takes turns: an execution, or the creator of environments. */
-  group_id: string;
-  /** The account that the work is done for; null for a service account's. */
-  account_id: string | null;
-  /** The only runner that can do it; null for any that serves the class. */
-  runner_id: string | null;
-  /** The class that its environment needs; null for none. */
-  environment_class_id: string | null;
-  /** Work is given out by turn ascending: each group's items have turns of their own, so that groups alternate. */
-  turn: number;
-  /** It is not given out before. */
-  not_before: number;
-  /** How many times it was given out. */
-  attempt: number;
-  /** Number of the newest lease; a report under an older one is refused. */
-  fence: number;
-  /** The runner that holds the lease; null while nobody does. */
-  leased_by: string | null;
-  expires_at: number | null;
-  /** 1 when its holder is to stop. */
-  stop: number;
-}
-
-/** The turn of the work that an organization gave out last. */
-export interface WorkTurnTable {
-  organization_id: string;
-  turn: number;
-}
-
 /** Stops of executions that go on in turns. */
 export interface PendingStopTable {
   organization_id: string;
@@ -197,30 +159,4 @@ export interface PendingStopTable {
   target_id: string;
   /** Executions with greater ids began later, and are not meant. */
   up_to: string;
-}
-
-/** Projects that get prebuilds. */
-export interface PrebuildScheduleTable {
-  project_id: string;
-  organization_id: string;
-  next_at: number;
-}
-
-/** Workspaces that were prepared, or are being. */
-export interface PrebuildTable {
-  id: string;
-  organization_id: string;
-  project_id: string;
-  environment_class_id: string;
-  runner_id: string;
-  /** As in domain/prebuild.ts. */
-  state: "waiting" | "running" | "ready" | "failed" | "removing";
-  /** The instant that it was due at. */
-  instant: number;
-  executor_id: string;
-  executor_principal: number;
-  /** While it runs: when its time is over. */
-  stops_at: number | null;
-  /** JSON of what the audit trail shows of it. */
-  body: string;
 }

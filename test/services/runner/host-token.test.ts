@@ -5,7 +5,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { keysFrom } from "../../../src/keys.ts";
 import { DamagedHostToken, sealHostTokensAnew } from "../../../src/services/runner/host-token-rotation.ts";
 import { openHostToken } from "../../../src/services/runner/host-token-secret.ts";
-import type { HostTokenTable } from "../../../src/store/schema.ts";
+import type { HostTokenTable } from "../../../src/store/runner/runner-schema.ts";
 import { OPERATOR, type Scope } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { type Services, servicesOf } from "../services.ts";

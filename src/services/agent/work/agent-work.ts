@@ -26,12 +26,12 @@ import {
 import { appendOutput } from "../../../store/agent/agent-output.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findSourceSetters } from "../../../store/identity/source-setter.ts";
+import type { WorkTable } from "../../../store/runner/runner-schema.ts";
 import { removeWork } from "../../../store/runner/work.ts";
 import { releaseWork, resetAttempts } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
-import type { WorkTable } from "../../../store/workflow/workflow-schema.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { findExecutorNamer } from "../../identity/source-trust.ts";
 import { MOST_ATTEMPTS } from "../../runner/lease.ts";

@@ -10,11 +10,11 @@ import { reportedError } from "../../../domain/workflow/execution/reported-failu
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import type { StepMove } from "../../../domain/workflow/execution/workflow-step.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
+import type { WorkTable } from "../../../store/runner/runner-schema.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { appendLog } from "../../../store/workflow/step-log.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
-import type { WorkTable } from "../../../store/workflow/workflow-schema.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { moveSteps } from "./action-progress.ts";
 

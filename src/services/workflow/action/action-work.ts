@@ -17,12 +17,12 @@ import { isCancelled } from "../../../domain/workflow/execution/workflow-executi
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findSourceSetters } from "../../../store/identity/source-setter.ts";
+import type { WorkTable } from "../../../store/runner/runner-schema.ts";
 import { removeWork } from "../../../store/runner/work.ts";
 import { postponeWork, releaseWork } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
-import type { WorkTable } from "../../../store/workflow/workflow-schema.ts";
 import { findExecutorNamer } from "../../identity/source-trust.ts";
 import { prebuildFor } from "../../project/prebuild-choice.ts";
 import { MOST_ATTEMPTS } from "../../runner/lease.ts";

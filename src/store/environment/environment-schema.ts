@@ -1,0 +1,28 @@
+/** Rows of environments; ../schema.ts unites them and says how to read them. */
+
+export interface EnvironmentTable {
+  id: string;
+  organization_id: string;
+  project_id: string | null;
+  runner_id: string | null;
+  environment_class_id: string | null;
+  creator_id: string;
+  /** EnvironmentPhase by number. */
+  phase: number;
+  desired_phase: number;
+  session_id: string | null;
+  created_at: number;
+  archived_at: number | null;
+  /** 1 once the project's popularity counts this environment. */
+  counted: number;
+  search_text: string;
+  body: string;
+  /** Since when it has been stopped; null while it is not. */
+  stopped_at: number | null;
+  /** End of its lifetime: it is stopped then, and a strict lifetime lets it start no more. */
+  lockdown_at: number | null;
+  /** The security policy that holds in it. */
+  security_policy_id: string | null;
+  /** Who set what it begins from, see source-setter.ts; null for its creator. */
+  source_set_by?: string | null;
+}
