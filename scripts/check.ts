@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { brokenArrows } from "./arrows.ts";
+import { brokenRules } from "./layers.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -58,7 +58,7 @@ const outcomes = await Promise.all([
   freshness(),
   run("types", "tsc", ["-p", "."]),
   run("biome", "biome", ["check", "."]),
-  Promise.resolve({ name: "arrows between rooms", problem: brokenArrows(root).join("\n") }),
+  Promise.resolve({ name: "layers and areas", problem: brokenRules(root).join("\n") }),
 ]);
 for (const { name, problem } of outcomes) {
   process.stdout.write(`${problem ? "FAILS" : "holds"}  ${name}\n`);

@@ -19,6 +19,8 @@ import { EventService } from "./services/access/event-service.ts";
 import { OrganizationService } from "./services/access/organization-service.ts";
 import { RunnerService } from "./services/access/runner-service.ts";
 import { ServiceAccountService } from "./services/access/service-account-service.ts";
+import "./services/access/hooks.ts";
+import { handlerOf } from "./services/access/work-handlers.ts";
 import { AgentService } from "./services/agent/agent-service.ts";
 import { AgentWorkService } from "./services/agent/work/agent-work-service.ts";
 import { EnvironmentService } from "./services/environment/environment-service.ts";
@@ -29,9 +31,10 @@ import { ProjectService } from "./services/project/project-service.ts";
 import { RunnerConfigurationService } from "./services/runner/runner-configuration-service.ts";
 import { WorkService, type WorkServiceDependencies } from "./services/runner/work-service.ts";
 import { WorkflowService } from "./services/workflow/workflow-service.ts";
+import { findEnvironment } from "./store/environment/environment.ts";
 
 /** The services of the contract, each with what it is built from. */
-export function implementations(deps: WorkServiceDependencies): Implementations {
+export function implementations(deps: Omit<WorkServiceDependencies, "handlerOf">): Implementations {
   return new Map(
     [
       [AccountContract, new AccountService(deps)] as const,
@@ -40,14 +43,14 @@ export function implementations(deps: WorkServiceDependencies): Implementations 
       [EventContract, new EventService(deps)] as const,
       [IdentityContract, new IdentityService()] as const,
       [OrganizationContract, new OrganizationService(deps)] as const,
-      [ProjectContract, new ProjectService(deps)] as const,
+      [ProjectContract, new ProjectService({ ...deps, findEnvironment })] as const,
       [RunnerConfigurationContract, new RunnerConfigurationService(deps)] as const,
       [RunnerContract, new RunnerService(deps)] as const,
       [ServiceAccountContract, new ServiceAccountService(deps)] as const,
       [SecurityContract, new SecurityService(deps)] as const,
       [UserContract, new UserService(deps)] as const,
       [WorkflowContract, new WorkflowService(deps)] as const,
-      [WorkContract, new WorkService(deps)] as const,
+      [WorkContract, new WorkService({ ...deps, handlerOf })] as const,
       [AgentWorkContract, new AgentWorkService(deps)] as const,
     ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
   );

@@ -1,3 +1,4 @@
+import "../services/access/hooks.ts";
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-import { handlerOf } from "../services/runner/work-kinds.ts";
+import { handlerOf } from "../services/access/work-handlers.ts";
 import { findExpired, findLease, renewLease } from "../store/runner/work-lease.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 

@@ -1,3 +1,4 @@
+import "../../src/services/access/hooks.ts";
 import { fdatasyncSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -11,11 +11,12 @@ import { IdentityService } from "../../src/services/identity/identity-service.ts
 import { UserService } from "../../src/services/identity/user-service.ts";
 import { ProjectService } from "../../src/services/project/project-service.ts";
 import { RunnerConfigurationService } from "../../src/services/runner/runner-configuration-service.ts";
+import { findEnvironment } from "../../src/store/environment/environment.ts";
 import { operationsOf, type TestStore } from "../harness/test-store.ts";
 
 /** Everything a caller can do, and what the tests often need done. */
 export function servicesOf({ deps }: TestStore, caller: Caller) {
-  const projects = operationsOf(ProjectContract, new ProjectService(deps), caller);
+  const projects = operationsOf(ProjectContract, new ProjectService({ ...deps, findEnvironment }), caller);
   const environments = operationsOf(EnvironmentContract, new EnvironmentService(deps), caller);
   const runners = operationsOf(RunnerContract, new RunnerService(deps), caller);
   const configuration = operationsOf(

@@ -8,15 +8,10 @@ import {
   EnvironmentSpec_TimeoutSchema,
   EnvironmentSpecSchema,
 } from "#gen/service/v1/environment_pb.js";
-import { type RunnerKind, RunnerKindSchema } from "#gen/service/v1/runner_configuration_pb.js";
 import type { Caller } from "../identity/caller.ts";
-import { permissionOf } from "../identity/permissions.ts";
 import type { Policies } from "../policy/policies.ts";
 import { denied } from "../policy/policy-decision.ts";
 import { isLimit, limitMs } from "../policy/policy-limit.ts";
-import { isLocalKind } from "../runner/runner.ts";
-
-const RUNNER_KINDS = RunnerKindSchema.values.map(({ number }): RunnerKind => number);
 
 /** What of a new environment the policies look at besides its spec. */
 export interface EnvironmentSurroundings {
@@ -57,12 +52,6 @@ export function specUnderPolicies(
   boundTimeout(policies, spec);
   assignSecurityPolicy(policies, spec);
   return spec;
-}
-
-/** The kinds of runners whose classes take environments of a role; empty for a role that creates none. */
-export function kindsTaking({ inForce }: Policies, role: Caller["role"]): readonly RunnerKind[] {
-  if (permissionOf("service.v1.EnvironmentService/CreateEnvironment")?.grants[role] === "none") return [];
-  return RUNNER_KINDS.filter((kind) => inForce.allowLocalRunners || !isLocalKind(kind));
 }
 
 /** Puts the end of its lifetime on a new environment, where the organization has a longest one. */

@@ -5,6 +5,7 @@ import {
   type EnvironmentClass,
   EnvironmentClassSchema,
   RunnerKind,
+  RunnerKindSchema,
 } from "#gen/service/v1/runner_configuration_pb.js";
 import type {
   CreateEnvironmentClassRequest,
@@ -12,6 +13,12 @@ import type {
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import type { Runner } from "#gen/service/v1/runner_pb.js";
 import { phaseUnsuitable, valueUnusable } from "../error.ts";
+import type { Caller } from "../identity/caller.ts";
+import { permissionOf } from "../identity/permissions.ts";
+import type { Policies } from "../policy/policies.ts";
+import { isLocalKind } from "./runner.ts";
+
+const RUNNER_KINDS = RunnerKindSchema.values.map(({ number }): RunnerKind => number);
 
 /**
  * A new class of the runner, enabled.
@@ -72,4 +79,10 @@ export function withoutClasses(present: Project, classIds: ReadonlySet<string>, 
   }
   if (project.metadata) project.metadata.updatedAt = timestampFromMs(now);
   return project;
+}
+
+/** The kinds of runners whose classes take environments of a role; empty for a role that creates none. */
+export function kindsTaking({ inForce }: Policies, role: Caller["role"]): readonly RunnerKind[] {
+  if (permissionOf("service.v1.EnvironmentService/CreateEnvironment")?.grants[role] === "none") return [];
+  return RUNNER_KINDS.filter((kind) => inForce.allowLocalRunners || !isLocalKind(kind));
 }

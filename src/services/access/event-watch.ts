@@ -16,8 +16,8 @@ import type { Store } from "../../store/store.ts";
 import { streamSignalOf } from "../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
 import { createBell } from "../call/notifier.ts";
+import { type StreamDependencies, shuttingDown } from "../call/stream.ts";
 import { EVENTS_PER_READ, type EventFeeds } from "./event-feed.ts";
-import { type EventServiceDependencies, shuttingDown } from "./event-service.ts";
 
 /** A stream that leaves out this many numbers tells how far it has come (contract, WatchEventsResponse). */
 const MAX_LEFT_OUT = 100;
@@ -31,7 +31,7 @@ const MAX_LEFT_OUT = 100;
  *   an environment; UNAVAILABLE when the server drains
  */
 export async function* watchEvents(
-  { store, draining }: EventServiceDependencies,
+  { store, draining }: StreamDependencies,
   feeds: EventFeeds,
   req: WatchEventsRequest,
   ctx: HandlerContext,

@@ -3,8 +3,8 @@ import { workflowError } from "../../domain/workflow/execution/workflow-error.ts
 import { removeWork } from "../../store/runner/work.ts";
 import { findWorkFor, findWorkHeldBy } from "../../store/runner/work-runner.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { handlerOf } from "../runner/work-kinds.ts";
 import { finishAction } from "../workflow/action/action-progress.ts";
+import { handlerOf } from "./work-handlers.ts";
 
 /** Ends the leases that a runner holds as if it had been lost: others may get the work. */
 export async function endLeasesOf(tx: WriteTransaction, scope: Scope, runnerId: string): Promise<void> {

@@ -10,8 +10,8 @@ import type {
   StopAgentExecutionRequest,
   WatchAgentExecutionRequest,
 } from "#gen/service/v1/agent_service_pb.js";
-import type { EventServiceDependencies } from "../access/event-service.ts";
 import { callerOf } from "../call/call.ts";
+import type { StreamDependencies } from "../call/stream.ts";
 import { answerAgentExecution, answerAgentExecutions, answerAgents } from "./agent-execution-list.ts";
 import { sendToAgentExecution } from "./agent-input.ts";
 import { answerAgentInputs } from "./agent-input-list.ts";
@@ -21,9 +21,9 @@ import { watchAgentExecution } from "./agent-watch.ts";
 
 /** Agents and their runs: conversations that people and programs feed while they go. */
 export class AgentService {
-  readonly #deps: EventServiceDependencies;
+  readonly #deps: StreamDependencies;
 
-  constructor(deps: EventServiceDependencies) {
+  constructor(deps: StreamDependencies) {
     this.#deps = deps;
   }
 

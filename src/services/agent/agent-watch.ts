@@ -9,11 +9,11 @@ import { hasStopped } from "../../domain/agent/agent-execution.ts";
 import { valueUnusable } from "../../domain/error.ts";
 import { findOutput } from "../../store/agent/agent-output.ts";
 import { rightsOf } from "../../store/topics.ts";
-import { type EventServiceDependencies, shuttingDown } from "../access/event-service.ts";
 import { streamSignalOf } from "../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
 import { createBell, type Subscribe } from "../call/notifier.ts";
 import { presentCaller } from "../call/standing.ts";
+import { type StreamDependencies, shuttingDown } from "../call/stream.ts";
 import { answeredRun, readableRun } from "./agent-reading.ts";
 
 /** Blocks read at a time, 128 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
@@ -31,7 +31,7 @@ type News = NonNullable<MessageInitShape<typeof WatchAgentExecutionResponseSchem
  *   reached; UNAVAILABLE when the server drains
  */
 export async function* watchAgentExecution(
-  { store, draining, now }: EventServiceDependencies,
+  { store, draining, now }: StreamDependencies,
   { agentExecutionId: id, afterSequence }: WatchAgentExecutionRequest,
   ctx: HandlerContext,
 ): AsyncGenerator<{ news: News }> {

@@ -2,7 +2,6 @@ import type { EnvironmentSpec } from "#gen/service/v1/environment_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
-import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { credentialWithheld } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { isSuspended } from "../../domain/identity/service-account.ts";
@@ -12,7 +11,6 @@ import { findMember } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { findWorkflow } from "../../store/workflow/workflow.ts";
 
 /** A use of an executor's credential at a host, on what somebody set. */
 export interface CredentialRequest {
@@ -56,20 +54,6 @@ export async function findSettersForSpec(
 ): Promise<readonly Subject[]> {
   if (!project?.initializer || asked?.content?.initializer) return [caller.subject];
   return findSourceSetters(tx.db, caller, "project", project);
-}
-
-/**
- * Returns who made the workflow of an execution, where that runs as a service
- * account; undefined for one that runs as a person, whom nobody else names.
- */
-export async function findExecutorNamer(
-  tx: WriteTransaction,
-  scope: Scope,
-  execution: WorkflowExecution,
-): Promise<Subject | undefined> {
-  const { metadata } = execution;
-  if (metadata?.executor?.principal !== Principal.SERVICE_ACCOUNT) return undefined;
-  return (await findWorkflow(tx.db, scope, metadata.workflowId))?.metadata?.creator;
 }
 
 async function standingOf(

@@ -1,5 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Kysely } from "kysely";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import {
@@ -29,7 +30,6 @@ import {
   withEnvironmentClasses,
 } from "../../domain/project/project.ts";
 import { refuseEditors, refuseProjectCreation } from "../../domain/project/project-policy.ts";
-import { findEnvironment } from "../../store/environment/environment.ts";
 import {
   findSourceSetters,
   insertSourceSetters,
@@ -43,7 +43,7 @@ import {
   updateProject,
 } from "../../store/project/project.ts";
 import type { Schema } from "../../store/schema.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { callerOf, refuseStranger, writeAsCaller } from "../call/call.ts";
 import { checkInTurns } from "../call/check-in-turns.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -53,11 +53,20 @@ import { letPrebuildsGo } from "./prebuild-end.ts";
 import { answerProjectClasses, answerProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, refuseLocalClasses } from "./project-references.ts";
 
+/** The areas that come later hand in what a project needs of them. */
+export interface ProjectServiceDependencies extends ServiceDependencies {
+  readonly findEnvironment: (
+    db: Kysely<Schema>,
+    scope: Scope,
+    id: string,
+  ) => Promise<Environment | undefined>;
+}
+
 /** Projects: how environments start. */
 export class ProjectService implements ServiceImpl<typeof Contract> {
-  readonly #deps: ServiceDependencies;
+  readonly #deps: ProjectServiceDependencies;
 
-  constructor(deps: ServiceDependencies) {
+  constructor(deps: ProjectServiceDependencies) {
     this.#deps = deps;
   }
 
@@ -71,7 +80,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     const caller = callerOf(ctx);
     const text = await findProjectText(db, caller, projectId);
     if (text === undefined) throw notFound("project");
-    if (!(await isProjectOfEnvironment(db, caller, projectId))) refuseStranger(ctx);
+    if (!(await this.#isProjectOfEnvironment(caller, projectId))) refuseStranger(ctx);
     return answerOf(text);
   }
 
@@ -83,7 +92,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 
   createProjectFromEnvironment(req: CreateProjectFromEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const environment = await findEnvironment(tx.db, caller, req.environmentId);
+      const environment = await this.#deps.findEnvironment(tx.db, caller, req.environmentId);
       if (!environment) throw notFound("environment");
       const { name, annotations } = req;
       const isLocal = await isOnLocalRunner(tx.db, caller, environment);
@@ -158,6 +167,14 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       return {};
     });
   }
+
+  /** Tells whether the caller is an environment that was created from the project. */
+  async #isProjectOfEnvironment(caller: Caller, projectId: string): Promise<boolean> {
+    if (caller.role !== "environment") return false;
+    const { store, findEnvironment } = this.#deps;
+    const environment = await findEnvironment(store.reader, caller, caller.subject.id);
+    return environment?.metadata?.projectId === projectId;
+  }
 }
 
 /** @param text the project in the form of stored JSON */
@@ -215,16 +232,6 @@ async function owned(
   if (!project) throw notFound("project");
   refuseStranger(ctx, project.metadata?.creator);
   return project;
-}
-
-/** Whether the caller is an environment that was created from the project. */
-async function isProjectOfEnvironment(
-  db: Kysely<Schema>,
-  caller: Caller,
-  projectId: string,
-): Promise<boolean> {
-  if (caller.role !== "environment") return false;
-  return (await findEnvironment(db, caller, caller.subject.id))?.metadata?.projectId === projectId;
 }
 
 /**

@@ -3,10 +3,10 @@ import {
   type ListEnvironmentClassesRequest,
   ListEnvironmentClassesRequest_FilterSchema,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { kindsTaking } from "../../domain/environment/environment-policy.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
+import { kindsTaking } from "../../domain/runner/environment-class.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
   type EnvironmentClassFilter,

@@ -12,7 +12,7 @@ import { executorOf } from "../identity/executor.ts";
 import { requireTrustedSource } from "../identity/source-trust.ts";
 import { openHostToken } from "./host-token-secret.ts";
 import { writeUnderLease } from "./lease.ts";
-import { handlerOf } from "./work-kinds.ts";
+import type { FindHandler } from "./work-handler.ts";
 
 /**
  * Hands out the credential that the executor of leased work has for a host on
@@ -24,13 +24,13 @@ import { handlerOf } from "./work-kinds.ts";
  *   CREDENTIAL_WITHHELD, NOT_FOUND without such a credential
  */
 export function answerHostCredential(
-  deps: Pick<ServiceDependencies, "store" | "keys">,
+  deps: Pick<ServiceDependencies, "store" | "keys"> & { readonly handlerOf: FindHandler },
   req: GetHostCredentialRequest,
   ctx: HandlerContext,
 ) {
   return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
     const host = req.host.toLowerCase();
-    const use = await handlerOf(lease.kind).credentialUse(tx, scope, lease);
+    const use = await deps.handlerOf(lease.kind).credentialUse(tx, scope, lease);
     const { subject, addresses, sourceSetBy: setters, sourceKinds: kinds, namedBy } = use;
     if (!isHostOf(host, addresses)) {
       throw valueUnusable("host", "the work begins from no repository at this host");

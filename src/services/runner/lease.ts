@@ -8,9 +8,16 @@ import type { Schema } from "../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import type { StreamDependencies } from "../call/stream.ts";
 
 /** How many times work is given out before it is given up (contract, Work.attempt). */
 export const MOST_ATTEMPTS = 3;
+
+/** What services of runners are built from. */
+export interface LeaseDependencies extends StreamDependencies {
+  /** How long a lease holds unless it is renewed. */
+  readonly leaseMs: number;
+}
 
 /** How a runner names the lease that it holds. */
 export interface LeaseName {

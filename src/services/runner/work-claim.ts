@@ -10,8 +10,7 @@ import type { WorkTable } from "../../store/runner/runner-schema.ts";
 import { type Claimant, claimWork, findClaimable } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
 import { replaceAgentToken, replaceEnvironmentToken } from "../identity/environment-token.ts";
-import type { GivenWork } from "./work-handler.ts";
-import { handlerOf } from "./work-kinds.ts";
+import type { FindHandler, GivenWork } from "./work-handler.ts";
 import { type ReportUnusableWork, setAsideWork } from "./work-set-aside.ts";
 
 /** Work that is looked at in one transaction, which other writes wait for; some of it may be refused. */
@@ -27,6 +26,7 @@ export interface Claim {
   readonly mostBytes: number;
   readonly leaseMs: number;
   readonly keys: Pick<Keys, "mintToken">;
+  readonly handlerOf: FindHandler;
   readonly onUnusableWork: ReportUnusableWork;
 }
 
@@ -68,7 +68,7 @@ export async function claim(tx: WriteTransaction, scope: Scope, asked: Claim): P
       if (error instanceof AnswerFull) break;
       // Says nothing of the work: it is given out once the database takes it.
       if (error instanceof StoreUnavailable) throw error;
-      await setAsideWork(tx, scope, next, error, asked.onUnusableWork);
+      await setAsideWork(tx, scope, next, error, asked);
     }
   }
   return { works, changed: looks > 0 };
@@ -83,7 +83,7 @@ async function assign(
 ): Promise<Work | undefined> {
   const { runnerId } = asked;
   const offered = { work, runnerId, attempt: work.attempt + 1 };
-  const given = await handlerOf(work.kind).begin(tx, scope, offered);
+  const given = await asked.handlerOf(work.kind).begin(tx, scope, offered);
   return given && lease(tx, scope, asked, work, given);
 }
 

@@ -44,6 +44,9 @@ export type LeaseEnd =
   | { readonly kind: "finished"; readonly outcome: FinishWorkRequest }
   | { readonly kind: "lost" };
 
+/** Returns what is particular to a kind of work, as rows have it. It is handed in: the kinds belong to later areas. */
+export type FindHandler = (kind: number) => WorkHandler;
+
 /** What is particular to one kind of work. Each function acts in the transaction of its operation. */
 export interface WorkHandler {
   /**

@@ -80,7 +80,7 @@ async function claimantOf(
 
 /** Undefined when somebody else was faster. */
 async function tryClaim(
-  { store, keys, leaseMs, pageBytes, onUnusableWork }: WorkServiceDependencies,
+  { store, keys, leaseMs, pageBytes, handlerOf, onUnusableWork }: WorkServiceDependencies,
   req: LeaseWorkRequest,
   ctx: HandlerContext,
 ) {
@@ -90,7 +90,7 @@ async function tryClaim(
       if (!claimant) throw new NothingLeft();
       const runnerId = caller.subject.id;
       const most = { most: req.maxLeases, mostBytes: pageBytes };
-      const asked = { claimant, runnerId, ...most, leaseMs, keys, onUnusableWork };
+      const asked = { claimant, runnerId, ...most, leaseMs, keys, handlerOf, onUnusableWork };
       const { works, changed } = await claim(tx, caller, asked);
       if (!changed) throw new NothingLeft();
       return create(LeaseWorkResponseSchema, { works });

@@ -15,18 +15,16 @@ import {
   ReportProgressResponseSchema,
 } from "#gen/runner/v1/work_service_pb.js";
 import { renewLease } from "../../store/runner/work-lease.ts";
-import type { EventServiceDependencies } from "../access/event-service.ts";
 import { answerHostCredential } from "./host-credential.ts";
-import { writeUnderLease } from "./lease.ts";
+import { type LeaseDependencies, writeUnderLease } from "./lease.ts";
 import { answerHeartbeat, heardOf } from "./runner-life.ts";
 import { registerRunner } from "./runner-registration.ts";
-import { handlerOf } from "./work-kinds.ts";
+import type { FindHandler } from "./work-handler.ts";
 import { leaseWork } from "./work-lease.ts";
 import type { ReportUnusableWork } from "./work-set-aside.ts";
 
-export interface WorkServiceDependencies extends EventServiceDependencies {
-  /** How long a lease holds unless it is renewed. */
-  readonly leaseMs: number;
+export interface WorkServiceDependencies extends LeaseDependencies {
+  readonly handlerOf: FindHandler;
   /** Reports work whose assignment could not be made, for the log. */
   readonly onUnusableWork: ReportUnusableWork;
 }
@@ -58,7 +56,7 @@ export class WorkService implements ServiceImpl<typeof Contract> {
   async reportProgress(req: ReportProgressRequest, ctx: HandlerContext) {
     await heardOf(this.#deps, ctx);
     return writeUnderLease(this.#deps, req, ctx, async (tx, scope, lease) => {
-      const { stop } = await handlerOf(lease.kind).report(tx, scope, lease, req);
+      const { stop } = await this.#deps.handlerOf(lease.kind).report(tx, scope, lease, req);
       const expiresAt = tx.now + this.#deps.leaseMs;
       await renewLease(tx, lease.id, expiresAt);
       return create(ReportProgressResponseSchema, {
@@ -70,7 +68,7 @@ export class WorkService implements ServiceImpl<typeof Contract> {
 
   finishWork(outcome: FinishWorkRequest, ctx: HandlerContext) {
     return writeUnderLease(this.#deps, outcome, ctx, async (tx, scope, lease) => {
-      await handlerOf(lease.kind).end(tx, scope, lease, { kind: "finished", outcome });
+      await this.#deps.handlerOf(lease.kind).end(tx, scope, lease, { kind: "finished", outcome });
       return create(FinishWorkResponseSchema);
     });
   }

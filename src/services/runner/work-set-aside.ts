@@ -4,7 +4,7 @@ import type { WorkTable } from "../../store/runner/runner-schema.ts";
 import { postponeWork } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
 import { MOST_ATTEMPTS } from "./lease.ts";
-import { handlerOf } from "./work-kinds.ts";
+import type { FindHandler } from "./work-handler.ts";
 
 /** How long work waits that can neither be given out nor be failed: an operator may repair its rows meanwhile. */
 const RETRY_AFTER_MS = 3_600_000;
@@ -40,22 +40,30 @@ export async function setAsideWork(
   scope: Scope,
   work: WorkTable,
   cause: unknown,
-  report: ReportUnusableWork,
+  {
+    handlerOf,
+    onUnusableWork,
+  }: { readonly handlerOf: FindHandler; readonly onUnusableWork: ReportUnusableWork },
 ): Promise<void> {
   let failed = true;
   try {
-    await tx.attempt(() => fail(tx, scope, work));
+    await tx.attempt(() => fail(tx, scope, work, handlerOf));
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
     failed = false;
     await postponeWork(tx, work.id, tx.now + RETRY_AFTER_MS);
   }
   const { id: workId, organization_id: organizationId, kind, subject_id: subjectId } = work;
-  report({ workId, organizationId, kind, subjectId, failed }, cause);
+  onUnusableWork({ workId, organizationId, kind, subjectId, failed }, cause);
 }
 
 /** Ends the work as a runner does that failed at its last attempt. */
-async function fail(tx: WriteTransaction, scope: Scope, work: WorkTable): Promise<void> {
+async function fail(
+  tx: WriteTransaction,
+  scope: Scope,
+  work: WorkTable,
+  handlerOf: FindHandler,
+): Promise<void> {
   const outcome = create(FinishWorkRequestSchema, {
     outcome: FinishWorkRequest_Outcome.FAILED,
     failure: { reason: "work_unusable", message: MESSAGE },

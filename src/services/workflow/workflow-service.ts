@@ -21,8 +21,8 @@ import type {
   StreamActionLogsRequest,
   UpdateWorkflowRequest,
 } from "#gen/service/v1/workflow_service_pb.js";
-import type { EventServiceDependencies } from "../access/event-service.ts";
 import { callerOf } from "../call/call.ts";
+import type { StreamDependencies } from "../call/stream.ts";
 import { streamActionLogs } from "./action/action-logs.ts";
 import { cancelWorkflowExecution, cancelWorkflowExecutionAction } from "./execution/workflow-cancel.ts";
 import {
@@ -43,9 +43,9 @@ import { answerWorkflow, changeWorkflow, createWorkflow } from "./workflow-write
 
 /** Workflows: what runs, when and over which repositories; and their executions. */
 export class WorkflowService {
-  readonly #deps: EventServiceDependencies;
+  readonly #deps: StreamDependencies;
 
-  constructor(deps: EventServiceDependencies) {
+  constructor(deps: StreamDependencies) {
     this.#deps = deps;
   }
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import { stopOvertimePrebuilds } from "../../../src/jobs/prebuilds.ts";
-import { handlerOf } from "../../../src/services/runner/work-kinds.ts";
+import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { openPrebuilt, type Prebuilt, REMOTE, SECOND_MS } from "./prebuilt.ts";
 
 let made: Prebuilt;

@@ -7,8 +7,8 @@ import {
 import type { CreateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
 import { makeDuePrebuilds, stopOvertimePrebuilds } from "../../../src/jobs/prebuilds.ts";
+import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { claim } from "../../../src/services/runner/work-claim.ts";
-import { handlerOf } from "../../../src/services/runner/work-kinds.ts";
 import { findPrebuilds } from "../../../src/store/project/prebuild.ts";
 import { findLease, type Lease } from "../../../src/store/runner/work-lease.ts";
 import { type Scope, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
@@ -62,7 +62,15 @@ export async function openPrebuilt() {
       const claimant = { organizationId, runnerIds, kinds: [], environmentClassIds: [classId] };
       const { keys } = made;
       const most = { most: 1, mostBytes: Number.POSITIVE_INFINITY };
-      const asked = { claimant, runnerId, ...most, leaseMs: LEASE_MS, keys, onUnusableWork: () => undefined };
+      const asked = {
+        claimant,
+        runnerId,
+        ...most,
+        leaseMs: LEASE_MS,
+        keys,
+        handlerOf,
+        onUnusableWork: () => undefined,
+      };
       return (await claim(tx, caller, asked)).works[0];
     });
 

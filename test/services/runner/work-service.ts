@@ -4,6 +4,7 @@ import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller, Role } from "../../../src/domain/identity/caller.ts";
+import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { WorkService } from "../../../src/services/runner/work-service.ts";
 import type { ReportUnusableWork } from "../../../src/services/runner/work-set-aside.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
@@ -18,7 +19,7 @@ export function workDependencies(
   draining = new AbortController(),
   onUnusableWork: ReportUnusableWork = () => undefined,
 ) {
-  return { ...deps, draining: draining.signal, leaseMs: LEASE_MS, onUnusableWork };
+  return { ...deps, handlerOf, draining: draining.signal, leaseMs: LEASE_MS, onUnusableWork };
 }
 
 /** A runner that has registered, and what it can call; the test says what it reports. */

@@ -14,6 +14,7 @@ import {
 } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { WorkService } from "../../../src/services/runner/work-service.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
 import { insertRunnerToken } from "../../harness/machine-token.ts";
@@ -107,6 +108,7 @@ export async function runnerOf(testStore: TestStore, administrator: Caller, name
     ...deps,
     draining: new AbortController().signal,
     leaseMs: LEASE_MS,
+    handlerOf,
     onUnusableWork: () => undefined,
   });
   const operations = operationsOf(WorkContract, service, caller);

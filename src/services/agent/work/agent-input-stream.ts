@@ -23,14 +23,13 @@ import { takeFirstTurn } from "../../../store/agent/agent-progress.ts";
 import type { Lease } from "../../../store/runner/work-lease.ts";
 import type { Schema } from "../../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { shuttingDown } from "../../access/event-service.ts";
 import { streamSignalOf } from "../../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createBell } from "../../call/notifier.ts";
-import { heldLease, refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
+import { shuttingDown } from "../../call/stream.ts";
+import { heldLease, type LeaseDependencies, refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
 import type { LeaseStreams } from "../../runner/lease-streams.ts";
 import { heardOf } from "../../runner/runner-life.ts";
-import type { WorkServiceDependencies } from "../../runner/work-service.ts";
 import { queueOf, reorderQueue } from "../agent-queue.ts";
 
 /**
@@ -43,7 +42,7 @@ import { queueOf, reorderQueue } from "../agent-queue.ts";
  * @throws DomainError LEASE_LOST; ACCOUNT_BLOCKED; PHASE_UNSUITABLE; UNAVAILABLE
  */
 export async function* streamInputs(
-  deps: WorkServiceDependencies,
+  deps: LeaseDependencies,
   streams: LeaseStreams,
   req: StreamInputsRequest,
   ctx: HandlerContext,
@@ -108,7 +107,7 @@ async function findDueInput(
 
 /** It is looked for anew in the transaction: somebody may have rearranged the queue. */
 async function deliverDue(
-  deps: WorkServiceDependencies,
+  deps: LeaseDependencies,
   req: StreamInputsRequest,
   ctx: HandlerContext,
 ): Promise<void> {

@@ -21,17 +21,12 @@ import { setProgress } from "../../../store/agent/agent-progress.ts";
 import { findLease, type Lease, renewLease, resetAttempts } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
-import { refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
+import { type LeaseDependencies, refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
 import { heardOf } from "../../runner/runner-life.ts";
-import type { WorkServiceDependencies } from "../../runner/work-service.ts";
 import { standRun } from "./agent-reported-state.ts";
 
 /** Takes what a runner reports of an agent run, all of it or nothing. Of one that has stopped nothing is taken. */
-export async function reportAgent(
-  deps: WorkServiceDependencies,
-  req: ReportAgentRequest,
-  ctx: HandlerContext,
-) {
+export async function reportAgent(deps: LeaseDependencies, req: ReportAgentRequest, ctx: HandlerContext) {
   await heardOf(deps, ctx);
   return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
     refuseOtherWork(lease, WorkKind.AGENT, "an agent run");

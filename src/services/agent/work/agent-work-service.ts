@@ -7,8 +7,8 @@ import type {
   StartSubagentRequest,
   StreamInputsRequest,
 } from "#gen/runner/v1/agent_work_service_pb.js";
+import type { LeaseDependencies } from "../../runner/lease.ts";
 import { createLeaseStreams } from "../../runner/lease-streams.ts";
-import type { WorkServiceDependencies } from "../../runner/work-service.ts";
 import { streamInputs } from "./agent-input-stream.ts";
 import { reportAgent } from "./agent-report.ts";
 import { startStepAgent } from "./step-agent.ts";
@@ -17,11 +17,11 @@ import { startSubagent } from "./subagent-start.ts";
 
 /** What runners do for the agent runs that they hold. */
 export class AgentWorkService implements ServiceImpl<typeof Contract> {
-  readonly #deps: WorkServiceDependencies;
+  readonly #deps: LeaseDependencies;
 
   readonly #streams = createLeaseStreams();
 
-  constructor(deps: WorkServiceDependencies) {
+  constructor(deps: LeaseDependencies) {
     this.#deps = deps;
   }
 

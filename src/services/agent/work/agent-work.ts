@@ -33,9 +33,9 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
-import { findExecutorNamer } from "../../identity/source-trust.ts";
 import { MOST_ATTEMPTS } from "../../runner/lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
+import { findExecutorNamer } from "../../workflow/execution/executor-namer.ts";
 import { endRun } from "../agent-end.ts";
 import { answeredRun } from "../agent-reading.ts";
 

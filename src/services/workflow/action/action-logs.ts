@@ -10,10 +10,10 @@ import { phaseOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import { findLogPieces } from "../../../store/workflow/step-log.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
-import type { EventServiceDependencies } from "../../access/event-service.ts";
 import { streamSignalOf } from "../../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createBell } from "../../call/notifier.ts";
+import type { StreamDependencies } from "../../call/stream.ts";
 
 /** Pieces read at a time, 64 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
 const PIECES_A_READ = 16;
@@ -29,7 +29,7 @@ const LAST_STEP = 49;
  * @throws DomainError NOT_FOUND, also when the action is removed meanwhile
  */
 export async function* streamActionLogs(
-  { store, draining }: EventServiceDependencies,
+  { store, draining }: StreamDependencies,
   { workflowExecutionActionId: id, stepIndex, afterOffset, follow }: StreamActionLogsRequest,
   ctx: HandlerContext,
 ): AsyncGenerator<MessageInitShape<typeof StreamActionLogsResponseSchema>> {

@@ -22,7 +22,7 @@ import { removeEarlierLogs } from "../../../store/workflow/step-log.ts";
 import { findAction, setBegunSteps, updateAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findOutputs, setOutputs } from "../../../store/workflow/workflow-output.ts";
-import { stopStepAgents } from "../../agent/agent-step-end.ts";
+import { actionChanged } from "../execution/action-change.ts";
 import { advanceExecution } from "../execution/execution-advance.ts";
 
 export type { ActionEnd } from "../../../domain/workflow/execution/workflow-action-end.ts";
@@ -146,7 +146,7 @@ async function changeAction(
   after: WorkflowExecutionAction,
 ): Promise<void> {
   await updateAction(tx, scope, before, after);
-  await stopStepAgents(tx, scope, after);
+  await actionChanged.call(tx, scope, after);
 }
 
 async function foundAction(

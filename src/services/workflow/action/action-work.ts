@@ -23,10 +23,10 @@ import { postponeWork, releaseWork } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
-import { findExecutorNamer } from "../../identity/source-trust.ts";
 import { prebuildFor } from "../../project/prebuild-choice.ts";
 import { MOST_ATTEMPTS } from "../../runner/lease.ts";
 import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
+import { findExecutorNamer } from "../execution/executor-namer.ts";
 import {
   type ActionEnd,
   type BegunAction,

@@ -31,9 +31,9 @@ import {
   setExpanded,
   updateExecution,
 } from "../../../store/workflow/workflow-execution.ts";
-import { stopStepAgents } from "../../agent/agent-step-end.ts";
 import { isOver, newTurn, spend, type Turn } from "../../call/turn.ts";
 import { changeEnvironment } from "../../environment/environment-change.ts";
+import { actionChanged } from "./action-change.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 
 /** What the change of an execution costs of a turn besides its actions. */
@@ -202,7 +202,7 @@ async function stopAction(
 ): Promise<void> {
   await stopWork(tx, WorkKind.ACTION, before.id);
   await updateAction(tx, scope, before, after);
-  await stopStepAgents(tx, scope, after);
+  await actionChanged.call(tx, scope, after);
 }
 
 async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {

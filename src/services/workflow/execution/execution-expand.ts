@@ -24,9 +24,10 @@ import {
   updateExecution,
 } from "../../../store/workflow/workflow-execution.ts";
 import { executorOf } from "../../identity/executor.ts";
-import { findExecutorNamer, requireTrustedSource } from "../../identity/source-trust.ts";
+import { requireTrustedSource } from "../../identity/source-trust.ts";
 import { openHostToken } from "../../runner/host-token-secret.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
+import { findExecutorNamer } from "./executor-namer.ts";
 
 /** What a search for repositories came to. */
 export interface FoundRepositories {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import { brokenArrows } from "../scripts/arrows.ts";
+import { brokenRules } from "../scripts/layers.ts";
 import { stopAll, temporaryFolder } from "./harness/server.ts";
 
 afterAll(stopAll);
@@ -14,14 +14,14 @@ function brokenIn(files: Readonly<Record<string, string>>): string[] {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   }
-  return brokenArrows(root);
+  return brokenRules(root);
 }
 
 const importing = (target: string) => `import { a } from "${target}";\n`;
 
-describe("the arrows between rooms", () => {
+describe("the layers", () => {
   test("hold in this tree", () => {
-    expect(brokenArrows(join(import.meta.dirname, ".."))).toEqual([]);
+    expect(brokenRules(join(import.meta.dirname, ".."))).toEqual([]);
   });
 
   test.each([
@@ -80,7 +80,7 @@ describe("the arrows between rooms", () => {
     ]);
   });
 
-  test("let each room use itself, the rooms below it and the packages that it is for", () => {
+  test("let each layer use itself, the layers below it and the packages that it is for", () => {
     const files = {
       "src/domain/a.ts": `${importing("./b.ts")}${importing("#gen/service/v1/project_pb.js")}`,
       "src/store/a.ts": `${importing("../domain/b.ts")}${importing("kysely")}${importing("./sqlite/expressions.ts")}`,
@@ -96,10 +96,10 @@ describe("the arrows between rooms", () => {
   });
 });
 
-describe("beside the arrows", () => {
+describe("beside the layers", () => {
   test.each(["Date.now()", "new Date()", "Math.random()"])("the domain may not call %s", (call) => {
     expect(brokenIn({ "src/domain/a.ts": `export const a = () => ${call};\n` })).toEqual([
-      "src/domain/a.ts reads a clock or chance; both are given to domain/",
+      "src/domain/a.ts reads a clock or randomness; both are given to domain/",
     ]);
     expect(brokenIn({ "src/services/a.ts": `export const a = () => ${call};\n` })).toEqual([]);
   });
@@ -113,7 +113,7 @@ describe("beside the arrows", () => {
     ]);
   });
 
-  test("only the engine's own room may load the engine", () => {
+  test("only the engine's own folder may load the engine", () => {
     expect(brokenIn({ "src/store/a.ts": importing("better-sqlite3") })).toEqual([
       "src/store/a.ts writes SQL of one engine; that belongs in store/sqlite",
       "src/store/a.ts imports better-sqlite3",
@@ -144,6 +144,36 @@ describe("beside the arrows", () => {
     ).toEqual([
       "src/a.ts has 301 lines; more than 300 are two ideas in one",
       "src/domain/b.test.ts has 301 lines; more than 300 are two ideas in one",
+    ]);
+  });
+
+  test("an area may use those before it and none after it", () => {
+    const files = {
+      "src/services/agent/a.ts": importing("../workflow/b.ts"),
+      "src/services/workflow/deep/a.ts": importing("../../agent/b.ts"),
+      "src/services/identity/a.ts": importing("../../store/record/b.ts"),
+      "src/services/call/a.ts": `${importing("../../store/record/b.ts")}${importing("../../store/policy/b.ts")}`,
+      "src/domain/error.ts": importing("./identity/b.ts"),
+      "src/domain/runner/a.ts": importing("../source/b.ts"),
+      "src/services/access/a.ts": importing("../agent/b.ts"),
+      "src/store/schema.ts": importing("./agent/b.ts"),
+      "src/jobs/a.ts": importing("../services/access/b.ts"),
+    };
+    expect(brokenIn(files).sort()).toEqual([
+      "src/domain/error.ts imports src/domain/identity/b.ts: the area identity comes later",
+      "src/services/call/a.ts imports src/store/policy/b.ts: the area policy comes later",
+      "src/services/identity/a.ts imports src/store/record/b.ts: the area record comes later",
+      "src/services/workflow/deep/a.ts imports src/services/agent/b.ts: the area agent comes later",
+    ]);
+  });
+
+  test("a folder may have 25 files and no more", () => {
+    const files = (folder: string, count: number) =>
+      Object.fromEntries(
+        Array.from({ length: count }, (_, index) => [`${folder}/f${index}.ts`, "// file\n"]),
+      );
+    expect(brokenIn({ ...files("src/a", 25), ...files("src/a/b", 26) })).toEqual([
+      "src/a/b has 26 files; more than 25 hide their order",
     ]);
   });
 

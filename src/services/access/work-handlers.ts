@@ -2,8 +2,8 @@ import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { agentWork } from "../agent/work/agent-work.ts";
 import { environmentWork } from "../environment/environment-work.ts";
 import { prebuildRemovalWork, prebuildWork } from "../project/prebuild-work.ts";
+import type { WorkHandler } from "../runner/work-handler.ts";
 import { actionWork } from "../workflow/action/action-work.ts";
-import type { WorkHandler } from "./work-handler.ts";
 
 const HANDLERS: Readonly<Partial<Record<WorkKind, WorkHandler>>> = {
   [WorkKind.ENVIRONMENT]: environmentWork,

@@ -1,0 +1,170 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+
+/**
+ * What each layer may import: layers below it, and packages. A request goes down
+ * the layers; none calls one above it.
+ */
+const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: readonly RegExp[] }>> = {
+  domain: { layers: [], packages: [/^#gen\//, /^@bufbuild\/(protobuf|cel$|re2$)/, /^croner$/] },
+  store: { layers: ["domain"], packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/] },
+  "store/sqlite": {
+    layers: ["domain", "store"],
+    packages: [
+      /^kysely/,
+      /^better-sqlite3$/,
+      /^node:(fs|os|path|perf_hooks|timers.promises|worker_threads)$/,
+    ],
+  },
+  scm: {
+    layers: ["domain"],
+    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^node:(dns|http|https|net)$/],
+  },
+  // A schedule starts what a request starts, by the same services.
+  jobs: { layers: ["domain", "store", "services", "scm"], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
+  services: {
+    layers: ["domain", "store"],
+    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@connectrpc\/connect$/, /^kysely$/],
+  },
+  rpc: {
+    layers: ["domain", "store", "services"],
+    packages: [/^#gen\//, /^@bufbuild\//, /^@connectrpc\//, /^node:buffer$/],
+  },
+  unary: {
+    layers: ["rpc", "services"],
+    packages: [/^@bufbuild\/protobuf$/, /^@connectrpc\//, /^node:/],
+  },
+  http: { layers: ["unary", "rpc", "services"], packages: [/^#gen\//, /^@connectrpc\//, /^node:/] },
+  runner: {
+    layers: ["domain", "scm"],
+    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@connectrpc\//, /^node:/],
+  },
+};
+
+/** Files of src/ itself that the layers may use: the secrets and the log are handed to them by type. */
+const SHARED_TYPES = new Set(["src/keys.ts", "src/log.ts"]);
+
+/**
+ * The areas in which domain, store and services are divided, each of which may use those
+ * before it. What lies in none of them is below all.
+ */
+const AREAS = [
+  "identity",
+  "record",
+  "policy",
+  "runner",
+  "project",
+  "environment",
+  "approval",
+  "workflow",
+  "agent",
+  "access",
+];
+
+/** Folders beside the areas, and how far up the areas they may reach: all areas may use them. */
+const BASES: Readonly<Record<string, string | undefined>> = {
+  "domain/source": undefined,
+  // A call has a caller, and an idempotency key.
+  "services/call": "record",
+};
+
+/** Files that unite what the areas hold. */
+const UNITING = new Set(["src/store/schema.ts", "src/store/search.ts"]);
+
+/** Files of one folder, tests among them, without those of folders in it. */
+const MAX_FILES = 25;
+
+/** A file stays readable while it holds one idea; the models' median is about 100 lines. */
+const MAX_LINES = 300;
+
+/** Returns a line for each breach of the rules; empty when all hold. */
+export function brokenRules(root: string): string[] {
+  const broken: string[] = [];
+  for (const file of sources(join(root, "src"))) {
+    const name = relative(root, file).split(sep).join("/");
+    const text = readFileSync(file, "utf8");
+    const lines = text.split("\n").length - 1;
+    if (lines > MAX_LINES)
+      broken.push(`${name} has ${lines} lines; more than ${MAX_LINES} are two ideas in one`);
+    if (
+      name !== "src/main.ts" &&
+      !name.endsWith(".test.ts") &&
+      /\bprocess\.\w|from "node:process"/.test(text)
+    ) {
+      broken.push(`${name} touches process; only src/main.ts does`);
+    }
+    const layer = layerOf(name);
+    const rules = LAYERS[layer];
+    if (!rules || name.endsWith(".test.ts")) continue;
+    if (layer === "domain" && /Date\.now|new Date\(\)|Math\.random/.test(text)) {
+      broken.push(`${name} reads a clock or randomness; both are given to domain/`);
+    }
+    if (layer !== "store/sqlite" && /\bsql`|better-sqlite3/.test(text)) {
+      broken.push(`${name} writes SQL of one engine; that belongs in store/sqlite`);
+    }
+    const reach = UNITING.has(name) ? AREAS.length : reachOf(name);
+    for (const target of imports(text)) {
+      if (!target.startsWith(".")) {
+        if (!rules.packages.some((allowed) => allowed.test(target))) broken.push(`${name} imports ${target}`);
+        continue;
+      }
+      const path = relative(root, join(dirname(file), target))
+        .split(sep)
+        .join("/");
+      const other = layerOf(path);
+      if (other !== layer && !rules.layers.includes(other) && !SHARED_TYPES.has(path)) {
+        // store/ reaches its engine by name only where it asks for an expression or opens it.
+        if (layer === "store" && path === "src/store/sqlite/expressions.ts") continue;
+        broken.push(`${name} imports ${path}: ${layer}/ may not reach ${other || "src"}/`);
+      }
+      if (areaOf(path) > reach) {
+        broken.push(`${name} imports ${path}: the area ${AREAS[areaOf(path)]} comes later`);
+      }
+    }
+  }
+  for (const [folder, count] of filesPerFolder(root)) {
+    if (count > MAX_FILES)
+      broken.push(`${folder} has ${count} files; more than ${MAX_FILES} hide their order`);
+  }
+  return broken;
+}
+
+/** Returns the place of a path's area in the order of areas; -1 for what all areas may use. */
+function areaOf(path: string): number {
+  const [, layer = "", folder = ""] = path.split("/");
+  return ["domain", "store", "services"].includes(layer) ? AREAS.indexOf(folder) : -1;
+}
+
+/** Returns the place of the last area that a file may import. */
+function reachOf(path: string): number {
+  const [, layer = "", folder = ""] = path.split("/");
+  const base = `${layer}/${folder}`;
+  if (base in BASES) return AREAS.indexOf(BASES[base] ?? "");
+  if (folder === "sqlite" || !["domain", "store", "services"].includes(layer)) return AREAS.length;
+  return areaOf(path);
+}
+
+function filesPerFolder(root: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const file of sources(join(root, "src"))) {
+    const folder = relative(root, dirname(file)).split(sep).join("/");
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function layerOf(path: string): string {
+  const inside = path.replace(/^src\//, "");
+  if (inside.startsWith("store/sqlite/")) return "store/sqlite";
+  return inside.includes("/") ? (inside.split("/")[0] ?? "") : "";
+}
+
+function imports(text: string): string[] {
+  return [...text.matchAll(/\b(?:from |import |import\()"([^"]+)"/g)].map((match) => match[1] ?? "");
+}
+
+function sources(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .map((entry) => join(entry.parentPath, entry.name));
+}
