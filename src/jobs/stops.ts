@@ -1,4 +1,5 @@
-import { newTurn } from "../services/call/turn.ts";
+import { stopEnvironments } from "../services/access/environment-stops.ts";
+import { newTurn, type Turn } from "../services/call/turn.ts";
 import { stopExecution, stopExecutions } from "../services/workflow/execution/execution-cancel.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
 import { findPendingStops, removePendingStop, type StoredStop } from "../store/workflow/pending-stop.ts";
@@ -8,7 +9,7 @@ import { writeTurn } from "./turn.ts";
 const STOPS_PER_PAGE = 100;
 
 /**
- * Goes on with stops of executions that were too much for one transaction, in
+ * Goes on with stops of executions and environments that were too much for one transaction, in
  * turns of a bounded number of rows, until nothing is left of them. Each stop gets
  * one turn a round, so that a large one holds up no small one, and one that fails
  * gets no other in this run. After a restart it goes on where it was.
@@ -32,7 +33,8 @@ export async function continueStops(store: Store, draining?: AbortSignal): Promi
       await turn.catch((error: unknown) => failures.set(keyOf(stop), error));
     }
   } while (turns > turnsBefore);
-  if (failures.size > 0) throw new AggregateError([...failures.values()], "executions could not be stopped");
+  if (failures.size > 0)
+    throw new AggregateError([...failures.values()], "executions or environments could not be stopped");
   return turns;
 }
 
@@ -46,19 +48,21 @@ async function* pendingStops({ reader }: Store): AsyncGenerator<StoredStop> {
 }
 
 async function takeTurn(tx: WriteTransaction, stop: StoredStop): Promise<void> {
+  if (await goOn(tx, stop, newTurn())) await removePendingStop(tx, stop);
+}
+
+/** @returns whether nothing is left to do */
+async function goOn(tx: WriteTransaction, stop: StoredStop, turn: Turn): Promise<boolean> {
   const { organizationId, mode, target, targetId, upTo } = stop;
   const scope = { organizationId };
-  const turn = newTurn();
-  const isDone =
-    target === "execution"
-      ? await stopExecution(tx, scope, targetId, mode, turn)
-      : await stopExecutions(
-          tx,
-          scope,
-          target === "workflow" ? { workflowId: targetId } : { executorId: targetId },
-          mode,
-          turn,
-          upTo,
-        );
-  if (isDone) await removePendingStop(tx, stop);
+  switch (target) {
+    case "execution":
+      return stopExecution(tx, scope, targetId, mode, turn);
+    case "workflow":
+      return stopExecutions(tx, scope, { workflowId: targetId }, mode, turn, upTo);
+    case "executor":
+      return stopExecutions(tx, scope, { executorId: targetId }, mode, turn, upTo);
+    case "creator":
+      return stopEnvironments(tx, scope, targetId, turn, upTo);
+  }
 }

@@ -1,3 +1,4 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { isUntouched } from "../environment/environment.ts";
@@ -67,4 +68,20 @@ export function stopsWithItsCreator({ spec, status }: Environment): boolean {
 /** Returns whether the environment was ever started: by a person, or by a runner that took it on. */
 export function wasStarted(environment: Environment): boolean {
   return environment.metadata?.lastStartedAt !== undefined || !isUntouched(environment);
+}
+
+/**
+ * Returns whether an environment was made or started after its creator was cut
+ * off, by another or after the creator got its access again: then it goes on.
+ *
+ * @param cutOffId an id that was made at that instant
+ */
+export function isStartedSince({ id, metadata }: Environment, cutOffId: string): boolean {
+  if (id > cutOffId) return true;
+  return metadata?.lastStartedAt !== undefined && timestampMs(metadata.lastStartedAt) > instantOf(cutOffId);
+}
+
+/** Milliseconds since 1970 UTC, which a UUID v7 begins with. */
+function instantOf(id: string): number {
+  return Number.parseInt(id.replace("-", "").slice(0, 12), 16);
 }

@@ -1,13 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type BlockAccountResponse, BlockAccountResponseSchema } from "#gen/service/v1/account_service_pb.js";
 import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
-import {
-  ACTIVE_PHASES,
-  isAdministrator,
-  stopsWithItsCreator,
-  wasStarted,
-} from "../../domain/access/account-block.ts";
-import { stoppedEnvironment } from "../../domain/environment/environment.ts";
+import { isAdministrator } from "../../domain/access/account-block.ts";
 import { lastAdministrator, notFound } from "../../domain/error.ts";
 import { findUsersOfAccount, updateAccountBlock } from "../../store/access/account-block.ts";
 import {
@@ -15,7 +9,6 @@ import {
   insertBlockReceipt,
   removeBlockReceipt,
 } from "../../store/access/block-receipt.ts";
-import { findEnvironmentsOfCreator } from "../../store/environment/environment.ts";
 import { findAccount, findMemberships } from "../../store/identity/account.ts";
 import { countOtherAdministrators } from "../../store/identity/member.ts";
 import { serviceAccountTokenOfRow } from "../../store/identity/service-account-token.ts";
@@ -24,12 +17,14 @@ import { disableTokensOfCreator } from "../../store/identity/token-disabling.ts"
 import type { WriteTransaction } from "../../store/store.ts";
 import { findWorkflowsOfExecutor } from "../../store/workflow/workflow.ts";
 import { stopRuns } from "../agent/agent-end.ts";
-import { changeEnvironment } from "../environment/environment-change.ts";
 import { cutOffExecutions } from "../workflow/execution/execution-cancel.ts";
+import { stopEnvironmentsOfAccount } from "./environment-stops.ts";
 
 /**
- * Cuts an account off and stops what acts for it, all in the one transaction.
- * Whoever calls it has made sure that the caller may.
+ * Cuts an account off and stops what acts for it. Its access, its tokens and its
+ * agent runs end in the one transaction; of many environments and executions the
+ * rest is stopped by jobs/stops.ts. Whoever calls it has made sure that the
+ * caller may.
  *
  * @returns the receipt; that of the first time when the account is blocked already
  * @throws DomainError NOT_FOUND, or LAST_ADMINISTRATOR of one of its organizations
@@ -55,7 +50,7 @@ export async function blockAccount(
   const tokens = await disableTokensOfCreator(tx, accountId);
   // Before their environments, so that they are told to have ended for the block and not for the environment.
   const agentExecutionIds = await cutOffAgents(tx, accountId);
-  const stopped = await stopEnvironments(tx, accountId);
+  const stopped = await stopEnvironmentsOfAccount(tx, accountId);
   const cutOff = await cutOffExecutor(tx, accountId);
   const touched = new Set([
     ...tokens.map(({ organization_id }) => organization_id),
@@ -95,31 +90,6 @@ export async function unblockAccount(tx: WriteTransaction, accountId: string): P
   const organizationIds = memberships.map(({ organizationId }) => organizationId);
   await updateAccountBlock(tx, account, { blockedAt: null, organizationIds });
   await removeBlockReceipt(tx, accountId);
-}
-
-/**
- * Stops the environments of the account. Those that were already told to stop and
- * still run are among them, too.
- *
- * @returns how many had been started, and the organization of each that was told to stop
- */
-async function stopEnvironments(
-  tx: WriteTransaction,
-  accountId: string,
-): Promise<{ count: number; organizationIds: string[] }> {
-  const organizationIds: string[] = [];
-  let count = 0;
-  for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
-    const scope = { organizationId };
-    const active = await findEnvironmentsOfCreator(tx.db, scope, userId, ACTIVE_PHASES);
-    for (const before of active.filter(stopsWithItsCreator)) {
-      const after = stoppedEnvironment(before);
-      if (after) await changeEnvironment(tx, scope, before, after);
-      organizationIds.push(organizationId);
-      if (wasStarted(before)) count += 1;
-    }
-  }
-  return { count, organizationIds };
 }
 
 /**

@@ -57,21 +57,32 @@ export async function findEnvironmentsOfRunner(
   return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
 }
 
-/** The environments that a user created and that are in one of the phases, or wanted in one. */
+/** Which environments of a creator are asked for. */
+export interface EnvironmentsOfCreator {
+  readonly creatorId: string;
+  /** Those that are in one of these phases, or wanted in one. */
+  readonly phases: readonly EnvironmentPhase[];
+  /** Those that are wanted in one of these are left out. */
+  readonly exceptWanted?: readonly EnvironmentPhase[];
+}
+
+/** Up to `limit` environments that a user created, by their ids, behind `afterId`. */
 export async function findEnvironmentsOfCreator(
   db: Kysely<Schema>,
   scope: Scope,
-  creatorId: string,
-  phases: readonly EnvironmentPhase[],
+  { creatorId, phases, exceptWanted = [] }: EnvironmentsOfCreator,
+  limit: number,
+  afterId = "",
 ): Promise<Environment[]> {
-  const rows = await db
+  let query = db
     .selectFrom("environment")
     .select("body")
     .where("organization_id", "=", scope.organizationId)
     .where("creator_id", "=", creatorId)
     .where((eb) => eb.or([eb("phase", "in", phases), eb("desired_phase", "in", phases)]))
-    .orderBy("id")
-    .execute();
+    .where("id", ">", afterId);
+  if (exceptWanted.length > 0) query = query.where("desired_phase", "not in", exceptWanted);
+  const rows = await query.orderBy("id").limit(limit).execute();
   return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
 }
 

@@ -5,22 +5,22 @@ import type { Scope, WriteTransaction } from "../store.ts";
 /** Whether runners are waited for: `cut_off` does not. */
 export type StopMode = "cancel" | "cut_off";
 
-/** A stop of executions that is too much for one transaction. */
+/** A stop of executions or environments that is too much for one transaction. */
 export interface PendingStop {
   readonly mode: StopMode;
-  /** One execution, or all that a workflow has or an executor runs. */
-  readonly target: "execution" | "workflow" | "executor";
+  /** One execution, all that a workflow has or an executor runs, or the environments that a creator made. */
+  readonly target: "execution" | "workflow" | "executor" | "creator";
   readonly targetId: string;
 }
 
 /** A stop as it is stored. */
 export interface StoredStop extends PendingStop {
   readonly organizationId: string;
-  /** Executions that began later have greater ids, and are not meant. */
+  /** Made when the stop was asked for: what began later has greater ids, and is not meant. */
   readonly upTo: string;
 }
 
-/** Keeps what is left of a stop for jobs/stops.ts, for the executions that there are now. */
+/** Keeps what is left of a stop for jobs/stops.ts, for what there is now. */
 export async function insertPendingStop(
   tx: WriteTransaction,
   scope: Scope,

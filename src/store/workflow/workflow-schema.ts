@@ -151,12 +151,12 @@ export interface WebhookDeliveryTable {
   event_ids: string;
 }
 
-/** Stops of executions that go on in turns. */
+/** Stops of executions and environments that go on in turns. */
 export interface PendingStopTable {
   organization_id: string;
   mode: "cancel" | "cut_off";
-  target: "execution" | "workflow" | "executor";
+  target: "execution" | "workflow" | "executor" | "creator";
   target_id: string;
-  /** Executions with greater ids began later, and are not meant. */
+  /** What has a greater id began later, and is not meant. */
   up_to: string;
 }
