@@ -118,6 +118,22 @@ test("a query of a list tests few rows on the main thread, and begins anew as a 
   reading.close();
 });
 
+test("lists that come at once leave turns of the event loop to others", async () => {
+  fill(1_000);
+  const db = made.store.lister(caller);
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const query = db.selectFrom("project").selectAll().where(inTime()).orderBy("id").limit(100);
+  await Promise.all(Array.from({ length: 500 }, () => query.execute()));
+  isOver = true;
+  expect(turns).toBeGreaterThan(1);
+});
+
 test("a search that cannot be handed to the thread fails alone, and the next one is answered", async () => {
   const id = await servicesOf(made, caller).project("ship");
   const searches = searchesOf(ownFile());

@@ -15,8 +15,9 @@ import { openConnection } from "./connection.ts";
 import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
 import { watchForeignCommits } from "./foreign-commits.ts";
 import { migrate } from "./migrate.ts";
+import { ListTurns } from "./search/list-turns.ts";
 import { Searches } from "./search/search-thread.ts";
-import { listing, searching } from "./search/searching.ts";
+import { type ListReading, listing, searching } from "./search/searching.ts";
 import { TextIndex } from "./search/text-index.ts";
 import { Snapshot } from "./snapshot.ts";
 import { isLostForce, storageProblem } from "./storage-problem.ts";
@@ -82,6 +83,7 @@ export function openStore(options: StoreOptions): Store {
   });
   const endWatch = watchForeignCommits(writing.raw, () => writer.tellAll());
   const searches = new Searches(file, durability.settled);
+  const listTurns = new ListTurns();
 
   const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
 
@@ -100,7 +102,12 @@ export function openStore(options: StoreOptions): Store {
     reader: reading.db,
     search: (name, scope, parameters, signal) => searches.search(name, scope, parameters, signal),
     searcher: (scope) => searching(searches, scope),
-    lister: (scope) => listing(searches, reading, scope),
+    lister: (scope) => {
+      const owner = { organizationId: scope.organizationId, callerId: scope.subject?.id ?? "" };
+      const attempt: ListReading["attempt"] = (...query) =>
+        listTurns.run(owner, () => reading.attempt(...query));
+      return listing(searches, { db: reading.db, attempt }, scope);
+    },
     write: <T>(
       actor: Actor,
       operation: string,

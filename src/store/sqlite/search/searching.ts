@@ -33,20 +33,23 @@ export function searching(store: Pick<Store, "search">, scope: Scope): Kysely<Sc
   });
 }
 
+/** Where lists read on the main thread, in their turn. */
+export interface ListReading extends Pick<Connection, "db"> {
+  attempt(
+    ...query: Parameters<Connection["attempt"]>
+  ): Promise<unknown[] | undefined> | unknown[] | undefined;
+}
+
 /**
  * A database whose queries begin on the main thread and move to the thread of
  * searches, where they begin anew and fail as Store.search does, when they test
  * many rows that do not fit: for lists. A query without `inTime()`, which nothing
  * could end, is refused; prepared ones run as those of `reading`.
  */
-export function listing(
-  store: Pick<Store, "search">,
-  reading: Pick<Connection, "attempt" | "db">,
-  scope: Scope,
-): Kysely<Schema> {
+export function listing(store: Pick<Store, "search">, reading: ListReading, scope: Scope): Kysely<Schema> {
   const db = readingBy(async ({ sql, parameters }) => {
     if (!sql.includes(IN_TIME)) throw new Error(`a query of a list cannot be ended: ${sql}`);
-    const found = reading.attempt(MAIN_THREAD_ROWS, sql, parameters);
+    const found = await reading.attempt(MAIN_THREAD_ROWS, sql, parameters);
     return found ?? (await store.search("rows", scope, { sql, values: parameters })).rows;
   });
   readThrough(db, reading.db);
