@@ -1,5 +1,5 @@
 import { bodyTooLarge } from "../../rpc/error/error.ts";
-import { freeChunk } from "../../rpc/request/free-chunk.ts";
+import { freeChunk, join } from "../../rpc/request/free-chunk.ts";
 import type { RequestReading } from "../../rpc/request/request-reading.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import type { BodyHold } from "./body-budget.ts";
@@ -159,9 +159,7 @@ class ByteSource {
       pieces.push(this.#rest);
       this.#rest = new Uint8Array();
     }
-    const all = Buffer.concat(pieces, length);
-    for (const piece of pieces) this.#free(piece);
-    return all;
+    return join(pieces, length, this.#free);
   }
 
   /** Whether there is another byte. */

@@ -2,6 +2,7 @@ import { createGunzip } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { answer, bodyTooLarge } from "../../rpc/error/error.ts";
+import { freeWhole, join } from "../../rpc/request/free-chunk.ts";
 import type { BodyHold } from "./body-budget.ts";
 
 /**
@@ -27,6 +28,7 @@ function unpackedLimit(packedBytes: number, limitBytes: number): number {
  * Unpacks a body that is compressed with gzip, on a thread of the system's, and
  * stops at the first piece too many.
  *
+ * @param packed given away, and not to be used afterwards
  * @param limitBytes the most that the operation takes
  * @param hold counts what is packed and what is unpacked of it so far
  * @throws ConnectError BODY_TOO_LARGE past the limit, BODY_TOO_COMPLEX past the
@@ -52,13 +54,8 @@ export async function unpack(
   } catch (error) {
     throw error instanceof ConnectError ? error : noGzip(error);
   }
-  const unpacked = new Uint8Array(length);
-  let filled = 0;
-  for (const piece of pieces) {
-    unpacked.set(piece, filled);
-    filled += piece.length;
-  }
-  return unpacked;
+  freeWhole(packed);
+  return join(pieces, length, freeWhole);
 }
 
 function tooMuch(most: number, limitBytes: number): ConnectError {
