@@ -177,7 +177,7 @@ export function deletedProject(present: Project, now: number): Project | undefin
 }
 
 /** @throws DomainError PENDING_DELETION for a project that is marked for removal */
-export function refuseDeleted(project: Project): void {
+export function refuseDeleted(project: Pick<Project, "desiredPhase">): void {
   if (project.desiredPhase === ProjectPhase.DELETED) throw pendingDeletion("project");
 }
 

@@ -7,7 +7,7 @@ import { isSuspended } from "../../domain/identity/service-account.ts";
 import { refuseDeleted } from "../../domain/project/project.ts";
 import { refuseDisabled } from "../../domain/runner/environment-class.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
-import { findProjects } from "../../store/project/project.ts";
+import { findWantedPhases } from "../../store/project/project.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
@@ -26,7 +26,7 @@ export async function checkContextReferences(
   const projectIds = contexts.flatMap(({ context }) =>
     context.case === "projects" ? context.value.projectIds : [],
   );
-  const projects = await findProjects(db, scope, projectIds);
+  const projects = await findWantedPhases(db, scope, projectIds);
   refuseMissing(projectIds, projects, "project");
   for (const project of projects) refuseDeleted(project);
   const classIds = contexts.flatMap(({ context }) =>

@@ -1,11 +1,17 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { Kysely } from "kysely";
-import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
+import {
+  type Project,
+  Project_UsedBySchema,
+  type ProjectPhase,
+  ProjectSchema,
+} from "#gen/service/v1/project_pb.js";
 import { projectSearchText } from "../../domain/project/project.ts";
 import type { SetterChange } from "../identity/source-setter.ts";
 import { fromBody, toBody, toJsonObject } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
+import { textAt } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import { followPrebuilds } from "./prebuild-schedule.ts";
 import { replaceProjectIndex } from "./project-index.ts";
@@ -69,20 +75,38 @@ export async function findProjectText(
   return row && projectText(row);
 }
 
-/** Those of the named projects that the scope has, in no order, without their technical descriptions. */
-export async function findProjects(
+/** Those of the named projects that the scope has, in no order, and in which phase each is wanted: a thousand may be named. */
+export async function findWantedPhases(
   db: Kysely<Schema>,
   scope: Scope,
   ids: readonly string[],
-): Promise<Project[]> {
+): Promise<{ readonly id: string; readonly desiredPhase: ProjectPhase }[]> {
   if (ids.length === 0) return [];
-  const rows = await db
+  return db
     .selectFrom("project")
-    .select(["body", "used_by"])
+    .select(["id", "desired_phase as desiredPhase"])
     .where("organization_id", "=", scope.organizationId)
     .where("id", "in", [...new Set(ids)])
     .execute();
-  return rows.map(projectOfRow);
+}
+
+const selectName = prepared<{ id: string; organizationId: string }, { name: string | null }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("project")
+      .select(textAt("project.body", "$.metadata.name").as("name"))
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** The name of a project, found without reading the rest of it. */
+export async function findProjectName(
+  db: Kysely<Schema>,
+  scope: Scope,
+  id: string,
+): Promise<string | undefined> {
+  const [row] = await selectName(db, { id, organizationId: scope.organizationId });
+  return row?.name ?? undefined;
 }
 
 /** The project with its technical description, as an update starts from it. */

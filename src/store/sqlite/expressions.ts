@@ -24,6 +24,11 @@ export function shortText(column: `${string}.${string}`, maxBytes: number): RawB
   return sql`case when ${octets(column)} <= ${sql.lit(maxBytes)} then ${sql.ref(column)} end`;
 }
 
+/** The text at a path of a column of JSON, such as `$.metadata.name`; null where there is none. */
+export function textAt(column: `${string}.${string}`, path: `$.${string}`): RawBuilder<string | null> {
+  return sql`json_extract(${sql.ref(column)}, ${sql.lit(path)})`;
+}
+
 /** A column's value, which no index finds or sorts. */
 export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
   return sql<T>`+${sql.ref(column)}`;

@@ -14,7 +14,7 @@ import {
 import { actionSources, searchOf } from "../../../domain/workflow/execution/workflow-expansion.ts";
 import type { Keys } from "../../../keys.ts";
 import { findSourceSetters } from "../../../store/identity/source-setter.ts";
-import { findProject } from "../../../store/project/project.ts";
+import { findProjectName } from "../../../store/project/project.ts";
 import { findRunnerWithHostToken } from "../../../store/runner/host-token-choice.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { insertActions } from "../../../store/workflow/workflow-action.ts";
@@ -186,7 +186,7 @@ async function findProjectNames(
   const context = spec?.trigger?.context?.context;
   if (context?.case !== "projects") return names;
   for (const id of context.value.projectIds) {
-    const name = (await findProject(tx.db, scope, id))?.metadata?.name;
+    const name = await findProjectName(tx.db, scope, id);
     if (name) names.set(id, name);
   }
   return names;
