@@ -13,7 +13,7 @@ import { createLog } from "../src/log.ts";
 import { connectTo, workClient } from "../src/runner/protocol/connection.ts";
 import type { Lease } from "../src/runner/protocol/lease.ts";
 import { register } from "../src/runner/protocol/registration.ts";
-import { takeWork } from "../src/runner/protocol/work-loop.ts";
+import { poll } from "../src/runner/protocol/work-loop.ts";
 
 const { SERVER = "", STATE_DIR = "", SLOTS = "8", EXCHANGE_TOKEN } = process.env;
 const log = createLog("info");
@@ -33,14 +33,14 @@ const { token } = await register({
 // It begins when it is told to.
 await new Promise((resolve) => process.stdin.once("data", resolve));
 process.stdin.destroy();
-await takeWork({
+await poll({
   client: workClient(transport, token),
   kinds: [WorkKind.ACTION],
   slots: Number(SLOTS),
   log,
   draining: draining.signal,
   graceMs: 5_000,
-  carryOut: (work, lease) => pretend(work, lease).catch((err) => log.error({ err }, "the work failed")),
+  execute: (work, lease) => pretend(work, lease).catch((err) => log.error({ err }, "the work failed")),
 });
 
 async function pretend({ work }: Work, lease: Lease): Promise<void> {

@@ -9,7 +9,7 @@ import {
 } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { readKeyFile } from "./key-file.ts";
-import { openWith, type Place, sealWith } from "./sealing.ts";
+import { type AssociatedData, openWith, sealWith } from "./sealing.ts";
 
 /** What a token opens, by its prefix. */
 export const TOKEN_PREFIXES = {
@@ -66,9 +66,9 @@ export interface Keys {
   /** The hash of an audit row of any time. @throws when its secret is not in the file */
   auditMac(keyId: string, bytes: Uint8Array): Uint8Array;
   /** Encrypts a value for one place in the database. */
-  seal(value: string, place: Place): { readonly keyId: string; readonly sealed: Uint8Array };
+  seal(value: string, place: AssociatedData): { readonly keyId: string; readonly sealed: Uint8Array };
   /** @throws when the value was changed or moved, or its secret is not in the file */
-  open(keyId: string, sealed: Uint8Array, place: Place): string;
+  open(keyId: string, sealed: Uint8Array, place: AssociatedData): string;
 }
 
 /**

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
-import { openWith, type Place, sealWith } from "./sealing.ts";
+import { type AssociatedData, openWith, sealWith } from "./sealing.ts";
 
 const key = randomBytes(32);
-const place: Place = {
+const place: AssociatedData = {
   table: "host_token",
   row: "0190c0de-0000-7000-8000-000000000001",
   column: "sealed_token",
@@ -35,7 +35,7 @@ describe("a sealed value", () => {
     );
   });
 
-  test.each<[string, Place]>([
+  test.each<[string, AssociatedData]>([
     ["table", { ...place, table: "token" }],
     ["row", { ...place, row: "0190c0de-0000-7000-8000-000000000002" }],
     ["column", { ...place, column: "sealed_refresh_token" }],

@@ -6,14 +6,14 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** Where a sealed value lives; it opens nowhere else. */
-export interface Place {
+export interface AssociatedData {
   readonly table: string;
   readonly row: string;
   readonly column: string;
 }
 
 /** Nonce, authentication tag and cipher text, one after the other; the nonce is fresh for each value. */
-export function sealWith(key: Uint8Array, value: string, place: Place): Buffer {
+export function sealWith(key: Uint8Array, value: string, place: AssociatedData): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce).setAAD(placeBytes(place));
   const text = Buffer.concat([cipher.update(value, "utf8"), cipher.final()]);
@@ -21,7 +21,7 @@ export function sealWith(key: Uint8Array, value: string, place: Place): Buffer {
 }
 
 /** @throws when the value was changed, moved to another place, or sealed with another key */
-export function openWith(key: Uint8Array, sealed: Uint8Array, place: Place): string {
+export function openWith(key: Uint8Array, sealed: Uint8Array, place: AssociatedData): string {
   const nonce = sealed.subarray(0, NONCE_BYTES);
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES);
   const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
@@ -31,6 +31,6 @@ export function openWith(key: Uint8Array, sealed: Uint8Array, place: Place): str
   return Buffer.concat([text, decipher.final()]).toString("utf8");
 }
 
-function placeBytes({ table, row, column }: Place): Buffer {
+function placeBytes({ table, row, column }: AssociatedData): Buffer {
   return Buffer.from(JSON.stringify([table, row, column]), "utf8");
 }

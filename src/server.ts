@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import type { Transport } from "@connectrpc/connect";
 import type { Config } from "./config/config.ts";
 import { pageTokens } from "./domain/page.ts";
-import { createIntake } from "./http/body/intake.ts";
+import { createIntake } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
-import { createEntry } from "./http/dispatch/entry.ts";
+import { createEntry } from "./http/dispatch/dispatch.ts";
 import { createFront } from "./http/dispatch/middleware.ts";
 import { createWebhookEntry } from "./http/dispatch/webhook.ts";
 import { OutputBudget, type SlowReader } from "./http/output/output-budget.ts";
 import { outputLimits } from "./http/output/output-limits.ts";
 import { implementations } from "./implementations.ts";
-import { stopOvertimeActions } from "./jobs/action-time.ts";
+import { stopTimedOutActions } from "./jobs/action-time.ts";
 import { fireAgentTimers } from "./jobs/agent-timers.ts";
 import { removeExpiredAnswers } from "./jobs/answer-expiry.ts";
 import { archiveEnvironments } from "./jobs/archive.ts";
@@ -18,9 +18,9 @@ import { deleteArchivedEnvironments } from "./jobs/deletion.ts";
 import { pruneEvents } from "./jobs/event-pruning.ts";
 import { createExpansion } from "./jobs/executions.ts";
 import { endExpiredLeases } from "./jobs/leases.ts";
-import { stopOutlivedEnvironments } from "./jobs/lifetime.ts";
+import { stopExpiredEnvironments } from "./jobs/lifetime.ts";
 import { refreshPopularity } from "./jobs/popularity.ts";
-import { makeDuePrebuilds, stopOvertimePrebuilds } from "./jobs/prebuilds.ts";
+import { makeDuePrebuilds, stopTimedOutPrebuilds } from "./jobs/prebuilds.ts";
 import { removeDeletedProjects } from "./jobs/project-removal.ts";
 import { markSilentRunners } from "./jobs/runner-silence.ts";
 import { fireSchedules } from "./jobs/schedules.ts";
@@ -33,21 +33,21 @@ import { removeDeletedWorkflows } from "./jobs/workflow-removal.ts";
 import type { Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { idMaker } from "./new-id.ts";
-import { createGate, createStanding } from "./rpc/access/gate.ts";
-import { cutOffStreams } from "./rpc/access/revoked-streams.ts";
+import { createAuthentication, createRevalidation } from "./rpc/access/authentication.ts";
+import { revokeStreams } from "./rpc/access/revoked-streams.ts";
 import { checkRequests, createCheck } from "./rpc/check.ts";
 import type { ReportFault } from "./rpc/error/error.ts";
-import { faults } from "./rpc/error/faults.ts";
+import { errorInterceptor } from "./rpc/error/error-interceptor.ts";
 import { idempotencyKeys } from "./rpc/idempotency-key.ts";
 import { createInMemoryTransport } from "./rpc/in-memory.ts";
-import { outputRoom } from "./rpc/output-room.ts";
+import { outputLimit } from "./rpc/output-limit.ts";
 import { lowerCaseIds } from "./rpc/request/lower-case-ids.ts";
 import { queryPagination } from "./rpc/request/query-pagination.ts";
 import { requireKnownFields } from "./rpc/request/unknown-fields.ts";
 import { createRoutes } from "./rpc/routes.ts";
 import { sourceControl } from "./scm/source-control.ts";
 import { CHECK_EVERY_MS, createAccountSignals } from "./services/call/account-signals.ts";
-import { createStreamPlaces } from "./services/call/stream-places.ts";
+import { createStreamPlaces } from "./services/call/stream-slots.ts";
 import type { Store } from "./store/store.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
 
@@ -127,7 +127,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     perOrganization: config.streamsPerOrganization,
     inAll: config.streams,
   });
-  const accountSignals = createAccountSignals(createStanding({ store, now: deps.now }));
+  const accountSignals = createAccountSignals(createRevalidation({ store, now: deps.now }));
   const routes = createRoutes({
     implementations: implementations({
       store,
@@ -147,9 +147,9 @@ export function build(config: Config, deps: ServerDependencies): Server {
     // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged;
     // innermost what a repetition is told by, which must see every request in its last form.
     interceptors: [
-      faults(report),
-      outputRoom(draining.signal),
-      cutOffStreams(accountSignals, streamPlaces),
+      errorInterceptor(report),
+      outputLimit(draining.signal),
+      revokeStreams(accountSignals, streamPlaces),
       queryPagination,
       requireKnownFields,
       lowerCaseIds,
@@ -159,7 +159,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     readiness,
     allowUnknownFields: config.allowUnknownFields,
   });
-  const gate = createGate({
+  const gate = createAuthentication({
     store,
     keys,
     now: deps.now,
@@ -245,7 +245,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
           {
             name: "lifetime",
             everyMs: ENVIRONMENT_AGE_MS,
-            run: () => stopOutlivedEnvironments(store, deps.now()),
+            run: () => stopExpiredEnvironments(store, deps.now()),
           },
           { name: "leases", everyMs: LEASE_EXPIRY_MS, run: () => endExpiredLeases(store, deps.now()) },
           {
@@ -267,14 +267,14 @@ export function build(config: Config, deps: ServerDependencies): Server {
               draining: draining.signal,
             }),
           },
-          { name: "action-time", everyMs: WORK_MS, run: () => stopOvertimeActions(store, deps.now()) },
+          { name: "action-time", everyMs: WORK_MS, run: () => stopTimedOutActions(store, deps.now()) },
           { name: "schedules", everyMs: SCHEDULES_MS, run: () => fireSchedules(store, deps.now()) },
           { name: "agent-timers", everyMs: AGENT_TIMERS_MS, run: () => fireAgentTimers(store, deps.now()) },
           { name: "prebuilds", everyMs: PREBUILDS_MS, run: () => makeDuePrebuilds(store, deps.now()) },
           {
             name: "prebuild-time",
             everyMs: PREBUILDS_MS,
-            run: () => stopOvertimePrebuilds(store, deps.now()),
+            run: () => stopTimedOutPrebuilds(store, deps.now()),
           },
           {
             name: "trigger-pruning",

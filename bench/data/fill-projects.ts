@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import { searchGrams } from "../../src/domain/project/search-trigrams.ts";
+import { searchTrigrams } from "../../src/domain/project/search-trigrams.ts";
 import { type Owner, projectRow } from "./project-rows.ts";
 
 /** Rows that an organization has in the index of search texts (migration 0006). */
@@ -48,7 +48,7 @@ export function fillProjects(
       row.usedBy,
       row.body,
     );
-    insertGrams.run(BigInt(searchRow), searchGrams(row.searchText));
+    insertGrams.run(BigInt(searchRow), searchTrigrams(row.searchText));
     insertRemote.run(row.id, organizationId, row.remote);
     for (const [key, value] of Object.entries(row.annotations)) {
       insertAnnotation.run(row.id, organizationId, key, value);

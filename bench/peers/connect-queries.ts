@@ -3,7 +3,7 @@ import { fromJsonString } from "@bufbuild/protobuf";
 import Database from "better-sqlite3";
 import { Kysely, SqliteDialect, sql } from "kysely";
 import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
-import { gramQuery } from "../../src/domain/project/search-trigrams.ts";
+import { trigramQuery } from "../../src/domain/project/search-trigrams.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { PeerCaller } from "./project-queries.ts";
@@ -62,7 +62,7 @@ export function openConnectQueries(dataDir: string) {
         query = query
           .innerJoin("project_search", "project_search.rowid", "project.search_row")
           .innerJoin("project_search_range as range", "range.organization_id", "project.organization_id")
-          .where(sql<boolean>`project_search match ${gramQuery(search)}`)
+          .where(sql<boolean>`project_search match ${trigramQuery(search)}`)
           .where(sql<boolean>`project_search.rowid between range.number * 1073741824 and range.last_row`)
           .where(sql<boolean>`instr(search_text, ${search.toLowerCase()}) > 0`);
       }

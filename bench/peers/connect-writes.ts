@@ -11,7 +11,7 @@ import {
   projectSearchText,
   updatedProject,
 } from "../../src/domain/project/project.ts";
-import { searchGrams } from "../../src/domain/project/search-trigrams.ts";
+import { searchTrigrams } from "../../src/domain/project/search-trigrams.ts";
 import { auditBytes } from "../../src/domain/record/audit-chain.ts";
 import { toBody } from "../../src/store/json.ts";
 import type { Schema } from "../../src/store/schema.ts";
@@ -108,7 +108,7 @@ async function enterSearchText(tx: Tx, { organizationId }: PeerCaller, text: str
     .executeTakeFirstOrThrow();
   await tx
     .insertInto("project_search")
-    .values({ rowid: last_row, grams: searchGrams(text) })
+    .values({ rowid: last_row, grams: searchTrigrams(text) })
     .execute();
   return last_row;
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { gramQuery } from "../../src/domain/project/search-trigrams.ts";
+import { trigramQuery } from "../../src/domain/project/search-trigrams.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { openKeys } from "./token-hash.ts";
 
@@ -83,6 +83,12 @@ export function openQueries(
     projects: (organizationId: string, search: string, limit: number) =>
       search === ""
         ? listProjects.all(organizationId, limit)
-        : searchProjects.all(gramQuery(search), organizationId, organizationId, search.toLowerCase(), limit),
+        : searchProjects.all(
+            trigramQuery(search),
+            organizationId,
+            organizationId,
+            search.toLowerCase(),
+            limit,
+          ),
   };
 }

@@ -34,7 +34,7 @@ export async function blockAsOperator(
   config: DataConfig,
   { account, reason }: BlockOptions,
 ): Promise<string> {
-  refuseReason(reason);
+  requireValidReason(reason);
   return asOperator(config, "chartroom account block", account, async (tx, { id }) =>
     receiptText(await blockAccount(tx, id, reason)),
   );
@@ -100,7 +100,7 @@ async function accountOf(db: Kysely<Schema>, named: string): Promise<AccountTabl
 }
 
 /** The bounds of a reason stand in the contract only; the rest of the request is made to pass. */
-function refuseReason(reason: string): void {
+function requireValidReason(reason: string): void {
   const accountId = "00000000-0000-0000-0000-000000000000";
   try {
     createCheck()(BlockAccountRequestSchema, create(BlockAccountRequestSchema, { accountId, reason }));

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { type Config, keyFileOf } from "../config/config.ts";
 import { addSecret } from "../key-file.ts";
 import { type Keys, keysFrom } from "../keys.ts";
-import { DamagedHostToken, sealHostTokensAnew } from "../services/runner/host-token-rotation.ts";
+import { DamagedHostToken, reencryptHostTokens } from "../services/runner/host-token-rotation.ts";
 import {
   DamagedWebhookSecret,
-  sealWebhookSecretsAnew,
+  reencryptWebhookSecrets,
 } from "../services/workflow/workflow-secret-rotation.ts";
 import { countTokensUnderMac } from "../store/identity/token.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
@@ -37,12 +37,12 @@ export async function rotateKeys(config: Pick<Config, "dataDir" | "keyFile">): P
 async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string): Promise<string> {
   const { store, keys } = await openExistingData(config);
   try {
-    const finished = await sealAnew(store, keys);
+    const finished = await reencrypt(store, keys);
     if (finished.hostTokens + finished.webhookSecrets > 0) {
       return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${told(finished)}.\nRotate again for a new key.\n`;
     }
     const rotated = newKeys(file);
-    const sealed = await sealAnew(store, rotated);
+    const sealed = await reencrypt(store, rotated);
     return `The new key is ${rotated.id}: ${told(sealed)}.\n${formerKeys(file, await countTokensUnderMac(store.reader))}`;
   } catch (error) {
     if (error instanceof DamagedHostToken) {
@@ -63,9 +63,9 @@ interface Sealed {
   readonly webhookSecrets: number;
 }
 
-async function sealAnew(store: Store, keys: Keys): Promise<Sealed> {
-  const hostTokens = await sealHostTokensAnew(store, keys);
-  return { hostTokens, webhookSecrets: await sealWebhookSecretsAnew(store, keys) };
+async function reencrypt(store: Store, keys: Keys): Promise<Sealed> {
+  const hostTokens = await reencryptHostTokens(store, keys);
+  return { hostTokens, webhookSecrets: await reencryptWebhookSecrets(store, keys) };
 }
 
 function newKeys(file: string): Keys {

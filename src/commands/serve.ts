@@ -3,7 +3,7 @@ import { quotaBytesOf } from "../config/storage-settings.ts";
 import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
 import { build } from "../server.ts";
-import { foundOrganization } from "../services/access/organization-creation.ts";
+import { setUpOrganization } from "../services/access/organization-creation.ts";
 import {
   findUnrecordedOrganizations,
   hasOrganization,
@@ -107,7 +107,7 @@ async function recordOrganizations(store: Store): Promise<void> {
 }
 
 async function firstToken(store: Store, keys: Keys): Promise<string> {
-  const { token } = await foundOrganization(store, keys, {
+  const { token } = await setUpOrganization(store, keys, {
     operation: "chartroom serve",
     organizationName: "My organization",
     accountName: "Administrator",

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "@jest/globals";
-import { refuseDeceptiveText } from "./deceptive-text.ts";
+import { requireNoDeceptiveText } from "./deceptive-text.ts";
 import { DomainError } from "./error.ts";
 
 /** The text as an error of the prompt says that it may be sent; undefined for one that may be sent as it is. */
 function cleaned(text: string): string | undefined {
   try {
-    refuseDeceptiveText(text, "prompt");
+    requireNoDeceptiveText(text, "prompt");
     return undefined;
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;

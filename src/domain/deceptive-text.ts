@@ -18,7 +18,7 @@ const CLEANED_CHARACTERS = 4_096;
  * @param field its JSON path
  * @throws DomainError TEXT_DECEPTIVE with the text as it may be sent
  */
-export function refuseDeceptiveText(text: string, field: string): void {
+export function requireNoDeceptiveText(text: string, field: string): void {
   const cleaned = text.replace(DECEPTIVE, "");
   if (cleaned === text) return;
   throw new DomainError(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { compilePattern, MOST_INSTRUCTIONS } from "./text-pattern.ts";
+import { compilePattern, MAX_INSTRUCTIONS } from "./text-pattern.ts";
 
 const compiled = (pattern: string) => {
   const result = compilePattern(pattern);
@@ -41,8 +41,8 @@ describe("a pattern", () => {
   test("compiles to at most 1,100 instructions", () => {
     // A character is an instruction; two more start and end the program.
     const ofSize = (size: number) => `a{549}b{549}${"c".repeat(size - 1_100)}`;
-    expect(compiled("a{549}b{548}").instructions).toBe(MOST_INSTRUCTIONS - 1);
-    expect(compiled(ofSize(1_100)).instructions).toBe(MOST_INSTRUCTIONS);
+    expect(compiled("a{549}b{548}").instructions).toBe(MAX_INSTRUCTIONS - 1);
+    expect(compiled(ofSize(1_100)).instructions).toBe(MAX_INSTRUCTIONS);
     expect(problem(ofSize(1_101))).toContain("compiles to 1101 instructions, and 1100 are allowed");
   });
 

@@ -6,13 +6,13 @@ import { RE2JS } from "@bufbuild/re2";
  * 0.3 s in the worst case that was found. A plain text of 1,024 characters, the
  * longest pattern of the contract, fits.
  */
-export const MOST_INSTRUCTIONS = 1_100;
+export const MAX_INSTRUCTIONS = 1_100;
 
 /** Past this estimate a pattern is not even compiled: that alone could take seconds and hundreds of megabytes. */
 const MOST_ESTIMATED_INSTRUCTIONS = 100_000;
 
 export interface TextPattern {
-  /** Length of the compiled program, at most MOST_INSTRUCTIONS. */
+  /** Length of the compiled program, at most MAX_INSTRUCTIONS. */
   readonly instructions: number;
   /** Whether some part of the text matches. */
   matches(text: string): boolean;
@@ -31,9 +31,9 @@ export function compilePattern(pattern: string): TextPattern | { problem: string
     return { problem: `the pattern is no regular expression in RE2 syntax: ${cause}` };
   }
   const instructions = compiled.re2().prog.numInst();
-  if (instructions > MOST_INSTRUCTIONS) {
+  if (instructions > MAX_INSTRUCTIONS) {
     return {
-      problem: `the pattern compiles to ${instructions} instructions, and ${MOST_INSTRUCTIONS} are allowed`,
+      problem: `the pattern compiles to ${instructions} instructions, and ${MAX_INSTRUCTIONS} are allowed`,
     };
   }
   return { instructions, matches: (text) => compiled.test(text) };

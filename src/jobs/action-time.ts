@@ -12,7 +12,7 @@ const ACTIONS_A_RUN = 100;
  * @param now milliseconds since 1970 UTC
  * @returns how many
  */
-export async function stopOvertimeActions(store: Store, now: number): Promise<number> {
+export async function stopTimedOutActions(store: Store, now: number): Promise<number> {
   // Nearly always there is none, and a transaction would be waited for in vain.
   if ((await findExpiredActions(store.reader, now, 1)).length === 0) return 0;
   return store.write(SYSTEM, "job/action-time", async (tx) => {

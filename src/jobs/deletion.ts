@@ -1,6 +1,6 @@
 import { deletedEnvironment, isUntouched } from "../domain/environment/environment.ts";
 import { limitMs } from "../domain/policy/policy-limit.ts";
-import { changeEnvironment, dropEnvironment } from "../services/environment/environment-change.ts";
+import { changeEnvironment, deleteEnvironmentRow } from "../services/environment/environment-change.ts";
 import { findDeletable } from "../store/environment/environment-age.ts";
 import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
@@ -27,7 +27,7 @@ export async function deleteArchivedEnvironments(store: Store, now: number): Pro
         const found = await findDeletable(tx.db, scope, now - after, ENVIRONMENTS_A_BATCH);
         for (const each of found) {
           const marked = deletedEnvironment(each);
-          if (isUntouched(each)) await dropEnvironment(tx, scope, each);
+          if (isUntouched(each)) await deleteEnvironmentRow(tx, scope, each);
           else if (marked) await changeEnvironment(tx, scope, each, marked);
         }
         return found.length;

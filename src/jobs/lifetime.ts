@@ -14,7 +14,7 @@ const ENVIRONMENTS_A_BATCH = 100;
  * @param now milliseconds since 1970 UTC
  * @returns how many were stopped
  */
-export async function stopOutlivedEnvironments(store: Store, now: number): Promise<number> {
+export async function stopExpiredEnvironments(store: Store, now: number): Promise<number> {
   let stopped = 0;
   let afterId = "";
   for (;;) {

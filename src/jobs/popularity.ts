@@ -1,6 +1,6 @@
 import { addToPopularity } from "../domain/project/popularity.ts";
 import { findProjectsToCount, findUncountedEnvironments } from "../store/project/popularity.ts";
-import type { Note, Store } from "../store/store.ts";
+import type { BookkeepingUpdate, Store } from "../store/store.ts";
 
 /** Projects looked up at a time. */
 const PROJECTS_A_BATCH = 1_000;
@@ -28,7 +28,7 @@ export async function refreshPopularity(store: Store): Promise<number> {
 
 async function countProject(store: Store, projectId: string): Promise<number> {
   let counted = 0;
-  await store.noteAll(async (db): Promise<readonly Note[]> => {
+  await store.touchAll(async (db): Promise<readonly BookkeepingUpdate[]> => {
     const { popularity, environments } = await findUncountedEnvironments(db, projectId, ENVIRONMENTS_A_BATCH);
     counted = environments.length;
     if (counted === 0) return [];

@@ -44,7 +44,7 @@ export async function makeDuePrebuilds(store: Store, now: number): Promise<void>
  * @param now milliseconds since 1970 UTC
  * @returns how many
  */
-export async function stopOvertimePrebuilds(store: Store, now: number): Promise<number> {
+export async function stopTimedOutPrebuilds(store: Store, now: number): Promise<number> {
   // Nearly always there is none, and a transaction would be waited for in vain.
   if ((await findOvertimePrebuilds(store.reader, now, 1)).length === 0) return 0;
   return store.write(SYSTEM, "job/prebuild-time", async (tx) => {

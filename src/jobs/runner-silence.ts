@@ -1,4 +1,4 @@
-import { SILENCE_MS, silentRunner } from "../domain/runner/runner-life.ts";
+import { inactiveRunner, SILENCE_MS } from "../domain/runner/runner-life.ts";
 import { findKnownRunner, findSilentRunners, updateRunner } from "../store/runner/runner-life.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 
@@ -22,7 +22,7 @@ export async function markSilentRunners(store: Store, now: number): Promise<numb
       const scope = { organizationId };
       const known = await findKnownRunner(tx.db, scope, runnerId);
       if (!known) continue;
-      const runner = silentRunner(known.runner, tx.now);
+      const runner = inactiveRunner(known.runner, tx.now);
       await updateRunner(tx, scope, known.runner, { ...known, runner, seenAt: null });
     }
     return silent.length;

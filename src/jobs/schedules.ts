@@ -1,5 +1,5 @@
 import { WorkflowTriggerEvent_Source as Source, TriggerVerdict } from "#gen/service/v1/workflow_pb.js";
-import { dueInstant, MOST_MISSED, nextInstant } from "../domain/project/schedule.ts";
+import { dueInstant, MAX_MISSED, nextInstant } from "../domain/project/schedule.ts";
 import { fireTimeTrigger } from "../services/workflow/trigger/time-trigger.ts";
 import { recordTriggerEvent } from "../services/workflow/trigger/trigger-ledger.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
@@ -63,7 +63,7 @@ async function fireSchedule(tx: WriteTransaction, found: WorkflowScheduleTable):
 }
 
 function reasonOf(missed: number, firstMs: number, latestMs: number): string {
-  const count = missed < MOST_MISSED ? `${missed}` : `at least ${missed}`;
+  const count = missed < MAX_MISSED ? `${missed}` : `at least ${missed}`;
   const [first, latest] = [firstMs, latestMs].map((ms) => new Date(ms).toISOString());
   const instants = missed === 1 ? "instant was" : "instants were";
   return `${count} ${instants} missed from ${first} on; that of ${latest} is run instead`;

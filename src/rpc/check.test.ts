@@ -21,9 +21,9 @@ import {
   ProjectService,
 } from "#gen/service/v1/project_service_pb.js";
 import { DomainError } from "../domain/error.ts";
-import { ConstraintViolated, checkRequests, createCheck, VIOLATIONS_TOLD } from "./check.ts";
+import { ConstraintViolated, checkRequests, createCheck, MAX_VIOLATIONS } from "./check.ts";
 import { toConnectError } from "./error/error.ts";
-import { faults } from "./error/faults.ts";
+import { errorInterceptor } from "./error/error-interceptor.ts";
 
 const check = createCheck();
 
@@ -124,8 +124,8 @@ describe("a message", () => {
   });
 
   test.each([
-    [VIOLATIONS_TOLD, ""],
-    [VIOLATIONS_TOLD + 1, "; and 1 more"],
+    [MAX_VIOLATIONS, ""],
+    [MAX_VIOLATIONS + 1, "; and 1 more"],
     [25, "; and 5 more"],
   ])("with %i broken rules tells 20 at most, and how many there were", (count, rest) => {
     const message = create(ListProjectsRequestSchema, { filter: { projectIds: Array(count).fill("none") } });
@@ -168,7 +168,7 @@ describe("before an operation runs", () => {
   test("its request is checked, and a bad one never gets there", async () => {
     let calls = 0;
     const interceptors = [
-      faults((fault) => {
+      errorInterceptor((fault) => {
         throw fault;
       }),
       checkRequests(check),
@@ -192,7 +192,7 @@ describe("before an operation runs", () => {
   test("every message of a stream is checked when its turn comes, and a bad one ends it", async () => {
     const seen: bigint[] = [];
     const interceptors = [
-      faults((fault) => {
+      errorInterceptor((fault) => {
         throw fault;
       }),
       checkRequests(check),

@@ -6,15 +6,15 @@ import { DomainError } from "../domain/error.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";
 
 /** Violations that an error tells; a request of a hundred bad elements would say them all. */
-export const VIOLATIONS_TOLD = 20;
+export const MAX_VIOLATIONS = 20;
 
 /** A request that breaks rules of the contract. */
 export class ConstraintViolated extends DomainError {
-  /** The first violations, at most {@link VIOLATIONS_TOLD}. */
+  /** The first violations, at most {@link MAX_VIOLATIONS}. */
   readonly violations: readonly Violation[];
 
   constructor(violations: readonly Violation[]) {
-    const told = violations.slice(0, VIOLATIONS_TOLD);
+    const told = violations.slice(0, MAX_VIOLATIONS);
     const more = violations.length - told.length;
     // The rule's own words open the message: clients and people look for them.
     const message = told.map((violation) => `${violation.message} [${pathText(violation)}]`).join("; ");

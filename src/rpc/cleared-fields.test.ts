@@ -3,12 +3,13 @@ import { UpdateOrganizationPoliciesRequestSchema as Request } from "#gen/service
 import { UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { UpdateHostAuthenticationTokenRequestSchema } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { UpdateWorkflowRequestSchema } from "#gen/service/v1/workflow_service_pb.js";
-import { hasUpdateMask, nameCleared } from "./cleared-fields.ts";
+import { addClearedFieldsToMask, hasUpdateMask } from "./cleared-fields.ts";
 import { CONTRACT } from "./routes.ts";
 
-const maskOf = (json: object) => (nameCleared(Request, json) as { updateMask?: unknown }).updateMask;
+const maskOf = (json: object) =>
+  (addClearedFieldsToMask(Request, json) as { updateMask?: unknown }).updateMask;
 
-const workflow = (json: object) => nameCleared(UpdateWorkflowRequestSchema, json);
+const workflow = (json: object) => addClearedFieldsToMask(UpdateWorkflowRequestSchema, json);
 
 describe("a message of the request that is written out empty", () => {
   test("is cleared where the contract allows no empty one", () => {
@@ -43,7 +44,7 @@ describe("what a request clears by writing it out empty", () => {
         .toSorted(),
     );
     const json = { name: "x", recommendedEditors: { editors: {} } };
-    expect(nameCleared(UpdateProjectRequestSchema, json)).toBe(json);
+    expect(addClearedFieldsToMask(UpdateProjectRequestSchema, json)).toBe(json);
   });
 
   test("is its empty lists and maps, at any depth and in both spellings", () => {
@@ -64,10 +65,12 @@ describe("what a request clears by writing it out empty", () => {
     expect(maskOf({ allowedEditorIds: [], updateMask: "allowedEditorIds" })).toBe("allowedEditorIds");
     expect(maskOf({ allowedEditorIds: [], updateMask: "" })).toBe("allowedEditorIds");
     expect(maskOf({ allowedEditorIds: [], updateMask: null })).toBe("allowedEditorIds");
-    expect(nameCleared(Request, { allowedEditorIds: [], update_mask: "defaultEditorId" })).toEqual({
-      allowedEditorIds: [],
-      update_mask: "defaultEditorId,allowedEditorIds",
-    });
+    expect(addClearedFieldsToMask(Request, { allowedEditorIds: [], update_mask: "defaultEditorId" })).toEqual(
+      {
+        allowedEditorIds: [],
+        update_mask: "defaultEditorId,allowedEditorIds",
+      },
+    );
   });
 
   test.each<[string, object]>([
@@ -85,10 +88,10 @@ describe("what a request clears by writing it out empty", () => {
     ["fields that do not exist", JSON.parse('{"nothing":[],"toString":[],"__proto__":[]}')],
     ["a mask that is none", { allowedEditorIds: [], updateMask: 7 }],
   ])("is not %s", (_, json) => {
-    expect(nameCleared(Request, json)).toBe(json);
+    expect(addClearedFieldsToMask(Request, json)).toBe(json);
   });
 
   test.each([[null], [7], ["text"], [[]]])("is nothing in %j, which is no message", (json) => {
-    expect(nameCleared(Request, json)).toBe(json);
+    expect(addClearedFieldsToMask(Request, json)).toBe(json);
   });
 });

@@ -20,7 +20,7 @@ export function hasUpdateMask(request: DescMessage): boolean {
  * can only be meant to be cleared: it is added too, and left out of the JSON.
  * What is no such request is left for the parser to refuse.
  */
-export function nameCleared(request: DescMessage, json: unknown): unknown {
+export function addClearedFieldsToMask(request: DescMessage, json: unknown): unknown {
   const field = maskField(request);
   if (!field || !isObject(json)) return json;
   const key = Object.hasOwn(json, field.name) ? field.name : field.jsonName;

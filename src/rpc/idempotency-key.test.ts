@@ -4,7 +4,7 @@ import { createContextValues, type UnaryRequest } from "@connectrpc/connect";
 import { describe, expect, test } from "@jest/globals";
 import { AgentService, SendToAgentExecutionRequestSchema } from "#gen/service/v1/agent_service_pb.js";
 import { keysFrom } from "../keys.ts";
-import { repeatableKey } from "../services/call/answer-once.ts";
+import { repeatableKey } from "../services/call/idempotency.ts";
 import { deterministicBytes } from "./deterministic-bytes.ts";
 import { IDEMPOTENCY_KEY, idempotencyKeys } from "./idempotency-key.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";

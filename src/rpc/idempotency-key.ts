@@ -2,7 +2,7 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { Interceptor } from "@connectrpc/connect";
 import { valueUnusable } from "../domain/error.ts";
-import { type RepeatableRequest, repeatableKey } from "../services/call/answer-once.ts";
+import { type RepeatableRequest, repeatableKey } from "../services/call/idempotency.ts";
 import { deterministicBytes } from "./deterministic-bytes.ts";
 import { deterministicPieces } from "./deterministic-pieces.ts";
 import { inTurns } from "./in-turns.ts";

@@ -6,9 +6,9 @@ import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { leaseLost } from "../domain/error.ts";
+import { UNKNOWN } from "../services/call/authenticated-caller.ts";
 import { callerOf } from "../services/call/call.ts";
-import { UNKNOWN } from "../services/call/standing.ts";
-import { faults } from "./error/faults.ts";
+import { errorInterceptor } from "./error/error-interceptor.ts";
 import { createInMemoryTransport } from "./in-memory.ts";
 import { createRoutes, type Implementation } from "./routes.ts";
 
@@ -33,7 +33,7 @@ const faulty: unknown[] = [];
 const transport = createInMemoryTransport({
   routes: createRoutes({
     implementations: new Map([[WorkService.typeName, implementation as unknown as Implementation]]),
-    interceptors: [faults((error) => faulty.push(error))],
+    interceptors: [errorInterceptor((error) => faulty.push(error))],
     readiness,
     allowUnknownFields: false,
   }),

@@ -6,15 +6,15 @@ import {
 } from "@connectrpc/connect/protocol";
 import { createTransport } from "@connectrpc/connect/protocol-connect";
 import { callerKey } from "../services/call/call.ts";
-import { refusalKey, shuttingDown } from "./access/admission.ts";
+import { type Authentication, authError } from "./access/authentication.ts";
+import { authErrorKey, shuttingDown } from "./access/authorization.ts";
 import { callRecordKey } from "./access/call-record.ts";
-import { type Gate, rejection } from "./access/gate.ts";
 import type { Readiness } from "./health.ts";
 import type { Route } from "./routes.ts";
 
 export interface InMemoryOptions {
   readonly routes: ReadonlyMap<string, Route>;
-  readonly gate: Gate;
+  readonly gate: Authentication;
   readonly readiness: Readiness;
   /** Makes the ids by which the log of faults names requests. */
   readonly newId: () => string;
@@ -49,7 +49,7 @@ function gated({ handle, gated }: Route, { gate, readiness, newId }: InMemoryOpt
     const contextValues = createContextValues()
       .set(callRecordKey, { requestId: newId(), operation, ...(caller && { caller }) })
       .set(callerKey, caller)
-      .set(refusalKey, (admission && rejection(admission)) ?? draining);
+      .set(authErrorKey, (admission && authError(admission)) ?? draining);
     return handle({ ...req, contextValues });
   };
   return Object.assign(enter, { ...handle });

@@ -12,7 +12,7 @@ import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../domain/error.ts";
-import { enterGate } from "./access/admission.ts";
+import { runAuthentication } from "./access/authorization.ts";
 import { CONTRACT } from "./contract.ts";
 import { healthService, type Readiness } from "./health.ts";
 import { reflectionService } from "./reflection.ts";
@@ -71,7 +71,7 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
   const router = createConnectRouter({
     // The unary path puts such a request in its place itself.
     interceptors: [useParsedRequest, ...options.interceptors],
-    requestGate: enterGate,
+    requestGate: runAuthentication,
     acceptCompression: [compressionGzip],
     jsonOptions: JSON_OPTIONS,
   });

@@ -1,7 +1,7 @@
-import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./answer-fields.ts";
 import { ScmFailure } from "./failure.ts";
 import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
+import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./response-fields.ts";
 
 /** Its search shows the first 1,000 and refuses a page after them. */
 const LAST_PAGE = 10;

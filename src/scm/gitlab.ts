@@ -1,6 +1,6 @@
-import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./answer-fields.ts";
 import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
+import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./response-fields.ts";
 
 /** The host takes a title that begins with one of these as a draft; it has no field for it. */
 const DRAFT_TITLE = /^(\[draft\]|\(draft\)|draft:)/i;

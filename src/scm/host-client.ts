@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { answerFailure } from "./answer-failure.ts";
 import type { HostAnswer, HostRequest } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
 import { exchangeFollowing } from "./redirect.ts";
+import { failureOfResponse } from "./response-failure.ts";
 import type { ScmLimits, ScmSettings } from "./settings.ts";
 
 /** A success, read as JSON. */
@@ -39,7 +39,8 @@ export function hostClient(options: HostClientOptions): HostClient {
       throw new ScmFailure("unauthorized", host, "gets no token that a header cannot carry: store it anew");
     }
     const answer = await exchangeFollowing({ ...req, host, headers, signal }, settings, limits);
-    if (answer.status < 200 || answer.status > 299) throw answerFailure(host, answer, [token], Date.now());
+    if (answer.status < 200 || answer.status > 299)
+      throw failureOfResponse(host, answer, [token], Date.now());
     return { headers: answer.headers, body: json(host, answer) };
   };
   return {

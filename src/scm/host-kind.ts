@@ -1,9 +1,9 @@
-import { answerFailure } from "./answer-failure.ts";
-import { fields } from "./answer-fields.ts";
 import type { HostAnswer } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
 import { gitHubRoot } from "./github.ts";
 import { gitLabRoot } from "./gitlab.ts";
+import { failureOfResponse } from "./response-failure.ts";
+import { fields } from "./response-fields.ts";
 
 /** The API that a host speaks; `plain` when it is none of the known ones. */
 export type HostKind = "github" | "gitlab" | "plain";
@@ -36,7 +36,7 @@ export async function kindByAnswers(
     const answer = await get(url).catch(nothingReadable);
     if (answer === undefined) continue;
     if (isIt(answer)) return kind;
-    const failure = answerFailure(host, answer, [], Date.now());
+    const failure = failureOfResponse(host, answer, [], Date.now());
     if (failure.retriable) throw failure;
   }
   return "plain";

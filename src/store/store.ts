@@ -3,7 +3,7 @@ import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
 import type { Schema } from "./schema.ts";
 import type { SearchName, SearchParameters, SearchResult } from "./search.ts";
-import type { HeldRow } from "./write-back-row.ts";
+import type { WriteBackRow } from "./write-back-row.ts";
 
 /** Whose rows a query may see. Every function over tenant rows takes one. */
 export interface Scope {
@@ -92,9 +92,9 @@ export interface WriteTransaction {
    */
   deleteOwnedRows(organizationId: string, onTable: (table: string, rows: number) => void): Promise<void>;
   /** The value of a held row as the last change left it. A write never moves one on twice at the same time. */
-  readHeld<K, V>(row: HeldRow<K, V>, key: K): Promise<V>;
+  readHeld<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V>;
   /** Moves a held row on; it is written when the write is committed. */
-  setHeld<K, V>(row: HeldRow<K, V>, key: K, value: V): void;
+  setHeld<K, V>(row: WriteBackRow<K, V>, key: K, value: V): void;
   /**
    * Does a part of the write that may fail: when `part` throws, nothing of it
    * is left, neither rows nor record, and whoever catches it may go on.
@@ -160,7 +160,9 @@ export interface Store {
    * Several notes that must hold together, such as a score and what it counted.
    * A function reads what they depend on in the transaction that writes them.
    */
-  noteAll(notes: readonly Note[] | ((db: Kysely<Schema>) => Promise<readonly Note[]>)): Promise<void>;
+  touchAll(
+    notes: readonly BookkeepingUpdate[] | ((db: Kysely<Schema>) => Promise<readonly BookkeepingUpdate[]>),
+  ): Promise<void>;
   /**
    * Returns why the database took no change the last time, in words for the
    * operator; undefined once it has taken one.
@@ -197,7 +199,7 @@ export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly N
   runner: ["seen_at"],
 };
 
-export interface Note {
+export interface BookkeepingUpdate {
   readonly table: keyof NotableColumns;
   readonly id: string;
   readonly values: Readonly<Record<string, number | string | Uint8Array | null>>;

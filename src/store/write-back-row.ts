@@ -10,7 +10,7 @@ import type { Schema } from "./schema.ts";
  *
  * Keys are compared as Map does, and values are replaced, never changed in place.
  */
-export interface HeldRow<K, V> {
+export interface WriteBackRow<K, V> {
   read(db: Kysely<Schema>, key: K): Promise<V>;
   write(db: Kysely<Schema>, key: K, value: V): Promise<unknown>;
 }

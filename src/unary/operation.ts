@@ -1,7 +1,7 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import type { UnaryOperation } from "../rpc/routes.ts";
-import { storedTexts } from "../services/call/stored-answer.ts";
+import { storedTexts } from "../services/call/stored-text.ts";
 import { UnaryCall } from "./unary-call.ts";
 
 /** What interceptors wrap; the package has no name for it. */
@@ -11,10 +11,10 @@ type AnyFn = ReturnType<Interceptor>;
  * Runs an operation behind its interceptors. The result is a message of the
  * operation's output, or an answer of stored resources whose texts may be copied.
  */
-export type Run = (call: UnaryCall) => Promise<object>;
+export type OperationRun = (call: UnaryCall) => Promise<object>;
 
 /** Puts the interceptors around an operation, once for all of its calls. */
-export function runOf({ method, implementation, interceptors }: UnaryOperation): Run {
+export function runOf({ method, implementation, interceptors }: UnaryOperation): OperationRun {
   const innermost: AnyFn = async (req) => {
     if (!(req instanceof UnaryCall)) throw new Error("an interceptor handed on a copy of the call");
     const answer = await implementation(req.message, req);

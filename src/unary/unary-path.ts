@@ -7,16 +7,16 @@ import {
   contentTypeUnaryProto,
   errorToJsonBytes,
 } from "@connectrpc/connect/protocol-connect";
-import { enterGate } from "../rpc/access/admission.ts";
+import { runAuthentication } from "../rpc/access/authorization.ts";
 import type { CallRecord } from "../rpc/access/call-record.ts";
 import { hasReason, type ReportFault, toConnectError } from "../rpc/error/error.ts";
 import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
-import { type ParseBeside, parsedRequestKey, turnOf } from "../rpc/request/parsed-request.ts";
+import { type ParseElsewhere, parsedRequestKey, turnOf } from "../rpc/request/parsed-request.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
-import { answerJson } from "./answer-json.ts";
-import { type Run, runOf } from "./operation.ts";
+import type { Eligibility } from "./eligibility.ts";
+import { type OperationRun, runOf } from "./operation.ts";
 import { requestBody } from "./request-body.ts";
-import type { Taken } from "./taken.ts";
+import { responseJson } from "./response-json.ts";
 import { type HttpRequest, type HttpResponse, UnaryCall } from "./unary-call.ts";
 import { type WholeAnswer, writeAnswer } from "./write-answer.ts";
 
@@ -28,7 +28,7 @@ import { type WholeAnswer, writeAnswer } from "./write-answer.ts";
  */
 export type UnaryPath = (
   operation: UnaryOperation,
-  taken: Taken,
+  taken: Eligibility,
   req: HttpRequest,
   res: HttpResponse,
   record: CallRecord,
@@ -37,9 +37,9 @@ export type UnaryPath = (
 ) => Promise<void>;
 
 /** The short way to an operation; docs/unary-path.md says why there are two. */
-export function createUnaryPath(report: ReportFault, parseBeside: ParseBeside): UnaryPath {
-  const runs = new Map<UnaryOperation, Run>();
-  const runFor = (operation: UnaryOperation): Run => {
+export function createUnaryPath(report: ReportFault, parseBeside: ParseElsewhere): UnaryPath {
+  const runs = new Map<UnaryOperation, OperationRun>();
+  const runFor = (operation: UnaryOperation): OperationRun => {
     const known = runs.get(operation);
     if (known) return known;
     const run = runOf(operation);
@@ -50,7 +50,7 @@ export function createUnaryPath(report: ReportFault, parseBeside: ParseBeside): 
     const call = new UnaryCall(req, res, operation.method, values, taken.timeoutMs);
     let answer: WholeAnswer;
     try {
-      enterGate(call);
+      runAuthentication(call);
       const body = requestBody(req, taken.lengthBytes, call);
       const bytes = body instanceof Promise ? await body : body;
       if (operation.requests.isLarge(bytes)) {
@@ -76,7 +76,7 @@ type Init = MessageInitShape<DescMessage>;
 
 function success(
   { method: { output }, serialization }: UnaryOperation,
-  { isBinary }: Taken,
+  { isBinary }: Eligibility,
   call: UnaryCall,
   answer: object,
 ): WholeAnswer {
@@ -87,7 +87,7 @@ function success(
     contentType: isBinary ? contentTypeUnaryProto : contentTypeUnaryJson,
     body: isBinary
       ? serialization.getO(true).serialize(create(output, answer as Init))
-      : answerJson(output, answer),
+      : responseJson(output, answer),
     mayCompress: true,
   };
 }

@@ -6,9 +6,9 @@ import {
   AgentGoalStatus,
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
-import { REASONS_OF_RUNNERS } from "../../src/domain/agent/agent-failure.ts";
-import { AGENT_MOVES } from "../../src/domain/agent/agent-transitions.ts";
-import { GOAL_MOVES } from "../../src/domain/agent/goal/agent-goal.ts";
+import { RUNNER_REASONS } from "../../src/domain/agent/agent-failure.ts";
+import { AGENT_TRANSITIONS } from "../../src/domain/agent/agent-transitions.ts";
+import { GOAL_TRANSITIONS } from "../../src/domain/agent/goal/agent-goal.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 
 const PAGE = readFileSync(join(import.meta.dirname, "../../docs/agents.md"), "utf8");
@@ -22,14 +22,14 @@ function diagramOf(heading: string): string[] {
 
 describe("the diagram of the phases of a run", () => {
   test("shows the moves of the table and no others", () => {
-    const moves = AGENT_MOVES.map(([from, event, to]) => `${Phase[from]} --> ${Phase[to]}: ${event}`);
+    const moves = AGENT_TRANSITIONS.map(([from, event, to]) => `${Phase[from]} --> ${Phase[to]}: ${event}`);
     const shown = diagramOf("Phases").filter((line) => !line.includes("[*]"));
     expect(shown.toSorted()).toEqual(moves.toSorted());
   });
 
   test("begins where every run begins, and ends where nothing follows", () => {
-    const left = new Set(AGENT_MOVES.map(([from]) => from));
-    const finals = new Set(AGENT_MOVES.map(([, , to]) => to).filter((phase) => !left.has(phase)));
+    const left = new Set(AGENT_TRANSITIONS.map(([from]) => from));
+    const finals = new Set(AGENT_TRANSITIONS.map(([, , to]) => to).filter((phase) => !left.has(phase)));
     const ends = [...finals].map((phase) => `${Phase[phase]} --> [*]`);
     const shown = diagramOf("Phases").filter((line) => line.includes("[*]"));
     expect(shown.toSorted()).toEqual(["[*] --> PENDING", ...ends].toSorted());
@@ -42,7 +42,7 @@ test("the page explains each event of the table", () => {
     .split("\n")
     .filter((line) => line.startsWith("- "))
     .flatMap((line) => [...(line.split(":")[0] ?? "").matchAll(/\*\*(\w+)\*\*/g)].map((match) => match[1]));
-  expect(explained.toSorted()).toEqual([...new Set(AGENT_MOVES.map(([, event]) => event))].toSorted());
+  expect(explained.toSorted()).toEqual([...new Set(AGENT_TRANSITIONS.map(([, event]) => event))].toSorted());
 });
 
 test("the page has every failure reason that the service answers, and no other", () => {
@@ -57,7 +57,7 @@ test("the page has every failure reason that the service answers, and no other",
 
 test("the page has every word of runners that means another failure than the agent's own", () => {
   const told = [...PAGE.matchAll(/^\| `([a-z_]+)` \| `([A-Z_]+)` \|$/gm)].map((match) => match.slice(1));
-  const known = Object.entries(REASONS_OF_RUNNERS).map(([word, reason]) => [
+  const known = Object.entries(RUNNER_REASONS).map(([word, reason]) => [
     word,
     AgentExecutionFailureReason[reason],
   ]);
@@ -69,7 +69,7 @@ test("the page has every order about a goal, with the states that it acts in and
   const told = [...section.matchAll(/^\| `(\w+)` \| ([A-Z_, ]+) \| ([A-Z]+|no goal) \|$/gm)].flatMap(
     ([, event, from = "", to]) => from.split(", ").map((state) => `${state} --> ${to}: ${event}`),
   );
-  const moves = GOAL_MOVES.map(
+  const moves = GOAL_TRANSITIONS.map(
     ([from, event, to]) =>
       `${AgentGoalStatus[from]} --> ${to === AgentGoalStatus.UNSPECIFIED ? "no goal" : AgentGoalStatus[to]}: ${event}`,
   );

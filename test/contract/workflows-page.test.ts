@@ -11,10 +11,10 @@ import {
 import { CreateWorkflowRequestSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { WORKFLOW_REASONS } from "../../src/domain/workflow/execution/workflow-error.ts";
 import {
-  ACTION_MOVES,
-  EXECUTION_MOVES,
-  type Move,
-  STEP_MOVES,
+  ACTION_TRANSITIONS,
+  EXECUTION_TRANSITIONS,
+  STEP_TRANSITIONS,
+  type Transition,
 } from "../../src/domain/workflow/execution/workflow-transitions.ts";
 import {
   checkWorkflowParameters,
@@ -35,10 +35,10 @@ function diagramOf(heading: string): string[] {
 
 type Names = Readonly<Record<number, string>>;
 
-describe.each<[string, readonly Move<number, string>[], Names]>([
-  ["Execution", EXECUTION_MOVES, Execution],
-  ["Action", ACTION_MOVES, Action],
-  ["Step", STEP_MOVES, Step],
+describe.each<[string, readonly Transition<number, string>[], Names]>([
+  ["Execution", EXECUTION_TRANSITIONS, Execution],
+  ["Action", ACTION_TRANSITIONS, Action],
+  ["Step", STEP_TRANSITIONS, Step],
 ])("the diagram of the phases of an %s", (heading, table, names) => {
   test("shows the moves of the table and no others", () => {
     const moves = table.map(([from, event, to]) => `${names[from]} --> ${names[to]}: ${event}`);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { gramQuery } from "../../src/domain/project/search-trigrams.ts";
+import { trigramQuery } from "../../src/domain/project/search-trigrams.ts";
 import { canonical } from "../harness/project-pages.ts";
 import { storageProblems } from "../harness/stored-bytes.ts";
 
@@ -85,7 +85,7 @@ function unsearchable(db: Database.Database): string[] {
   const leads = db.prepare("select 1 from project_search where project_search match ? and rowid = ?");
   const rows = all(db, "select id, search_row from project") as { id: string; search_row: number | null }[];
   return rows
-    .filter(({ id, search_row }) => search_row === null || !leads.get(gramQuery(id), search_row))
+    .filter(({ id, search_row }) => search_row === null || !leads.get(trigramQuery(id), search_row))
     .map(({ id }) => id);
 }
 

@@ -2,7 +2,11 @@ import { v7 } from "uuid";
 import { AgentForm, WorkKind } from "#gen/runner/v1/work_pb.js";
 import { workflowError } from "../../src/domain/workflow/execution/workflow-error.ts";
 import { registerAgent } from "../../src/services/agent/agent-registry.ts";
-import { beginAction, finishAction, moveSteps } from "../../src/services/workflow/action/action-progress.ts";
+import {
+  advanceSteps,
+  beginAction,
+  finishAction,
+} from "../../src/services/workflow/action/action-progress.ts";
 import { findAgents } from "../../src/store/agent/agent.ts";
 import { stopWork } from "../../src/store/runner/work.ts";
 import { OPERATOR } from "../../src/store/store.ts";
@@ -305,7 +309,7 @@ function endActions(server: Pick<TestServer, "dataDir">, organizationId: string,
         const error = workflowError("step_failed", "the command ended with status 2");
         const ended = id === ids.at(-1) ? ({ kind: "failed", error } as const) : ({ kind: "done" } as const);
         const last = { stepIndex: 1, state: ended.kind, ...(ended.kind === "failed" && { error }) };
-        await moveSteps(tx, scope, id, [...reported, last]);
+        await advanceSteps(tx, scope, id, [...reported, last]);
         await finishAction(tx, scope, id, ended, []);
       }
     }),

@@ -16,7 +16,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { carryOutAgent } from "../../src/runner/agent/agent-work.ts";
+import { executeAgent } from "../../src/runner/agent/agent-work.ts";
 import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { makeWorkspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
 import { assigned } from "./assignment.ts";
@@ -123,7 +123,7 @@ export async function agentAtWork(tools: RunnerTools, options: AgentAtWorkOption
   const agentWork = create(AgentWorkSchema, { command: [...command], form, ...work });
   agentWork.environment ??= create(EnvironmentSchema, { id: ENVIRONMENT });
   agentWork.agentExecution ??= create(AgentExecutionSchema, { id: RUN, status: { phase: Phase.RUNNING } });
-  const ended = carryOutAgent(assignment, agentWork).then(
+  const ended = executeAgent(assignment, agentWork).then(
     () => undefined,
     (error) => error,
   );

@@ -1,5 +1,5 @@
 import { openData } from "../../src/commands/open-data.ts";
-import { foundOrganization } from "../../src/services/access/organization-creation.ts";
+import { setUpOrganization } from "../../src/services/access/organization-creation.ts";
 import type { TestServer } from "./server.ts";
 
 /** Makes another organization beside a running server, as an operator would; its administrator's token. */
@@ -7,7 +7,7 @@ export async function addOrganization(server: Pick<TestServer, "dataDir">, name:
   const { dataDir } = server;
   const { store, keys } = await openData({ dataDir, keyFile: "" });
   try {
-    return await foundOrganization(store, keys, {
+    return await setUpOrganization(store, keys, {
       operation: "test",
       organizationName: name,
       accountName: `Administrator of ${name}`,

@@ -15,7 +15,7 @@ import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { PAGE_BYTES, pageTokens } from "../../src/domain/page.ts";
 import { keysFrom } from "../../src/keys.ts";
-import { foundOrganization, issueToken } from "../../src/services/access/organization-creation.ts";
+import { issueToken, setUpOrganization } from "../../src/services/access/organization-creation.ts";
 import { createAccountSignals } from "../../src/services/call/account-signals.ts";
 import { callerKey } from "../../src/services/call/call.ts";
 import type { ServiceDependencies } from "../../src/services/call/dependencies.ts";
@@ -88,7 +88,7 @@ export function openTestStore(
     },
     /** A new organization; its administrator as a caller. */
     async found(name: string): Promise<Caller> {
-      const { organizationId, userId, accountId, token } = await foundOrganization(store, keys, {
+      const { organizationId, userId, accountId, token } = await setUpOrganization(store, keys, {
         operation: "test",
         organizationName: name,
         accountName: `Administrator of ${name}`,

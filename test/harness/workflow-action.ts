@@ -12,7 +12,7 @@ import {
   steppedAction,
 } from "../../src/domain/workflow/execution/workflow-action-transitions.ts";
 import { workflowError } from "../../src/domain/workflow/execution/workflow-error.ts";
-import type { StepMove } from "../../src/domain/workflow/execution/workflow-step.ts";
+import type { StepTransition } from "../../src/domain/workflow/execution/workflow-step.ts";
 
 export const START = Date.UTC(2026, 0, 1);
 export const SECOND = 1_000;
@@ -46,15 +46,15 @@ export const waiting = () =>
   newAction(execution, { id: "action", session: "first", name: "hello", context: undefined, report: false });
 export const running = (attempt = 1, present = waiting()) =>
   begunAction(present, { environmentId: `environment ${attempt}`, attempt, now: START });
-export const moved = (action: WorkflowExecutionAction, ...moves: StepMove[]) =>
+export const moved = (action: WorkflowExecutionAction, ...moves: StepTransition[]) =>
   steppedAction(action, steps, moves, START).action;
 export const lines = (text: string) => ({ lines: new TextEncoder().encode(text) });
-export const done = (stepIndex: number, text = "7"): StepMove[] => [
+export const done = (stepIndex: number, text = "7"): StepTransition[] => [
   { stepIndex, state: "running" },
   { stepIndex, state: "done", outputs: lines(text) },
 ];
 export const allDone = (action = running()) => moved(action, ...done(0), ...done(1), ...done(2));
-export const failed = (stepIndex: number): StepMove[] => [
+export const failed = (stepIndex: number): StepTransition[] => [
   { stepIndex, state: "running" },
   { stepIndex, state: "failed", error: workflowError("step_failed", `step ${stepIndex} failed`) },
 ];

@@ -4,7 +4,7 @@ import type { AccessLine } from "../../src/http/dispatch/middleware.ts";
 import { createFront } from "../../src/http/dispatch/middleware.ts";
 import { createWebhookEntry } from "../../src/http/dispatch/webhook.ts";
 import { OutputBudget } from "../../src/http/output/output-budget.ts";
-import { createGate } from "../../src/rpc/access/gate.ts";
+import { createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 import { REPOSITORY, triggeredWorkflows } from "../services/workflow/triggered-workflow.ts";
 import { answerOf, connectHttp2, open } from "./http2-client.ts";
@@ -40,7 +40,7 @@ beforeAll(async () => {
     store,
     keys,
     now,
-    gate: createGate({ store, keys, now, onNoteFailure: report }),
+    gate: createAuthentication({ store, keys, now, onNoteFailure: report }),
     readiness: { isReady: () => true, draining: new AbortController().signal },
     report,
     onRecordFailure: report,

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { createGate, type Gate } from "../../src/rpc/access/gate.ts";
+import { type Authentication, createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { issueToken } from "../../src/services/access/organization-creation.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../harness/test-store.ts";
 
 let testStore: TestStore;
-let gate: Gate;
+let gate: Authentication;
 let authorization: string;
 beforeEach(async () => {
   testStore = openTestStore();
@@ -16,7 +16,7 @@ beforeEach(async () => {
   const { subject } = await testStore.found("harbour");
   const token = await issueToken(store, keys, { userId: subject.id, description: "", validForMs: 0 });
   authorization = `Bearer ${token}`;
-  gate = createGate({
+  gate = createAuthentication({
     store,
     keys,
     now: () => clock.now,

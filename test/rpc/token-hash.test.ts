@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { createGate } from "../../src/rpc/access/gate.ts";
+import { createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { issueToken } from "../../src/services/access/organization-creation.ts";
 import { countTokensUnderMac } from "../../src/store/identity/token.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
@@ -46,7 +46,7 @@ function storeUnderMac(): void {
 /** How a request with the token is let in, after the bookkeeping that it leaves. */
 async function use(): Promise<string> {
   const { store, keys, clock } = testStore;
-  const gate = createGate({
+  const gate = createAuthentication({
     store,
     keys,
     now: () => clock.now,

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
-import { SAID_TYPES } from "../../src/runner/agent/agent-message-parsing.ts";
+import { MESSAGE_TYPES } from "../../src/runner/agent/agent-message-parsing.ts";
 import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT } from "../harness/program.ts";
@@ -38,7 +38,7 @@ describe("the page about agents", () => {
   });
 
   test("names every type of line that an agent says, and no other", () => {
-    expect(namesUnder("### What the agent says").slice(1).toSorted()).toEqual(SAID_TYPES.toSorted());
+    expect(namesUnder("### What the agent says").slice(1).toSorted()).toEqual(MESSAGE_TYPES.toSorted());
   });
 
   test("names every variable that an agent's program finds, and no other", async () => {

@@ -9,7 +9,7 @@ import { commitAll, hasChanges } from "../../src/runner/git/git-commit.ts";
 import { type PushOutcome, pushBranch } from "../../src/runner/git/git-push.ts";
 import { withSnapshot } from "../../src/runner/git/git-snapshot.ts";
 import type { GitTools } from "../../src/runner/git/git-tools.ts";
-import type { CommitMarks } from "../../src/runner/git/git-trailers.ts";
+import type { CommitTrailers } from "../../src/runner/git/git-trailers.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { realGit } from "../harness/runner-git.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 const noCredential = async () => undefined;
 const author = { name: "Grace", email: "grace@example.org" };
-const MARKS: CommitMarks = { workflowId: "w", executionId: "e1", actionId: "a1" };
+const MARKS: CommitTrailers = { workflowId: "w", executionId: "e1", actionId: "a1" };
 const newRepository = () =>
   bareRepository(temporaryFolder(), { "README.md": "one\n", ".gitignore": "ignored\n" });
 
@@ -31,9 +31,9 @@ const newRepository = () =>
 class Action {
   readonly folder: string;
   readonly checkout: Checkout;
-  readonly marks: CommitMarks;
+  readonly marks: CommitTrailers;
 
-  static async begin(repository: BareRepository, marks: Partial<CommitMarks> = {}): Promise<Action> {
+  static async begin(repository: BareRepository, marks: Partial<CommitTrailers> = {}): Promise<Action> {
     const tree = temporaryFolder();
     const initializer = create(EnvironmentInitializerSchema, {
       specs: [{ spec: { case: "git", value: { remoteUri: repository.url } } }],
@@ -43,7 +43,7 @@ class Action {
     return new Action(join(tree, checkout.location), checkout, { ...MARKS, ...marks });
   }
 
-  private constructor(folder: string, checkout: Checkout, marks: CommitMarks) {
+  private constructor(folder: string, checkout: Checkout, marks: CommitTrailers) {
     this.folder = folder;
     this.checkout = checkout;
     this.marks = marks;
@@ -318,7 +318,7 @@ describe("a push", () => {
     expect(repository.read("topic", "README.md")).toBe("moved on");
   });
 
-  test.each<[string, Partial<CommitMarks>]>([
+  test.each<[string, Partial<CommitTrailers>]>([
     ["another action of the same execution", { actionId: "a2" }],
     ["another workflow", { workflowId: "v", executionId: "e2", actionId: "a2" }],
   ])("does not replace what %s pushed", async (_, marks) => {

@@ -10,8 +10,8 @@ import {
 } from "#gen/runner/v1/work_pb.js";
 import { EnvironmentInitializerSchema, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
-import { carryOutEnvironment } from "../../src/runner/steps/environment-work.ts";
-import { carryOutPrebuild, carryOutPrebuildRemoval } from "../../src/runner/steps/prebuild-work.ts";
+import { executeEnvironment } from "../../src/runner/steps/environment-work.ts";
+import { executePrebuild, executePrebuildRemoval } from "../../src/runner/steps/prebuild-work.ts";
 import { assigned, realTools } from "../harness/assignment.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
@@ -43,12 +43,12 @@ const initializer = () =>
     specs: [{ spec: { case: "git", value: { remoteUri: repository.url } } }],
   });
 const prebuild = (more: MessageInitShape<typeof PrebuildWorkSchema> = {}) =>
-  carryOutPrebuild(
+  executePrebuild(
     assignment,
     create(PrebuildWorkSchema, { prebuildId: PREBUILD, initializer: initializer(), ...more }),
   );
 const environment = (prebuildId: string, desiredPhase = EnvironmentPhase.RUNNING) =>
-  carryOutEnvironment(
+  executeEnvironment(
     assignment,
     create(EnvironmentWorkSchema, {
       prebuildId,
@@ -72,9 +72,9 @@ test("an environment starts as a copy of the prepared workspace, brought up to d
 });
 
 test("once the prepared workspace is removed, environments start from their initializer", async () => {
-  await carryOutPrebuildRemoval(assignment, create(PrebuildRemovalWorkSchema, { prebuildId: PREBUILD }));
+  await executePrebuildRemoval(assignment, create(PrebuildRemovalWorkSchema, { prebuildId: PREBUILD }));
   expect(readdirSync(tools.prebuilds)).toEqual([]);
-  await carryOutPrebuildRemoval(assignment, create(PrebuildRemovalWorkSchema, { prebuildId: PREBUILD }));
+  await executePrebuildRemoval(assignment, create(PrebuildRemovalWorkSchema, { prebuildId: PREBUILD }));
   await environment(PREBUILD);
   expect(existsSync(join(folder(), "built"))).toBe(false);
   expect(existsSync(join(folder(), "a.txt"))).toBe(true);

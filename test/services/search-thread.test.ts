@@ -8,7 +8,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import type { ProjectPage } from "../../src/store/project/search/project-search.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
-import { inTime } from "../../src/store/sqlite/expressions.ts";
+import { checkDeadline } from "../../src/store/sqlite/expressions.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { Searches } from "../../src/store/sqlite/search/search-thread.ts";
 import { listing } from "../../src/store/sqlite/search/searching.ts";
@@ -107,12 +107,12 @@ test("a query of a list tests few rows on the main thread, and begins anew as a 
     return { rows: [{ id: "found" }] };
   }) as Store["search"];
   const projects = listing({ search }, reading, caller).selectFrom("project").select("id");
-  const rare = projects.where(inTime()).where(sql<boolean>`tested() < ${0}`);
+  const rare = projects.where(checkDeadline()).where(sql<boolean>`tested() < ${0}`);
   expect(await rare.execute()).toEqual([{ id: "found" }]);
   expect(moved).toEqual([{ sql: expect.stringContaining("tested() <"), values: [0] }]);
   // A thousand on average.
   expect(tested).toBeLessThan(4_000);
-  expect(await projects.where(inTime()).limit(101).execute()).toHaveLength(101);
+  expect(await projects.where(checkDeadline()).limit(101).execute()).toHaveLength(101);
   await expect(projects.execute()).rejects.toThrow("cannot be ended");
   expect(moved).toHaveLength(1);
   reading.close();
@@ -128,7 +128,7 @@ test("lists that come at once leave turns of the event loop to others", async ()
     if (!isOver) setImmediate(count);
   };
   setImmediate(count);
-  const query = db.selectFrom("project").selectAll().where(inTime()).orderBy("id").limit(100);
+  const query = db.selectFrom("project").selectAll().where(checkDeadline()).orderBy("id").limit(100);
   await Promise.all(Array.from({ length: 500 }, () => query.execute()));
   isOver = true;
   expect(turns).toBeGreaterThan(1);

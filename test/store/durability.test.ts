@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoint/checkpoints.ts";
-import { Upkeep } from "../../src/store/sqlite/checkpoint/upkeep-thread.ts";
+import { Maintenance } from "../../src/store/sqlite/checkpoint/maintenance-thread.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
 import { failingDisk, testWithFailingDisk } from "../harness/failing-disk.ts";
@@ -242,7 +242,7 @@ test("a thread of upkeep that ends is replaced once the log has grown again", as
   const insert = writing.prepare("insert into fact (name, value) values (?, ?)");
   let count = 0;
   const grow = () => insert.run(`fact ${count++}`, "x".repeat(DUE_PAGES * 4096));
-  const upkeep = new Upkeep(link, (error) => {
+  const upkeep = new Maintenance(link, (error) => {
     throw error;
   });
   const checkpoints = new Checkpoints(upkeep, writing);
@@ -267,7 +267,7 @@ test("a pass waits for its turn while the thread of upkeep is at another order",
   const file = join(dataDir, DATABASE_FILE);
   const writing = new Database(file);
   writing.pragma("wal_autocheckpoint = 0");
-  const upkeep = new Upkeep(file, (error) => {
+  const upkeep = new Maintenance(file, (error) => {
     throw error;
   });
   const checkpoints = new Checkpoints(upkeep, writing);

@@ -5,7 +5,7 @@ import { SearchTooLong } from "../../src/domain/error.ts";
 import { countRows, firstRows, type RowOrder } from "../../src/store/first-rows.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import type { SearchParameters } from "../../src/store/search.ts";
-import { inTime } from "../../src/store/sqlite/expressions.ts";
+import { checkDeadline } from "../../src/store/sqlite/expressions.ts";
 import { listing } from "../../src/store/sqlite/search/searching.ts";
 import { type Scope, type Store, SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => testStore.close());
 
-const facts = () => db.selectFrom("fact").where(inTime()).where("name", "like", "row %");
+const facts = () => db.selectFrom("fact").where(checkDeadline()).where("name", "like", "row %");
 const names = (value: string) =>
   Array.from({ length: ROWS }, (_, index) => index)
     .filter((index) => `${index % 4}` === value)
@@ -115,7 +115,7 @@ async function rowsRead(direction: RowOrder["direction"], rows: number): Promise
   }) as unknown as Store["search"];
   const reading = { db: testStore.store.reader, attempt: () => undefined };
   const db = listing({ search }, reading, { organizationId: "" });
-  const own = db.selectFrom("fact").select("name").where(inTime()).where(sql<SqlBool>`is_read()`);
+  const own = db.selectFrom("fact").select("name").where(checkDeadline()).where(sql<SqlBool>`is_read()`);
   const after = [direction === "asc" ? "row 0000" : `row ${String(rows + 1).padStart(4, "0")}`];
   const order: RowOrder = { columns: ["fact.name"], direction, after };
   expect(await firstRows(own, own.where("value", "=", "none"), order, 1, AT_ONCE)).toEqual([]);

@@ -9,7 +9,7 @@ import {
   ProjectPrebuildConfigurationSchema,
   ProjectSchema,
 } from "#gen/service/v1/project_pb.js";
-import { gramQuery } from "../../src/domain/project/search-trigrams.ts";
+import { trigramQuery } from "../../src/domain/project/search-trigrams.ts";
 import { toBody } from "../../src/store/json.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { MIGRATIONS, migrate } from "../../src/store/sqlite/migrate.ts";
@@ -146,11 +146,11 @@ describe("the projects of an earlier release", () => {
         ships: raw
           .prepare("select rowid from project_search where project_search match ?")
           .pluck()
-          .all(gramQuery('"ship')),
+          .all(trigramQuery('"ship')),
         threes: raw
           .prepare("select rowid from project_search where project_search match ?")
           .pluck()
-          .all(gramQuery("3")),
+          .all(trigramQuery("3")),
       }),
     );
     const range = 2 ** 30;
@@ -199,7 +199,7 @@ describe("projects of an earlier release that begin from pages", () => {
         quays: raw
           .prepare("select rowid from project_search where project_search match ?")
           .pluck()
-          .all(gramQuery("quay")),
+          .all(trigramQuery("quay")),
       }),
     );
     expect(found.projects).toEqual([

@@ -4,30 +4,30 @@ import Database from "better-sqlite3";
 import { type CompiledQuery, Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent/agent-delivery.ts";
-import { listAgentExecutions } from "../../src/store/agent/agent-execution-list.ts";
+import { findAgentExecutionPage } from "../../src/store/agent/agent-execution-list.ts";
 import { findQueuedInputs } from "../../src/store/agent/agent-input.ts";
-import { listInputs } from "../../src/store/agent/agent-input-list.ts";
+import { findInputPage } from "../../src/store/agent/agent-input-list.ts";
 import { findDueTimers } from "../../src/store/agent/agent-interest.ts";
 import { findOutput } from "../../src/store/agent/agent-output.ts";
-import { listEnvironments } from "../../src/store/environment/environment-list.ts";
-import { listProjects } from "../../src/store/project/project-list.ts";
+import { findEnvironmentPage } from "../../src/store/environment/environment-list.ts";
+import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/search/project-search.ts";
 import {
-  fewOf,
-  noLead,
-  quickLeads,
-  textLead,
+  fastCandidates,
+  isSelective,
+  noCandidates,
+  textCandidates,
 } from "../../src/store/project/search/project-search-candidates.ts";
-import { countPassing, findPage, gather } from "../../src/store/project/search/project-search-rows.ts";
+import { collect, countPassing, findPage } from "../../src/store/project/search/project-search-rows.ts";
 import { findClaimable } from "../../src/store/runner/work-lease.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow/workflow-execution.ts";
 import {
-  listActions,
-  listExecutions,
-  listOutputs,
+  findActionPage,
+  findExecutionPage,
+  findOutputPage,
 } from "../../src/store/workflow/workflow-execution-list.ts";
 import { findOutputsOfActions } from "../../src/store/workflow/workflow-output.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
@@ -108,11 +108,11 @@ test("a list by phase walks along the index of each phase alone, however rare it
   };
   const phases = [1, 3];
   for (const from of [undefined, after]) {
-    await listExecutions(db, scope, { ...executions, phases }, "desc", from, 26);
-    await listActions(db, scope, { ...actions, phases }, from, 26);
-    await listAgentExecutions(db, scope, { ...runs, phases }, from, 26);
+    await findExecutionPage(db, scope, { ...executions, phases }, "desc", from, 26);
+    await findActionPage(db, scope, { ...actions, phases }, from, 26);
+    await findAgentExecutionPage(db, scope, { ...runs, phases }, from, 26);
     const order = { field: "id", direction: "asc" } as const;
-    await listEnvironments(db, scope, { ...environments, phases }, order, from, 26);
+    await findEnvironmentPage(db, scope, { ...environments, phases }, order, from, 26);
   }
   const walks = plans().filter((plan) => plan.join().includes("_by_phase"));
   // Two phases of four tables, from the beginning and from a place; nothing is sorted.
@@ -125,7 +125,14 @@ test("a list by phase walks along the index of each phase alone, however rare it
     ]);
   }
   queries = [];
-  await listExecutions(db, scope, { ...executions, phases: [], hasFailedActions: true }, "desc", after, 26);
+  await findExecutionPage(
+    db,
+    scope,
+    { ...executions, phases: [], hasFailedActions: true },
+    "desc",
+    after,
+    26,
+  );
   expect(plans()[0]?.join()).toContain(
     "INDEX workflow_execution_with_failed_actions (organization_id=? AND id<?)",
   );
@@ -133,8 +140,8 @@ test("a list by phase walks along the index of each phase alone, however rare it
 
 test("the outputs of an execution are found by the execution, however many others there are", async () => {
   await findOutputsOfActions(db, scope, "e", { withFailed: false });
-  await listOutputs(db, scope, ["e"], undefined, 26);
-  await listOutputs(db, scope, ["e"], { key: 0, id: "a" }, 26);
+  await findOutputPage(db, scope, ["e"], undefined, 26);
+  await findOutputPage(db, scope, ["e"], { key: 0, id: "a" }, 26);
   for (const plan of plans()) expect(plan.join()).toContain("(execution_id=?");
 });
 
@@ -144,7 +151,7 @@ test("what an idle stream of inputs looks for is found by the run, and due timer
   await hasUnseenInput(db, "e");
   await findLastSeenId(db, "e", 1);
   await findOutput(db, "e", 7, 32);
-  await listInputs(db, "e", { includePast: false, after: undefined, limit: 26 });
+  await findInputPage(db, "e", { includePast: false, after: undefined, limit: 26 });
   const ofRun =
     /^SEARCH agent_(in|out)put USING ((COVERING )?INDEX agent_input_in_order|PRIMARY KEY) \(execution_id=\?/;
   for (const plan of plans()) {
@@ -165,8 +172,8 @@ test("a later page of projects begins where the last one ended, in both orders a
   };
   const signal = () => new AbortController().signal;
   for (const direction of ["asc", "desc"] as const) {
-    await listProjects(store, scope, { ...page, order: { field: "id", direction } }, signal);
-    await listProjects(store, scope, { ...page, order: { field: "popularity", direction } }, signal);
+    await findProjectPage(store, scope, { ...page, order: { field: "id", direction } }, signal);
+    await findProjectPage(store, scope, { ...page, order: { field: "popularity", direction } }, signal);
     const way = direction === "asc" ? ">" : "<";
     const id = direction === "asc" ? "<" : ">";
     const index = "SEARCH project USING INDEX project_by";
@@ -187,8 +194,8 @@ test("what a filter has an index for leads to projects, and its rows are tested 
     runnerIds: ["r"],
     annotations: { a: "b" },
   };
-  const leads = quickLeads(db, scope, filter);
-  leads.unshift(await textLead(db, "shi", [1, 2], 1));
+  const leads = fastCandidates(db, scope, filter);
+  leads.unshift(await textCandidates(db, "shi", [1, 2], 1));
   for (const { projects } of leads) await projects.select("project.id").execute();
   const byId = "SEARCH project USING COVERING INDEX sqlite_autoindex_project_1 (id=?)";
   const by = (table: string, rest: string) => `SEARCH ${table} USING COVERING INDEX ${table}_by_${rest}`;
@@ -210,13 +217,19 @@ test("what a filter has an index for leads to projects, and its rows are tested 
 });
 
 test("what few texts lead to is sorted by an index alone, behind the last page too", async () => {
-  const few = await fewOf(db, await textLead(db, "shi", [1, 2], 1), 1);
+  const few = await isSelective(db, await textCandidates(db, "shi", [1, 2], 1), 1);
   if (!few) throw new Error("an index without texts led to more than one");
   queries = [];
   for (const field of ["id", "popularity"] as const) {
     for (const after of [undefined, { key: 1, id: "a" }]) {
       const order = { field, direction: "desc" } as const;
-      await gather(db, scope, { filter: ANY_PROJECT, order, after, limit: 1, countLimit: undefined }, few, 1);
+      await collect(
+        db,
+        scope,
+        { filter: ANY_PROJECT, order, after, limit: 1, countLimit: undefined },
+        few,
+        1,
+      );
     }
   }
   const all = plans().map((plan) => plan.map((line) => line.replace(/ INDEX \d+:.*/, "")));
@@ -230,8 +243,8 @@ test("what few texts lead to is sorted by an index alone, behind the last page t
 });
 
 test("what leads to projects goes on leading where filters and the page's place are tested too", async () => {
-  const text = await textLead(db, "shi", [1, 2], 1);
-  const few = await fewOf(db, text, 1);
+  const text = await textCandidates(db, "shi", [1, 2], 1);
+  const few = await isSelective(db, text, 1);
   if (!few) throw new Error("an index without texts led to more than one");
   queries = [];
   for (const creatorIds of [[], ["c"], ["c", "d"]]) {
@@ -243,7 +256,7 @@ test("what leads to projects goes on leading where filters and the page's place 
         limit: 1,
         countLimit: 10,
       };
-      await gather(db, scope, page, few, 1);
+      await collect(db, scope, page, few, 1);
       await findPage(db, scope, page, text);
       await countPassing(db, scope, page, text);
     }
@@ -256,7 +269,7 @@ test("what leads to projects goes on leading where filters and the page's place 
   const order = { field: "id", direction: "asc" } as const;
   const after = { key: 0, id: "a" };
   const page = { filter: ANY_PROJECT, order, after, limit: 1, countLimit: undefined };
-  await findPage(db, scope, page, noLead(db, scope));
+  await findPage(db, scope, page, noCandidates(db, scope));
   expect(plans()).toEqual([
     ["SEARCH project USING COVERING INDEX project_by_id (organization_id=? AND id>?)"],
   ]);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { refuseOwnAccount, refuseStrangerToAccount, stopsWithItsCreator } from "./account-block.ts";
+import { requireAdministratorOfAccount, requireOtherAccount, stopsWithItsCreator } from "./account-block.ts";
 
 const { ADMIN, MEMBER } = OrganizationRole;
 const caller = { organizationId: "harbour" };
@@ -13,7 +13,7 @@ const as = (role: OrganizationRole, ...organizationIds: string[]) =>
 describe("whether an account may be blocked by a caller", () => {
   const refusal = (own: ReturnType<typeof as>, target: ReturnType<typeof as>): unknown => {
     try {
-      refuseStrangerToAccount(caller, own, target);
+      requireAdministratorOfAccount(caller, own, target);
       return undefined;
     } catch (error) {
       return error;
@@ -46,8 +46,8 @@ describe("whether an account may be blocked by a caller", () => {
   });
 
   test("nobody blocks the own account", () => {
-    expect(() => refuseOwnAccount({ accountId: "a" }, "a")).toThrow("your own account");
-    expect(() => refuseOwnAccount({ accountId: "a" }, "b")).not.toThrow();
+    expect(() => requireOtherAccount({ accountId: "a" }, "a")).toThrow("your own account");
+    expect(() => requireOtherAccount({ accountId: "a" }, "b")).not.toThrow();
   });
 });
 

@@ -23,7 +23,7 @@ export interface Belonging {
  *   and PERMISSION_DENIED for one that is also in an organization where the
  *   caller is no administrator
  */
-export function refuseStrangerToAccount(
+export function requireAdministratorOfAccount(
   { organizationId }: Pick<Caller, "organizationId">,
   own: readonly Belonging[],
   target: readonly Belonging[],
@@ -38,7 +38,7 @@ export function refuseStrangerToAccount(
 }
 
 /** @throws DomainError OWN_ACCOUNT */
-export function refuseOwnAccount({ accountId }: Pick<Caller, "accountId">, target: string): void {
+export function requireOtherAccount({ accountId }: Pick<Caller, "accountId">, target: string): void {
   if (accountId === target) throw ownAccount("your own account can be blocked by others only");
 }
 

@@ -1,6 +1,6 @@
 import { ResourceType } from "#gen/service/v1/event_pb.js";
 import type { Caller } from "../identity/caller.ts";
-import { readsEveryRun } from "../policy/agent-policy.ts";
+import { readsEveryAgentExecution } from "../policy/agent-policy.ts";
 import type { Policies } from "../policy/policies.ts";
 import type { JudgedEvent } from "../record/event-filter.ts";
 
@@ -61,5 +61,5 @@ function isOwn({ subject, accountId }: Caller, event: JudgedEvent): boolean {
 }
 
 function isShared(policies: Policies, { role }: Caller, { resourceType }: JudgedEvent): boolean {
-  return resourceType === ResourceType.AGENT_EXECUTION && readsEveryRun(policies, role);
+  return resourceType === ResourceType.AGENT_EXECUTION && readsEveryAgentExecution(policies, role);
 }

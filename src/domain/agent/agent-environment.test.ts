@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { EnvironmentSchema, EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
-import { carriesAgents, lossOfEnvironment } from "./agent-environment.ts";
+import { carriesAgents, unavailableReason } from "./agent-environment.ts";
 
 const environment = (phase: Phase, desiredPhase = Phase.RUNNING, failureMessage: string[] = []) =>
   create(EnvironmentSchema, { spec: { desiredPhase }, status: { phase, failureMessage } });
@@ -17,11 +17,11 @@ test("agents begin where an environment runs and is meant to", () => {
 
 describe("agents go on", () => {
   test("while an environment comes up, and while it is updated", () => {
-    expect(lossOfEnvironment(environment(Phase.CREATING), environment(Phase.STARTING))).toBeUndefined();
-    expect(lossOfEnvironment(environment(Phase.STOPPED), environment(Phase.STARTING))).toBeUndefined();
-    expect(lossOfEnvironment(environment(Phase.STARTING), environment(Phase.STOPPED))).toBeUndefined();
-    expect(lossOfEnvironment(up, environment(Phase.UPDATING))).toBeUndefined();
-    expect(lossOfEnvironment(environment(Phase.UPDATING), up)).toBeUndefined();
+    expect(unavailableReason(environment(Phase.CREATING), environment(Phase.STARTING))).toBeUndefined();
+    expect(unavailableReason(environment(Phase.STOPPED), environment(Phase.STARTING))).toBeUndefined();
+    expect(unavailableReason(environment(Phase.STARTING), environment(Phase.STOPPED))).toBeUndefined();
+    expect(unavailableReason(up, environment(Phase.UPDATING))).toBeUndefined();
+    expect(unavailableReason(environment(Phase.UPDATING), up)).toBeUndefined();
   });
 });
 
@@ -33,15 +33,15 @@ describe("agents stop", () => {
     ["going down", environment(Phase.STOPPING), "its environment went down"],
     ["down", environment(Phase.STOPPED, Phase.RUNNING, ["no disk"]), "its environment went down: no disk"],
   ])("with an environment that is %s", (_, after, message) => {
-    expect(lossOfEnvironment(up, after)).toBe(message);
+    expect(unavailableReason(up, after)).toBe(message);
   });
 
   test("with one that could not be brought up, for the reason that it gave", () => {
     const failed = environment(Phase.STOPPED, Phase.STOPPED, ["first", "no such branch"]);
     const before = environment(Phase.CREATING, Phase.RUNNING, ["first"]);
-    expect(lossOfEnvironment(before, failed)).toBe("its environment failed: no such branch");
+    expect(unavailableReason(before, failed)).toBe("its environment failed: no such branch");
     expect(
-      lossOfEnvironment(
+      unavailableReason(
         environment(Phase.RUNNING, Phase.RUNNING, ["first"]),
         environment(Phase.RUNNING, Phase.STOPPED, ["first"]),
       ),

@@ -15,7 +15,7 @@ export function carriesAgents({ spec, status }: Environment): boolean {
  *
  * @param after undefined for an environment that was removed
  */
-export function lossOfEnvironment(before: Environment, after: Environment | undefined): string | undefined {
+export function unavailableReason(before: Environment, after: Environment | undefined): string | undefined {
   if (!after) return "its environment was removed";
   const wanted = after.spec?.desiredPhase;
   if (wanted === Phase.DELETED) return "its environment was deleted";

@@ -11,21 +11,21 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import {
-  begunRun,
-  changedRun,
-  failingRun,
+  begunAgentExecution,
+  changedAgentExecution,
+  failingAgentExecution,
   hasStopped,
   isWantedStopped,
-  lostRun,
-  movedRun,
+  lostAgentExecution,
+  movedAgentExecution,
   newAgentExecution,
-  phaseOfRun,
-  shownRun,
-  stoppedRun,
-  stoppingRun,
+  phaseOfAgentExecution,
+  stoppedAgentExecution,
+  stoppingAgentExecution,
+  withProgress,
 } from "./agent-execution.ts";
 import { firstProgress } from "./agent-progress.ts";
-import { AGENT_MOVES } from "./agent-transitions.ts";
+import { AGENT_TRANSITIONS } from "./agent-transitions.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 const LATER = NOW + 60_000;
@@ -47,12 +47,12 @@ const run = () =>
     madeEnvironment: true,
     now: NOW,
   });
-const running = () => movedRun(run(), "begin");
-const waiting = () => movedRun(running(), "wait");
+const running = () => movedAgentExecution(run(), "begin");
+const waiting = () => movedAgentExecution(running(), "wait");
 
 test("a new run waits, and tells where it will work", () => {
   const { metadata, spec, status } = run();
-  expect([phaseOfRun(run()), spec?.desiredPhase]).toEqual([Phase.PENDING, Phase.RUNNING]);
+  expect([phaseOfAgentExecution(run()), spec?.desiredPhase]).toEqual([Phase.PENDING, Phase.RUNNING]);
   expect([spec?.session, status?.session, spec?.specVersion, status?.statusVersion]).toEqual([
     "first",
     "first",
@@ -65,40 +65,48 @@ test("a new run waits, and tells where it will work", () => {
 });
 
 test("a run that waits for input goes on waiting through the loss of its runner and the next lease", () => {
-  expect(begunRun(waiting())).toBeUndefined();
-  expect(lostRun(waiting())).toBeUndefined();
-  expect(lostRun(run())).toBeUndefined();
-  expect(phaseOfRun(lostRun(running()) ?? run())).toBe(Phase.PENDING);
+  expect(begunAgentExecution(waiting())).toBeUndefined();
+  expect(lostAgentExecution(waiting())).toBeUndefined();
+  expect(lostAgentExecution(run())).toBeUndefined();
+  expect(phaseOfAgentExecution(lostAgentExecution(running()) ?? run())).toBe(Phase.PENDING);
 });
 
 describe("a run that is told to stop", () => {
   test("is wanted stopped from then on, under another mark, and still where it was", () => {
-    const told = stoppingRun(running(), { session: "second", now: LATER });
-    expect(told && [phaseOfRun(told), told.spec?.session, told.status?.session]).toEqual([
+    const told = stoppingAgentExecution(running(), { session: "second", now: LATER });
+    expect(told && [phaseOfAgentExecution(told), told.spec?.session, told.status?.session]).toEqual([
       Phase.RUNNING,
       "second",
       "first",
     ]);
     expect(told?.spec?.specVersion).toBe(2n);
     expect(told?.metadata?.updatedAt && timestampMs(told.metadata.updatedAt)).toBe(LATER);
-    expect(told && stoppingRun(told, { session: "third", now: LATER })).toBeUndefined();
+    expect(told && stoppingAgentExecution(told, { session: "third", now: LATER })).toBeUndefined();
   });
 
   test("keeps why it was told so, whatever its runner says at the end", () => {
     const lost = { reason: Reason.ENVIRONMENT, message: "its environment was stopped" };
-    const told = failingRun(stoppingRun(running(), { session: "second", now: LATER }) ?? run(), lost);
+    const told = failingAgentExecution(
+      stoppingAgentExecution(running(), { session: "second", now: LATER }) ?? run(),
+      lost,
+    );
     const failure = { reason: Reason.AGENT_EXECUTION, message: "killed" };
-    const { spec, status } = stoppedRun(told, { event: "stop", failure, session: "third", now: LATER });
+    const { spec, status } = stoppedAgentExecution(told, {
+      event: "stop",
+      failure,
+      session: "third",
+      now: LATER,
+    });
     expect([spec?.session, status?.session, spec?.specVersion]).toEqual(["second", "second", 2n]);
     expect([status?.failureReason, status?.failureMessage]).toEqual([lost.reason, lost.message]);
   });
 });
 
 test("a run that ends by itself is wanted stopped, too, and waits for nothing any more", () => {
-  const waits = changedRun(waiting(), (status) => {
+  const waits = changedAgentExecution(waiting(), (status) => {
     status.waitingInfo = { $typeName: "service.v1.AgentExecution.WaitingInfo", waitId: "w", interests: [] };
   });
-  const ended = stoppedRun(waits, { event: "end", session: "second", now: LATER });
+  const ended = stoppedAgentExecution(waits, { event: "end", session: "second", now: LATER });
   expect([hasStopped(ended), isWantedStopped(ended), ended.status?.failureMessage]).toEqual([true, true, ""]);
   expect(ended.status?.waitingInfo).toBeUndefined();
 });
@@ -106,13 +114,13 @@ test("a run that ends by itself is wanted stopped, too, and waits for nothing an
 test("what is answered has the progress and the sub-agents, and the row stays as it was", () => {
   const stored = running();
   const progress = { ...firstProgress(AgentMode.PLANNING), changes: 3 };
-  const { status } = shownRun(stored, progress, []);
+  const { status } = withProgress(stored, progress, []);
   expect([status?.mode, status?.statusVersion]).toEqual([AgentMode.PLANNING, 5n]);
   expect([stored.status?.mode, stored.status?.statusVersion]).toEqual([AgentMode.UNSPECIFIED, 2n]);
 });
 
 test("whatever happens in whatever order, no run leaves the table, and versions only rise", () => {
-  const events = [...new Set(AGENT_MOVES.map(([, event]) => event))];
+  const events = [...new Set(AGENT_TRANSITIONS.map(([, event]) => event))];
   type Step = (present: AgentExecution) => AgentExecution | undefined;
   const end = { session: "x", now: LATER } as const;
   const failure = { reason: Reason.SERVICE, message: "lost" };
@@ -120,14 +128,14 @@ test("whatever happens in whatever order, no run leaves the table, and versions 
     ...events.map(
       (event): Step =>
         (present) =>
-          movedRun(present, event),
+          movedAgentExecution(present, event),
     ),
-    begunRun,
-    lostRun,
-    (present) => stoppingRun(present, end),
-    (present) => stoppedRun(present, { ...end, event: "stop" }),
-    (present) => stoppedRun(present, { ...end, event: "end" }),
-    (present) => stoppedRun(present, { ...end, event: "stop", failure }),
+    begunAgentExecution,
+    lostAgentExecution,
+    (present) => stoppingAgentExecution(present, end),
+    (present) => stoppedAgentExecution(present, { ...end, event: "stop" }),
+    (present) => stoppedAgentExecution(present, { ...end, event: "end" }),
+    (present) => stoppedAgentExecution(present, { ...end, event: "stop", failure }),
   ];
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...steps), { maxLength: 30 }), (taken) => {
@@ -140,9 +148,9 @@ test("whatever happens in whatever order, no run leaves the table, and versions 
           expect((error as Error).message).toMatch(/is no move$/);
         }
         if (!after) continue;
-        const [from, to] = [phaseOfRun(present), phaseOfRun(after)];
+        const [from, to] = [phaseOfAgentExecution(present), phaseOfAgentExecution(after)];
         if (from !== to)
-          expect(AGENT_MOVES.some(([one, , other]) => one === from && other === to)).toBe(true);
+          expect(AGENT_TRANSITIONS.some(([one, , other]) => one === from && other === to)).toBe(true);
         expect((after.status?.statusVersion ?? 0n) >= (present.status?.statusVersion ?? 0n)).toBe(true);
         expect((after.spec?.specVersion ?? 0n) >= (present.spec?.specVersion ?? 0n)).toBe(true);
         present = after;

@@ -13,7 +13,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type AgentProgress, showProgress } from "./agent-progress.ts";
-import { type AgentEvent, isFinalAgent, movedAgent } from "./agent-transitions.ts";
+import { type AgentEvent, isFinalAgent, transitionAgent } from "./agent-transitions.ts";
 
 /** What a new run is made of. */
 export interface AgentExecutionTemplate {
@@ -76,13 +76,13 @@ export function newAgentExecution(template: AgentExecutionTemplate): AgentExecut
   });
 }
 
-export function phaseOfRun({ status }: AgentExecution): Phase {
+export function phaseOfAgentExecution({ status }: AgentExecution): Phase {
   return status?.phase ?? Phase.UNSPECIFIED;
 }
 
 /** Whether nothing of it happens any more. */
 export function hasStopped(execution: AgentExecution): boolean {
-  return isFinalAgent(phaseOfRun(execution));
+  return isFinalAgent(phaseOfAgentExecution(execution));
 }
 
 /** Whether it is to stop, or has been told to. */
@@ -91,19 +91,19 @@ export function isWantedStopped({ spec }: AgentExecution): boolean {
 }
 
 /** The run with its status changed by an event. @throws DomainError PHASE_UNSUITABLE for no legal move */
-export function movedRun(
+export function movedAgentExecution(
   present: AgentExecution,
   event: AgentEvent,
   change: (status: AgentExecution_Status, execution: AgentExecution) => void = () => undefined,
 ): AgentExecution {
-  return changedRun(present, (status, execution) => {
-    status.phase = movedAgent(status.phase, event);
+  return changedAgentExecution(present, (status, execution) => {
+    status.phase = transitionAgent(status.phase, event);
     change(status, execution);
   });
 }
 
 /** The run with something else in its status, in the same phase unless `change` says so. */
-export function changedRun(
+export function changedAgentExecution(
   present: AgentExecution,
   change: (status: AgentExecution_Status, execution: AgentExecution) => void,
 ): AgentExecution {
@@ -116,17 +116,17 @@ export function changedRun(
 }
 
 /** The run once a runner has a lease on it; undefined for one that waits for input, which goes on waiting. */
-export function begunRun(present: AgentExecution): AgentExecution | undefined {
-  return phaseOfRun(present) === Phase.PENDING ? movedRun(present, "begin") : undefined;
+export function begunAgentExecution(present: AgentExecution): AgentExecution | undefined {
+  return phaseOfAgentExecution(present) === Phase.PENDING ? movedAgentExecution(present, "begin") : undefined;
 }
 
 /** The run once its lease was lost; undefined for one that waits for input, or for a runner already. */
-export function lostRun(present: AgentExecution): AgentExecution | undefined {
-  return phaseOfRun(present) === Phase.RUNNING ? movedRun(present, "lose") : undefined;
+export function lostAgentExecution(present: AgentExecution): AgentExecution | undefined {
+  return phaseOfAgentExecution(present) === Phase.RUNNING ? movedAgentExecution(present, "lose") : undefined;
 }
 
 /** The run told to stop, which somebody still works on; undefined when it was told before. */
-export function stoppingRun(
+export function stoppingAgentExecution(
   present: AgentExecution,
   { session, now }: { readonly session: string; readonly now: number },
 ): AgentExecution | undefined {
@@ -144,7 +144,7 @@ export interface AgentFailure {
 }
 
 /** How a run ended. */
-export interface RunEnd {
+export interface AgentExecutionEnd {
   /** "end": the agent's program did, by itself. "stop": it was told to. With a failure it failed, whichever. */
   readonly event: "end" | "stop";
   readonly failure?: AgentFailure | undefined;
@@ -154,11 +154,11 @@ export interface RunEnd {
 }
 
 /** The run at its end. A failure that it was told to stop for stays the one that counts. */
-export function stoppedRun(
+export function stoppedAgentExecution(
   present: AgentExecution,
-  { event, failure, session, now }: RunEnd,
+  { event, failure, session, now }: AgentExecutionEnd,
 ): AgentExecution {
-  return movedRun(present, failure ? "fail" : event, (status, execution) => {
+  return movedAgentExecution(present, failure ? "fail" : event, (status, execution) => {
     if (!isWantedStopped(execution)) wantStopped(execution, session, now);
     status.session = execution.spec?.session ?? session;
     delete status.waitingInfo;
@@ -167,12 +167,12 @@ export function stoppedRun(
 }
 
 /** The run with why it is being stopped, which somebody still works on. */
-export function failingRun(present: AgentExecution, failure: AgentFailure): AgentExecution {
-  return changedRun(present, (status) => fail(status, failure));
+export function failingAgentExecution(present: AgentExecution, failure: AgentFailure): AgentExecution {
+  return changedAgentExecution(present, (status) => fail(status, failure));
 }
 
 /** The run as it is answered: with what the row keeps apart. */
-export function shownRun(
+export function withProgress(
   stored: AgentExecution,
   progress: AgentProgress,
   subagents: readonly AgentExecution_Status_Subagent[],

@@ -3,7 +3,7 @@ import { AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.
 import type { AgentFailure } from "./agent-execution.ts";
 
 /** What the words mean that runners say of a run that failed; any other is the agent's own failure. */
-export const REASONS_OF_RUNNERS: Readonly<Record<string, Reason>> = {
+export const RUNNER_REASONS: Readonly<Record<string, Reason>> = {
   environment_failed: Reason.ENVIRONMENT,
   model_unreachable: Reason.LLM_INTEGRATION,
   agent_interrupted: Reason.SERVICE,
@@ -17,8 +17,7 @@ export const REASONS_OF_RUNNERS: Readonly<Record<string, Reason>> = {
 
 /** Why a run failed, by what its runner says. */
 export function failureOfAgent(said: Pick<Failure, "reason" | "message"> | undefined): AgentFailure {
-  const reason =
-    said && Object.hasOwn(REASONS_OF_RUNNERS, said.reason) ? REASONS_OF_RUNNERS[said.reason] : undefined;
+  const reason = said && Object.hasOwn(RUNNER_REASONS, said.reason) ? RUNNER_REASONS[said.reason] : undefined;
   return {
     reason: reason ?? Reason.AGENT_EXECUTION,
     message: said?.message || "the agent failed; the runner said no more",

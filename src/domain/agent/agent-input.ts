@@ -6,7 +6,7 @@ import {
   type UserInputBlock_Input as Part,
   UserInputBlock_InputSchema as PartSchema,
 } from "#gen/service/v1/agent_pb.js";
-import { refuseDeceptiveText } from "../deceptive-text.ts";
+import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { valueUnusable } from "../error.ts";
 import { isOfType } from "./image-type.ts";
 
@@ -27,7 +27,7 @@ export interface MessageFacts {
  */
 export function acceptedMessage(sent: Block, { id, now, keepsNotes }: MessageFacts): Block {
   const parts = partsOf(sent);
-  for (const { path, part } of parts) refusePart(part, path);
+  for (const { path, part } of parts) requireValidPart(part, path);
   const { metadata } = sent;
   return create(BlockSchema, {
     id: sent.id || id,
@@ -48,8 +48,8 @@ function partsOf({ input, inputs }: Block): { readonly path: string; readonly pa
   }));
 }
 
-function refusePart({ input }: Part, path: string): void {
-  if (input.case === "text") refuseDeceptiveText(input.value.content, `${path}.content`);
+function requireValidPart({ input }: Part, path: string): void {
+  if (input.case === "text") requireNoDeceptiveText(input.value.content, `${path}.content`);
   if (input.case !== "image") return;
   const { data, mimeType } = input.value;
   if (isOfType(data, mimeType)) return;

@@ -4,7 +4,7 @@ import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { type AgentOutputBlock, AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
 import { replay } from "../../../test/harness/seed.ts";
-import { newBlocks, wordsOf } from "./agent-output.ts";
+import { newBlocks, textOf } from "./agent-output.ts";
 
 const block = (sequence: number, content = `${sequence}`, inputId = ""): AgentOutputBlock =>
   create(AgentOutputBlockSchema, {
@@ -63,7 +63,7 @@ describe("reported blocks", () => {
 describe("the words of blocks", () => {
   test("are those of texts, one behind the other", () => {
     const error = create(AgentOutputBlockSchema, { block: { case: "error", value: { message: "no" } } });
-    expect(wordsOf("So ", [block(1, "I "), error, block(2, "went.")], 100)).toBe("So I went.");
+    expect(textOf("So ", [block(1, "I "), error, block(2, "went.")], 100)).toBe("So I went.");
   });
 
   test.each([
@@ -71,6 +71,6 @@ describe("the words of blocks", () => {
     [3, "😀😀😀"],
     [2, "😀😀"],
   ])("are cut to %i characters", (most, words) => {
-    expect(wordsOf("", [block(1, "😀😀"), block(2, "😀")], most)).toBe(words);
+    expect(textOf("", [block(1, "😀😀"), block(2, "😀")], most)).toBe(words);
   });
 });

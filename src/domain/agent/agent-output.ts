@@ -43,7 +43,7 @@ export function newBlocks(reported: readonly Block[], { lastSequence, inputId, n
 }
 
 /** A text with the words of blocks behind it, cut to a number of characters. */
-export function wordsOf(before: string, blocks: readonly Block[], most: number): string {
+export function textOf(before: string, blocks: readonly Block[], most: number): string {
   const said = blocks.map(({ block }) => (block.case === "text" ? block.value.content : ""));
   const words = before + said.join("");
   return words.length <= most ? words : [...words].slice(0, most).join("");

@@ -6,7 +6,7 @@ import {
   WorkflowExecutionActionSchema,
   WorkflowStepSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { isStepGoingOn, promptOf, stepKey } from "./agent-step.ts";
+import { isStepGoingOn, promptOfStep, stepKey } from "./agent-step.ts";
 
 const action = (phase: Phase, steps: Step[], attempt = 2) =>
   create(WorkflowExecutionActionSchema, {
@@ -37,8 +37,8 @@ test("the prompt of a step is that of an agent step, or of one output of a repor
     create(WorkflowStepSchema, { step: { case: "report", value: { outputs: [...outputs] } } }),
     create(WorkflowStepSchema, { step: { case: "task", value: { command: "true" } } }),
   ];
-  expect([promptOf(steps, 0, ""), promptOf(steps, 1, "score")]).toEqual(["mend it", "how good?"]);
-  for (const index of [1, 2, 3]) expect(() => promptOf(steps, index, "")).toThrow("is no agent step");
+  expect([promptOfStep(steps, 0, ""), promptOfStep(steps, 1, "score")]).toEqual(["mend it", "how good?"]);
+  for (const index of [1, 2, 3]) expect(() => promptOfStep(steps, index, "")).toThrow("is no agent step");
   for (const [index, key] of [
     [0, "score"],
     [1, "lines"],
@@ -46,6 +46,6 @@ test("the prompt of a step is that of an agent step, or of one output of a repor
     [2, "score"],
     [3, "score"],
   ] as const) {
-    expect(() => promptOf(steps, index, key)).toThrow("has no output of that key that a prompt asks for");
+    expect(() => promptOfStep(steps, index, key)).toThrow("has no output of that key that a prompt asks for");
   }
 });

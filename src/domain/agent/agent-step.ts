@@ -28,7 +28,7 @@ export function isStepGoingOn(action: WorkflowExecutionAction, key: string): boo
  * @param outputKey of a report step, the key of the output that it is for; empty for an agent step
  * @throws DomainError VALUE_UNUSABLE for a step, or an output, that no agent is asked for
  */
-export function promptOf(steps: readonly WorkflowStep[], stepIndex: number, outputKey: string): string {
+export function promptOfStep(steps: readonly WorkflowStep[], stepIndex: number, outputKey: string): string {
   const step = steps[stepIndex]?.step;
   if (outputKey === "") {
     if (step?.case === "agent") return step.value.prompt;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
-import { AGENT_MOVES, isFinalAgent, movedAgent } from "./agent-transitions.ts";
+import { AGENT_TRANSITIONS, isFinalAgent, transitionAgent } from "./agent-transitions.ts";
 
 const PHASES = [Phase.PENDING, Phase.RUNNING, Phase.WAITING_FOR_INPUT, Phase.STOPPED];
 
@@ -9,21 +9,21 @@ describe("the moves of a run", () => {
     const reached = new Set([Phase.PENDING]);
     for (let size = 0; size < reached.size; ) {
       size = reached.size;
-      for (const [from, , to] of AGENT_MOVES) if (reached.has(from)) reached.add(to);
+      for (const [from, , to] of AGENT_TRANSITIONS) if (reached.has(from)) reached.add(to);
     }
     expect([...reached].toSorted()).toEqual(PHASES.toSorted());
   });
 
   test("say of each phase and event at most one thing, and change the phase", () => {
-    const keys = AGENT_MOVES.map(([from, event]) => `${from} ${event}`);
+    const keys = AGENT_TRANSITIONS.map(([from, event]) => `${from} ${event}`);
     expect(new Set(keys).size).toBe(keys.length);
-    expect(AGENT_MOVES.filter(([from, , to]) => from === to)).toEqual([]);
+    expect(AGENT_TRANSITIONS.filter(([from, , to]) => from === to)).toEqual([]);
   });
 
   test("stop a run in whatever phase, and nothing follows", () => {
     for (const phase of PHASES.filter((each) => each !== Phase.STOPPED)) {
-      expect(movedAgent(phase, "stop")).toBe(Phase.STOPPED);
-      expect(movedAgent(phase, "fail")).toBe(Phase.STOPPED);
+      expect(transitionAgent(phase, "stop")).toBe(Phase.STOPPED);
+      expect(transitionAgent(phase, "fail")).toBe(Phase.STOPPED);
       expect(isFinalAgent(phase)).toBe(false);
     }
     expect(isFinalAgent(Phase.STOPPED)).toBe(true);
@@ -31,9 +31,9 @@ describe("the moves of a run", () => {
 });
 
 test("a move that is not in the table is refused with the phase", () => {
-  expect(() => movedAgent(Phase.STOPPED, "begin")).toThrow(
+  expect(() => transitionAgent(Phase.STOPPED, "begin")).toThrow(
     expect.objectContaining({ metadata: { resource: "agent execution", phase: "STOPPED" } }),
   );
-  expect(() => movedAgent(Phase.PENDING, "end")).toThrow("is PENDING, in which end is no move");
-  expect(() => movedAgent(Phase.WAITING_FOR_INPUT, "lose")).toThrow("in which lose is no move");
+  expect(() => transitionAgent(Phase.PENDING, "end")).toThrow("is PENDING, in which end is no move");
+  expect(() => transitionAgent(Phase.WAITING_FOR_INPUT, "lose")).toThrow("in which lose is no move");
 });

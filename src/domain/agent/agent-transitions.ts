@@ -1,6 +1,6 @@
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { phaseUnsuitable } from "../error.ts";
-import type { Move } from "../workflow/execution/workflow-transitions.ts";
+import type { Transition } from "../workflow/execution/workflow-transitions.ts";
 
 export type AgentEvent = "begin" | "wait" | "wake" | "lose" | "end" | "stop" | "fail";
 
@@ -10,7 +10,7 @@ export type AgentEvent = "begin" | "wait" | "wake" | "lose" | "end" | "stop" | "
  * a turn, `end` the end of the agent's program. A run that waits for input goes
  * on waiting when its runner is lost.
  */
-export const AGENT_MOVES: readonly Move<Phase, AgentEvent>[] = [
+export const AGENT_TRANSITIONS: readonly Transition<Phase, AgentEvent>[] = [
   [Phase.PENDING, "begin", Phase.RUNNING],
   [Phase.PENDING, "stop", Phase.STOPPED],
   [Phase.PENDING, "fail", Phase.STOPPED],
@@ -26,8 +26,8 @@ export const AGENT_MOVES: readonly Move<Phase, AgentEvent>[] = [
 ];
 
 /** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
-export function movedAgent(from: Phase, event: AgentEvent): Phase {
-  const to = AGENT_MOVES.find(([phase, on]) => phase === from && on === event)?.[2];
+export function transitionAgent(from: Phase, event: AgentEvent): Phase {
+  const to = AGENT_TRANSITIONS.find(([phase, on]) => phase === from && on === event)?.[2];
   if (to !== undefined) return to;
   const name = Phase[from] ?? "UNSPECIFIED";
   throw phaseUnsuitable("agent execution", name, `the agent run is ${name}, in which ${event} is no move`);
@@ -35,5 +35,5 @@ export function movedAgent(from: Phase, event: AgentEvent): Phase {
 
 /** Whether no event moves a run any more. */
 export function isFinalAgent(phase: Phase): boolean {
-  return !AGENT_MOVES.some(([from]) => from === phase);
+  return !AGENT_TRANSITIONS.some(([from]) => from === phase);
 }

@@ -27,8 +27,8 @@ export function newAgent({ id, name, description, takesSettings }: AgentTemplate
       "the name must not be empty, nor begin or end with spaces, nor have control characters",
     );
   }
-  refuseLonger("name", name, MOST_NAME_CHARACTERS);
-  refuseLonger("description", description, MOST_DESCRIPTION_CHARACTERS);
+  requireMaxLength("name", name, MOST_NAME_CHARACTERS);
+  requireMaxLength("description", description, MOST_DESCRIPTION_CHARACTERS);
   return create(AgentSchema, { id, name, description, takesSettings });
 }
 
@@ -45,7 +45,7 @@ export function commandWords(text: string): string[] {
   if (words.length > MOST_WORDS)
     throw valueUnusable("command", `the command has more than ${MOST_WORDS} words`);
   for (const word of words) {
-    refuseLonger("command", word, MOST_WORD_CHARACTERS);
+    requireMaxLength("command", word, MOST_WORD_CHARACTERS);
     if (word.includes("\0"))
       throw valueUnusable("command", "no word of the command may have a zero character");
   }
@@ -73,6 +73,6 @@ function listedWords(text: string): string[] {
   throw valueUnusable("command", "the JSON list of a command has words only, each a string");
 }
 
-function refuseLonger(field: string, text: string, most: number): void {
+function requireMaxLength(field: string, text: string, most: number): void {
   if ([...text].length > most) throw valueUnusable(field, `the ${field} has more than ${most} characters`);
 }

@@ -8,7 +8,7 @@ import {
   EnvironmentSpecSchema,
 } from "#gen/service/v1/environment_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
-import { refuseDeleted } from "../project/project.ts";
+import { requireNotDeleted } from "../project/project.ts";
 
 /**
  * What is wanted of an environment of the project: the project's initializer,
@@ -17,7 +17,7 @@ import { refuseDeleted } from "../project/project.ts";
  * @throws DomainError PENDING_DELETION for a project that is marked for removal
  */
 export function specFromProject(project: Project, asked: EnvironmentSpec | undefined): EnvironmentSpec {
-  refuseDeleted(project);
+  requireNotDeleted(project);
   const spec = asked ? clone(EnvironmentSpecSchema, asked) : create(EnvironmentSpecSchema);
   if (project.initializer) {
     spec.content ??= create(EnvironmentSpec_ContentSchema);

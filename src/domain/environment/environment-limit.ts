@@ -15,7 +15,7 @@ export function limitsEnvironments({ inForce }: Policies): boolean {
 }
 
 /** @throws PolicyDenied when the user has as many environments as it may */
-export function refuseAnotherEnvironment(policies: Policies, { all }: EnvironmentCounts): void {
+export function requireEnvironmentQuota(policies: Policies, { all }: EnvironmentCounts): void {
   const most = policies.inForce.maximumEnvironmentsPerUser ?? 0n;
   if (most === 0n || BigInt(all) < most) return;
   const allowed = `at most ${most} environments of one user`;
@@ -23,7 +23,7 @@ export function refuseAnotherEnvironment(policies: Policies, { all }: Environmen
 }
 
 /** @throws PolicyDenied when as many environments of the user run as may */
-export function refuseAnotherRunning(policies: Policies, { running }: EnvironmentCounts): void {
+export function requireRunningQuota(policies: Policies, { running }: EnvironmentCounts): void {
   const most = policies.inForce.maximumRunningEnvironmentsPerUser ?? 0n;
   if (most === 0n || BigInt(running) < most) return;
   const allowed = `at most ${most} running environments of one user`;

@@ -7,12 +7,12 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import {
-  abandonedEnvironment,
-  broughtAbout,
+  assigned,
+  completed,
   failedEnvironment,
   needsWork,
+  orphanedEnvironment,
   reportedEnvironment,
-  takenOn,
 } from "./environment-phase.ts";
 
 const environment = (phase: Phase, desiredPhase = Phase.RUNNING, more: object = {}): Environment =>
@@ -96,23 +96,23 @@ describe("a runner has something to do", () => {
     const untouched = environment(Phase.CREATING, Phase.STOPPED);
     if (untouched.status) untouched.status.statusVersion = 1n;
     expect(needsWork(untouched)).toBe(false);
-    expect(needsWork(takenOn(untouched, "r"))).toBe(true);
+    expect(needsWork(assigned(untouched, "r"))).toBe(true);
   });
 });
 
 test("an environment is bound with its lease, brought about, failed or abandoned", () => {
-  expect(takenOn(environment(Phase.CREATING), "r")).toMatchObject({
+  expect(assigned(environment(Phase.CREATING), "r")).toMatchObject({
     metadata: { runnerId: "r" },
     status: { statusVersion: 3n },
   });
-  expect(broughtAbout(environment(Phase.CREATING)).status?.phase).toBe(Phase.RUNNING);
+  expect(completed(environment(Phase.CREATING)).status?.phase).toBe(Phase.RUNNING);
   const running = environment(Phase.RUNNING);
-  expect(broughtAbout(running)).toBe(running);
+  expect(completed(running)).toBe(running);
   expect(failedEnvironment(environment(Phase.STARTING), "no disk")).toMatchObject({
     spec: { desiredPhase: Phase.STOPPED, specVersion: 2n },
     status: { phase: Phase.STOPPED, failureMessage: ["no disk"] },
   });
-  expect(abandonedEnvironment(environment(Phase.RUNNING))).toMatchObject({
+  expect(orphanedEnvironment(environment(Phase.RUNNING))).toMatchObject({
     spec: { desiredPhase: Phase.DELETED, specVersion: 2n },
     status: { phase: Phase.DELETING },
   });

@@ -44,7 +44,7 @@ export function needsWork(environment: Environment): boolean {
 }
 
 /** The environment once a runner has a lease on it: it is bound to the runner, which may have begun from now on. */
-export function takenOn(present: Environment, runnerId: string): Environment {
+export function assigned(present: Environment, runnerId: string): Environment {
   const environment = clone(EnvironmentSchema, present);
   if (environment.metadata) environment.metadata.runnerId = runnerId;
   raiseVersion(environment);
@@ -70,7 +70,7 @@ export function reportedEnvironment(
 ): Environment | undefined {
   const status = present.status ?? create(EnvironmentStatusSchema);
   const isMove = phase !== Phase.UNSPECIFIED && phase !== status.phase;
-  if (isMove) refuseMove(status.phase, phase, present.spec?.desiredPhase ?? Phase.UNSPECIFIED);
+  if (isMove) requireTransition(status.phase, phase, present.spec?.desiredPhase ?? Phase.UNSPECIFIED);
   const isFailure = failureMessage !== "" && status.failureMessage.at(-1) !== failureMessage;
   if (!isMove && !isFailure) return undefined;
   const environment = raiseVersion(clone(EnvironmentSchema, present));
@@ -82,7 +82,7 @@ export function reportedEnvironment(
 }
 
 /** The environment that is in the phase wanted of it. */
-export function broughtAbout(present: Environment): Environment {
+export function completed(present: Environment): Environment {
   const wanted = present.spec?.desiredPhase ?? Phase.UNSPECIFIED;
   return reportedEnvironment(present, { phase: wanted, failureMessage: "" }) ?? present;
 }
@@ -103,7 +103,7 @@ export function failedEnvironment(present: Environment, failureMessage: string):
 }
 
 /** The environment of an attempt that was lost: it runs for nobody any more and is to be cleaned up. */
-export function abandonedEnvironment(present: Environment): Environment {
+export function orphanedEnvironment(present: Environment): Environment {
   const environment = raiseVersion(clone(EnvironmentSchema, present));
   environment.status.phase = Phase.DELETING;
   if (environment.spec && environment.spec.desiredPhase !== Phase.DELETED) {
@@ -113,7 +113,7 @@ export function abandonedEnvironment(present: Environment): Environment {
   return environment;
 }
 
-function refuseMove(from: Phase, to: Phase, wanted: Phase): void {
+function requireTransition(from: Phase, to: Phase, wanted: Phase): void {
   const name = EnvironmentPhaseSchema.value[from]?.name ?? String(from);
   const next = EnvironmentPhaseSchema.value[to]?.name ?? String(to);
   const isEnding = ENDING.includes(to);

@@ -6,13 +6,13 @@ import { Principal } from "#gen/service/v1/identity_pb.js";
 import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
 import { type Policies, policiesInForce } from "../policy/policies.ts";
 import type { PolicyDenied } from "../policy/policy-decision.ts";
-import { refuseAnotherEnvironment, refuseAnotherRunning } from "./environment-limit.ts";
+import { requireEnvironmentQuota, requireRunningQuota } from "./environment-limit.ts";
 import {
   boundLifetime,
   type EnvironmentSurroundings,
   hasOutlived,
-  refuseAdmission,
-  refuseLockedDown,
+  requireAdmissionAllowed,
+  requireNotLockedDown,
   specUnderPolicies,
 } from "./environment-policy.ts";
 
@@ -96,7 +96,7 @@ describe("admission", () => {
   const { UNSPECIFIED, OWNER_ONLY, CREATOR_ONLY, ORGANIZATION, EVERYONE } = AdmissionLevel;
   const all = [UNSPECIFIED, OWNER_ONLY, CREATOR_ONLY, ORGANIZATION, EVERYONE];
   const allowed = (set: MessageInitShape<typeof OrganizationPoliciesSchema>) =>
-    all.filter((level) => denier(() => refuseAdmission(policies(set), level)) === undefined);
+    all.filter((level) => denier(() => requireAdmissionAllowed(policies(set), level)) === undefined);
 
   test("opens no wider than the cap, and no cap caps nothing", () => {
     expect(allowed({})).toEqual(all);
@@ -145,10 +145,10 @@ describe("a lifetime", () => {
 
   test("forbids a start from its end on where it is strict", () => {
     const strict = policies({ maximumEnvironmentLifetimeStrict: true });
-    const at = (now: number) => denier(() => refuseLockedDown(strict, environment(START + 10), now));
+    const at = (now: number) => denier(() => requireNotLockedDown(strict, environment(START + 10), now));
     expect([at(START + 9), at(START + 10)]).toEqual([undefined, "maximumEnvironmentLifetimeStrict"]);
-    expect(denier(() => refuseLockedDown(strict, environment(), START + 10))).toBeUndefined();
-    expect(denier(() => refuseLockedDown(policies({}), environment(START), START + 10))).toBeUndefined();
+    expect(denier(() => requireNotLockedDown(strict, environment(), START + 10))).toBeUndefined();
+    expect(denier(() => requireNotLockedDown(policies({}), environment(START), START + 10))).toBeUndefined();
   });
 
   test("has been outlived from its end on, unless there was a start since", () => {
@@ -166,8 +166,8 @@ describe("the number of a user's environments", () => {
 
   test("is limited to the maximum itself, and 0 limits nothing", () => {
     const denied = (limit: bigint, count: number) => [
-      denier(() => refuseAnotherEnvironment(most(limit, 0n), { all: count, running: 0 })),
-      denier(() => refuseAnotherRunning(most(0n, limit), { all: 0, running: count })),
+      denier(() => requireEnvironmentQuota(most(limit, 0n), { all: count, running: 0 })),
+      denier(() => requireRunningQuota(most(0n, limit), { all: 0, running: count })),
     ];
     const both = ["maximumEnvironmentsPerUser", "maximumRunningEnvironmentsPerUser"];
     const neither = [undefined, undefined];
@@ -183,7 +183,7 @@ describe("a decision", () => {
   const refused = (origins: Policies["origins"]): PolicyDenied => {
     const { inForce } = policies({ maximumEnvironmentsPerUser: 2n });
     try {
-      refuseAnotherEnvironment({ inForce, origins }, { all: 2, running: 0 });
+      requireEnvironmentQuota({ inForce, origins }, { all: 2, running: 0 });
     } catch (error) {
       return error as PolicyDenied;
     }

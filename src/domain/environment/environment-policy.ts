@@ -48,7 +48,7 @@ export function specUnderPolicies(
     const allowed = "environments on runners that are not local";
     throw denied(policies, { fieldPath: "allowLocalRunners", asked: true, allowed });
   }
-  refuseAdmission(policies, spec.admission);
+  requireAdmissionAllowed(policies, spec.admission);
   boundTimeout(policies, spec);
   assignSecurityPolicy(policies, spec);
   return spec;
@@ -70,7 +70,7 @@ export function boundLifetime({ inForce }: Policies, environment: Environment): 
  *
  * @throws PolicyDenied from the end of a strict lifetime on
  */
-export function refuseLockedDown(policies: Policies, { metadata }: Environment, now: number): void {
+export function requireNotLockedDown(policies: Policies, { metadata }: Environment, now: number): void {
   if (!policies.inForce.maximumEnvironmentLifetimeStrict || !metadata?.lockdownAt) return;
   if (now < timestampMs(metadata.lockdownAt)) return;
   const fieldPath = "maximumEnvironmentLifetimeStrict";
@@ -99,7 +99,7 @@ const OPENNESS: Readonly<Record<AdmissionLevel, number>> = {
  *
  * @throws PolicyDenied
  */
-export function refuseAdmission(policies: Policies, level: AdmissionLevel): void {
+export function requireAdmissionAllowed(policies: Policies, level: AdmissionLevel): void {
   const { portSharingDisabled, maxPortAdmissionLevel: most } = policies.inForce;
   if (OPENNESS[level] === 0) return;
   const asked = levelName(level);

@@ -63,7 +63,7 @@ export function newEnvironment(template: EnvironmentTemplate, origin: Origin): E
  * @throws DomainError PENDING_DELETION
  */
 export function startedEnvironment(present: Environment, now: number): Environment {
-  refusePendingDeletion(present);
+  requireNotPendingDeletion(present);
   const environment = withDesiredPhase(present, EnvironmentPhase.RUNNING);
   if (environment.metadata) {
     environment.metadata.lastStartedAt = timestampFromMs(now);
@@ -78,7 +78,7 @@ export function startedEnvironment(present: Environment, now: number): Environme
  * @throws DomainError PENDING_DELETION
  */
 export function stoppedEnvironment(present: Environment): Environment | undefined {
-  refusePendingDeletion(present);
+  requireNotPendingDeletion(present);
   if (present.spec?.desiredPhase === EnvironmentPhase.STOPPED) return undefined;
   return withDesiredPhase(present, EnvironmentPhase.STOPPED);
 }
@@ -130,7 +130,7 @@ function firstDesiredPhase(asked: EnvironmentPhase): EnvironmentPhase {
   }
 }
 
-function refusePendingDeletion({ spec }: Environment): void {
+function requireNotPendingDeletion({ spec }: Environment): void {
   if (spec?.desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
 }
 

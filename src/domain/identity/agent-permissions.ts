@@ -1,4 +1,4 @@
-import { MAKERS, MEMBERS, type Permission } from "./grants.ts";
+import { CREATORS, MEMBERS, type Permission } from "./grants.ts";
 
 const STARTED = "agent runs that the caller started";
 const STARTED_OR_HELD = `${STARTED}; a runner's: the agent runs on it`;
@@ -13,7 +13,7 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
   },
   "AgentService/SendToAgentExecution": {
     permission: "send_to_agent_execution",
-    grants: { ...MAKERS, runner: "own" },
+    grants: { ...CREATORS, runner: "own" },
     own: STARTED_OR_HELD,
   },
   "AgentService/GetAgentExecution": {
@@ -27,10 +27,10 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: MEMBERS,
     besides: SHARED,
   },
-  "AgentService/StopAgentExecution": { permission: "stop_agent_execution", grants: MAKERS, own: STARTED },
+  "AgentService/StopAgentExecution": { permission: "stop_agent_execution", grants: CREATORS, own: STARTED },
   "AgentService/DeleteAgentExecution": {
     permission: "delete_agent_execution",
-    grants: MAKERS,
+    grants: CREATORS,
     own: STARTED,
   },
   "AgentService/WatchAgentExecution": {

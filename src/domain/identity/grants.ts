@@ -29,9 +29,9 @@ export const ADMINISTRATORS: Grants = { ...NOBODY, administrator: "any" };
 export const PEOPLE: Grants = { ...NOBODY, administrator: "any", member: "any" };
 export const MEMBERS: Grants = { ...PEOPLE, service_account: "any" };
 /** What others made is for administrators. */
-export const MAKERS: Grants = { ...MEMBERS, member: "own", service_account: "own" };
+export const CREATORS: Grants = { ...MEMBERS, member: "own", service_account: "own" };
 /** What concerns a person only, an administrator like everybody else. */
-export const ONESELF: Grants = { ...NOBODY, administrator: "own", member: "own" };
+export const SELF: Grants = { ...NOBODY, administrator: "own", member: "own" };
 
 /** What is the caller's own of most things. */
-export const MADE = "what the caller made";
+export const OWNED_BY_CREATOR = "what the caller made";

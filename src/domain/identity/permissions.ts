@@ -1,6 +1,14 @@
 import { AGENT_PERMISSIONS } from "./agent-permissions.ts";
 import type { Role } from "./caller.ts";
-import { ADMINISTRATORS, MADE, MAKERS, MEMBERS, ONESELF, PEOPLE, type Permission } from "./grants.ts";
+import {
+  ADMINISTRATORS,
+  CREATORS,
+  MEMBERS,
+  OWNED_BY_CREATOR,
+  PEOPLE,
+  type Permission,
+  SELF,
+} from "./grants.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
 
 export type { Grant } from "./grants.ts";
@@ -15,7 +23,7 @@ const OWN_ENVIRONMENTS = "a runner's: the environments on it; an environment's: 
 export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AccountService/GetAccount": {
     permission: "get_account",
-    grants: ONESELF,
+    grants: SELF,
     own: "the caller's own account",
   },
   "AccountService/BlockAccount": {
@@ -51,9 +59,21 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: MEMBERS,
     besides: "the organization's policies",
   },
-  "EnvironmentService/StartEnvironment": { permission: "start_environment", grants: MAKERS, own: MADE },
-  "EnvironmentService/StopEnvironment": { permission: "stop_environment", grants: MAKERS, own: MADE },
-  "EnvironmentService/DeleteEnvironment": { permission: "delete_environment", grants: MAKERS, own: MADE },
+  "EnvironmentService/StartEnvironment": {
+    permission: "start_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
+  "EnvironmentService/StopEnvironment": {
+    permission: "stop_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
+  "EnvironmentService/DeleteEnvironment": {
+    permission: "delete_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
 
   "EventService/ListAuditLogs": { permission: "list_audit_logs", grants: ADMINISTRATORS },
   "EventService/GetAuditLog": { permission: "get_audit_log", grants: ADMINISTRATORS },
@@ -109,50 +129,50 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "ProjectService/ListProjects": { permission: "list_projects", grants: MEMBERS },
   "ProjectService/UpdateProject": {
     permission: "update_project",
-    grants: MAKERS,
-    own: MADE,
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
     besides: PREBUILDS_LATER,
   },
   "ProjectService/UpdateProjects": {
     permission: "update_project",
-    grants: MAKERS,
-    own: MADE,
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
     besides: PREBUILDS_LATER,
   },
-  "ProjectService/DeleteProject": { permission: "delete_project", grants: MAKERS, own: MADE },
+  "ProjectService/DeleteProject": { permission: "delete_project", grants: CREATORS, own: OWNED_BY_CREATOR },
   "ProjectService/ListProjectEnvironmentClasses": {
     permission: "list_project_environment_classes",
     grants: MEMBERS,
   },
   "ProjectService/UpdateProjectEnvironmentClasses": {
     permission: "update_project_environment_classes",
-    grants: MAKERS,
-    own: MADE,
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
   },
 
   "RunnerConfigurationService/CreateHostAuthenticationToken": {
     permission: "create_host_authentication_token",
-    grants: MAKERS,
+    grants: CREATORS,
     own: HOST_TOKENS,
   },
   "RunnerConfigurationService/GetHostAuthenticationToken": {
     permission: "get_host_authentication_token",
-    grants: MAKERS,
+    grants: CREATORS,
     own: HOST_TOKENS,
   },
   "RunnerConfigurationService/ListHostAuthenticationTokens": {
     permission: "list_host_authentication_tokens",
-    grants: MAKERS,
+    grants: CREATORS,
     own: HOST_TOKENS,
   },
   "RunnerConfigurationService/UpdateHostAuthenticationToken": {
     permission: "update_host_authentication_token",
-    grants: MAKERS,
+    grants: CREATORS,
     own: HOST_TOKENS,
   },
   "RunnerConfigurationService/DeleteHostAuthenticationToken": {
     permission: "delete_host_authentication_token",
-    grants: MAKERS,
+    grants: CREATORS,
     own: HOST_TOKENS,
   },
   "RunnerConfigurationService/CreateEnvironmentClass": {
@@ -206,28 +226,28 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   },
   "ServiceAccountService/ListServiceAccountTokens": {
     permission: "list_service_account_tokens",
-    grants: MAKERS,
+    grants: CREATORS,
     own: "a member's: tokens that it created; a service account's: its own",
   },
   "ServiceAccountService/DeleteServiceAccountToken": {
     permission: "delete_service_account_token",
-    grants: MAKERS,
+    grants: CREATORS,
     own: "a member's: tokens that it created; a service account's: its own",
   },
 
   "UserService/CreatePersonalAccessToken": {
     permission: "create_personal_access_token",
-    grants: ONESELF,
+    grants: SELF,
     own: OWN_TOKENS,
   },
   "UserService/ListPersonalAccessTokens": {
     permission: "list_personal_access_tokens",
-    grants: ONESELF,
+    grants: SELF,
     own: OWN_TOKENS,
   },
   "UserService/DeletePersonalAccessToken": {
     permission: "delete_personal_access_token",
-    grants: ONESELF,
+    grants: SELF,
     own: OWN_TOKENS,
   },
 

@@ -9,7 +9,7 @@ import {
 } from "#gen/service/v1/service_account_pb.js";
 import type { CreateServiceAccountRequest } from "#gen/service/v1/service_account_service_pb.js";
 import { phaseUnsuitable, valueUnusable } from "../error.ts";
-import { momentMs, refuseNoMoment } from "../moment.ts";
+import { momentMs, requireTimestampInRange } from "../timestamp-range.ts";
 import { TOKEN_VALID_DEFAULT_MS } from "./personal-token.ts";
 
 /** What a new service account takes from its surroundings. */
@@ -30,7 +30,7 @@ export function newServiceAccount(
   { name, description, validUntil }: CreateServiceAccountRequest,
   { id, organizationId, creator, now }: ServiceAccountOrigin,
 ): { serviceAccount: ServiceAccount; validUntilMs: number } {
-  refuseNoMoment("validUntil", validUntil);
+  requireTimestampInRange("validUntil", validUntil);
   const validUntilMs = momentMs(validUntil);
   if (validUntilMs <= now) throw valueUnusable("validUntil", "validUntil must be a time to come");
   const serviceAccount = create(ServiceAccountSchema, {

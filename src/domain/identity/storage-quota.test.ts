@@ -1,10 +1,10 @@
 import { expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { requireRoom } from "./storage-quota.ts";
+import { requireStorageQuota } from "./storage-quota.ts";
 
 test("a write is refused when it goes past the quota, and tells the figures", () => {
-  for (const after of [99, 100]) expect(() => requireRoom(10, after, 100)).not.toThrow();
-  expect(() => requireRoom(10, 101, 100)).toThrow(
+  for (const after of [99, 100]) expect(() => requireStorageQuota(10, after, 100)).not.toThrow();
+  expect(() => requireStorageQuota(10, 101, 100)).toThrow(
     expect.objectContaining({
       reason: ErrorReason.STORAGE_QUOTA_EXCEEDED,
       message: expect.stringMatching(
@@ -16,6 +16,6 @@ test("a write is refused when it goes past the quota, and tells the figures", ()
 });
 
 test("past the quota a write may keep the size, or shrink it", () => {
-  for (const after of [499, 500]) expect(() => requireRoom(500, after, 100)).not.toThrow();
-  expect(() => requireRoom(500, 501, 100)).toThrow();
+  for (const after of [499, 500]) expect(() => requireStorageQuota(500, after, 100)).not.toThrow();
+  expect(() => requireStorageQuota(500, 501, 100)).toThrow();
 });

@@ -7,7 +7,7 @@ import { DomainError } from "../error.ts";
  * against the quota themselves. A phase or a mark that they write is a few bytes
  * longer than the one before.
  */
-export const NEEDS_NO_ROOM: ReadonlySet<string> = new Set([
+export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.AccountService/BlockAccount",
   "service.v1.AccountService/UnblockAccount",
   "service.v1.AgentService/DeleteAgentExecution",
@@ -45,7 +45,7 @@ export const NEEDS_NO_ROOM: ReadonlySet<string> = new Set([
  * @param after bytes that it would store
  * @throws DomainError STORAGE_QUOTA_EXCEEDED
  */
-export function requireRoom(before: number, after: number, limitBytes: number): void {
+export function requireStorageQuota(before: number, after: number, limitBytes: number): void {
   if (after <= limitBytes || after <= before) return;
   throw new DomainError(
     ErrorReason.STORAGE_QUOTA_EXCEEDED,

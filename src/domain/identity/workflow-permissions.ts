@@ -1,4 +1,4 @@
-import { EVERY_RUNNER, MADE, MAKERS, MEMBERS, NOBODY, type Permission } from "./grants.ts";
+import { CREATORS, EVERY_RUNNER, MEMBERS, NOBODY, OWNED_BY_CREATOR, type Permission } from "./grants.ts";
 
 const STARTED = "executions that the caller started, and those of workflows that it made";
 const LEASED = "work that the runner holds the lease of";
@@ -14,16 +14,20 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkflowService/ListWorkflows": { permission: "list_workflows", grants: MEMBERS },
   "WorkflowService/UpdateWorkflow": {
     permission: "update_workflow",
-    grants: MAKERS,
-    own: MADE,
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
     besides:
       "the organization's policies; the executor as in CreateWorkflow, or as it was; only administrators change what is done as another person",
   },
-  "WorkflowService/DeleteWorkflow": { permission: "delete_workflow", grants: MAKERS, own: MADE },
+  "WorkflowService/DeleteWorkflow": {
+    permission: "delete_workflow",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
   "WorkflowService/StartWorkflow": {
     permission: "start_workflow",
-    grants: MAKERS,
-    own: MADE,
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
     besides:
       "what the request's context names can be used by the caller; only administrators give one of their own choice to a workflow that runs as another person",
   },
@@ -31,10 +35,14 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkflowService/GetWorkflowExecution": { permission: "get_workflow_execution", grants: MEMBERS },
   "WorkflowService/CancelWorkflowExecution": {
     permission: "cancel_workflow_execution",
-    grants: MAKERS,
+    grants: CREATORS,
     own: STARTED,
   },
-  "WorkflowService/RetryFailedActions": { permission: "start_workflow", grants: MAKERS, own: MADE },
+  "WorkflowService/RetryFailedActions": {
+    permission: "start_workflow",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
   "WorkflowService/ListWorkflowExecutionActions": {
     permission: "list_workflow_execution_actions",
     grants: MEMBERS,
@@ -45,7 +53,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   },
   "WorkflowService/CancelWorkflowExecutionAction": {
     permission: "cancel_workflow_execution",
-    grants: MAKERS,
+    grants: CREATORS,
     own: STARTED,
   },
   "WorkflowService/ListWorkflowExecutionOutputs": {
@@ -55,13 +63,13 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkflowService/StreamActionLogs": { permission: "stream_action_logs", grants: MEMBERS },
   "WorkflowService/GetWorkflowWebhookSecret": {
     permission: "get_workflow_webhook_secret",
-    grants: MAKERS,
-    own: MADE,
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
   },
   "WorkflowService/RotateWorkflowWebhookSecret": {
     permission: "rotate_workflow_webhook_secret",
-    grants: MAKERS,
-    own: MADE,
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
   },
   "WorkflowService/GetWorkflowExecutionSummary": {
     permission: "get_workflow_execution_summary",
@@ -73,8 +81,8 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   },
   "WorkflowService/RedeliverWorkflowTriggerEvent": {
     permission: "start_workflow",
-    grants: MAKERS,
-    own: MADE,
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
   },
 
   "WorkService/Register": {

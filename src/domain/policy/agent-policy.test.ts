@@ -17,11 +17,11 @@ import {
 import type { Caller, Role } from "../identity/caller.ts";
 import {
   mayRead,
-  refuseAgent,
-  refuseAgentSettings,
-  refuseAnotherSubagent,
-  refuseGoals,
-  refuseMode,
+  requireAgentAllowed,
+  requireAgentSettingsAllowed,
+  requireGoalsAllowed,
+  requireModeAllowed,
+  requireSubagentQuota,
 } from "./agent-policy.ts";
 import { policiesInForce } from "./policies.ts";
 import type { PolicyDenied } from "./policy-decision.ts";
@@ -50,10 +50,10 @@ const FULL = { model: Model.EXT_AGENT_MODEL_1, reasoningEffort: Effort.MAX, serv
 
 describe("the agent of a run or workflow", () => {
   test("is any while no list is set, and one of the list then", () => {
-    expect(denied(() => refuseAgent(agents({}), "one"))).toBeUndefined();
+    expect(denied(() => requireAgentAllowed(agents({}), "one"))).toBeUndefined();
     const listed = agents({ allowedAgentIds: ["one", "two"] });
-    expect(denied(() => refuseAgent(listed, "two"))).toBeUndefined();
-    expect(denied(() => refuseAgent(listed, "three"))).toEqual([
+    expect(denied(() => requireAgentAllowed(listed, "two"))).toBeUndefined();
+    expect(denied(() => requireAgentAllowed(listed, "three"))).toEqual([
       "agentPolicy.allowedAgentIds",
       '"three"',
       "only the agents one, two",
@@ -62,18 +62,18 @@ describe("the agent of a run or workflow", () => {
 
   test("is found in the list however its id is written there", () => {
     const listed = agents({ allowedAgentIds: ["0190C0DE-0000-7000-8000-00000000000A"] });
-    expect(denied(() => refuseAgent(listed, "0190c0de-0000-7000-8000-00000000000a"))).toBeUndefined();
-    expect(denied(() => refuseAgent(listed, "0190c0de-0000-7000-8000-00000000000b"))).toBeDefined();
+    expect(denied(() => requireAgentAllowed(listed, "0190c0de-0000-7000-8000-00000000000a"))).toBeUndefined();
+    expect(denied(() => requireAgentAllowed(listed, "0190c0de-0000-7000-8000-00000000000b"))).toBeDefined();
   });
 
   test("may be left to the default whatever the list says", () => {
-    expect(denied(() => refuseAgent(agents({ allowedAgentIds: ["one"] }), ""))).toBeUndefined();
+    expect(denied(() => requireAgentAllowed(agents({ allowedAgentIds: ["one"] }), ""))).toBeUndefined();
   });
 });
 
 describe("the settings of an agent", () => {
   const refusal = (policy: MessageInitShape<typeof AgentPolicySchema>, asked: typeof FULL | object) =>
-    denied(() => refuseAgentSettings(agents(policy), settings(asked)));
+    denied(() => requireAgentSettingsAllowed(agents(policy), settings(asked)));
 
   test("are any while no policy is set", () => {
     expect(refusal({}, FULL)).toBeUndefined();
@@ -126,17 +126,19 @@ describe("goals", () => {
   const closed = agents({ goalModeDisabled: true });
 
   test("are given where no policy forbids them", () => {
-    expect(denied(() => refuseGoals(agents({})))).toBeUndefined();
-    expect(denied(() => refuseMode(agents({}), AgentMode.GOAL))).toBeUndefined();
+    expect(denied(() => requireGoalsAllowed(agents({})))).toBeUndefined();
+    expect(denied(() => requireModeAllowed(agents({}), AgentMode.GOAL))).toBeUndefined();
   });
 
   test("are refused with the mode that makes them of inputs, and no other mode with them", () => {
-    expect(denied(() => refuseGoals(closed))?.[0]).toBe("agentPolicy.goalModeDisabled");
+    expect(denied(() => requireGoalsAllowed(closed))?.[0]).toBe("agentPolicy.goalModeDisabled");
     const others = [AgentMode.UNSPECIFIED, AgentMode.EXECUTION, AgentMode.PLANNING, AgentMode.RALPH];
     for (const mode of [...others, AgentMode.SPEC]) {
-      expect(denied(() => refuseMode(closed, mode))).toBeUndefined();
+      expect(denied(() => requireModeAllowed(closed, mode))).toBeUndefined();
     }
-    expect(denied(() => refuseMode(closed, AgentMode.GOAL))?.[0]).toBe("agentPolicy.goalModeDisabled");
+    expect(denied(() => requireModeAllowed(closed, AgentMode.GOAL))?.[0]).toBe(
+      "agentPolicy.goalModeDisabled",
+    );
   });
 });
 
@@ -147,12 +149,12 @@ describe("sub-agents", () => {
     [10, 10],
   ])("are as many as the policy %i says", (maxSubagentsPerEnvironment, most) => {
     const set = agents({ maxSubagentsPerEnvironment });
-    expect(denied(() => refuseAnotherSubagent(set, most - 1))).toBeUndefined();
-    expect(denied(() => refuseAnotherSubagent(set, most))?.slice(0, 2)).toEqual([
+    expect(denied(() => requireSubagentQuota(set, most - 1))).toBeUndefined();
+    expect(denied(() => requireSubagentQuota(set, most))?.slice(0, 2)).toEqual([
       "agentPolicy.maxSubagentsPerEnvironment",
       String(most + 1),
     ]);
-    expect(denied(() => refuseAnotherSubagent(set, most + 1))).toBeDefined();
+    expect(denied(() => requireSubagentQuota(set, most + 1))).toBeDefined();
   });
 });
 

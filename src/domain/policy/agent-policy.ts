@@ -23,7 +23,7 @@ const DEFAULT_SUBAGENTS = 5;
  *
  * @throws PolicyDenied
  */
-export function refuseAgent(policies: Policies, agentId: string): void {
+export function requireAgentAllowed(policies: Policies, agentId: string): void {
   const allowed = policies.inForce.agentPolicy?.allowedAgentIds ?? [];
   if (agentId === "" || allowed.length === 0) return;
   // Ids of a policy are kept as they were written; those of requests are in lower case by now.
@@ -40,13 +40,13 @@ export function refuseAgent(policies: Policies, agentId: string): void {
  *
  * @throws PolicyDenied
  */
-export function refuseAgentSettings(
+export function requireAgentSettingsAllowed(
   policies: Policies,
   { model, reasoningEffort, serviceTier }: ExtAgentSettings,
 ): void {
-  refuseModel(policies, model);
-  refuseEffort(policies, reasoningEffort);
-  refuseTier(policies, serviceTier);
+  requireModelAllowed(policies, model);
+  requireEffortAllowed(policies, reasoningEffort);
+  requireTierAllowed(policies, serviceTier);
 }
 
 /**
@@ -54,8 +54,8 @@ export function refuseAgentSettings(
  *
  * @throws PolicyDenied for the mode that makes goals of inputs, where goals are forbidden
  */
-export function refuseMode(policies: Policies, mode: AgentMode): void {
-  if (mode === AgentMode.GOAL) refuseGoals(policies);
+export function requireModeAllowed(policies: Policies, mode: AgentMode): void {
+  if (mode === AgentMode.GOAL) requireGoalsAllowed(policies);
 }
 
 /**
@@ -63,7 +63,7 @@ export function refuseMode(policies: Policies, mode: AgentMode): void {
  *
  * @throws PolicyDenied
  */
-export function refuseGoals(policies: Policies): void {
+export function requireGoalsAllowed(policies: Policies): void {
   if (!policies.inForce.agentPolicy?.goalModeDisabled) return;
   throw denied(policies, { fieldPath: "agentPolicy.goalModeDisabled", allowed: "runs without a goal" });
 }
@@ -74,7 +74,7 @@ export function refuseGoals(policies: Policies): void {
  * @param count how many sub-agents of the run have not stopped
  * @throws PolicyDenied
  */
-export function refuseAnotherSubagent(policies: Policies, count: number): void {
+export function requireSubagentQuota(policies: Policies, count: number): void {
   const most = policies.inForce.agentPolicy?.maxSubagentsPerEnvironment || DEFAULT_SUBAGENTS;
   if (count < most) return;
   throw denied(policies, {
@@ -89,28 +89,32 @@ export function refuseAnotherSubagent(policies: Policies, count: number): void {
  * always, everybody else where conversations are shared. Otherwise only what
  * {@link mayRead} says.
  */
-export function readsEveryRun({ inForce }: Policies, role: Role): boolean {
+export function readsEveryAgentExecution({ inForce }: Policies, role: Role): boolean {
   if (role === "administrator") return true;
   if (role !== "member" && role !== "service_account") return false;
   return inForce.agentPolicy?.conversationSharingPolicy === ConversationSharingPolicy.ORGANIZATION;
 }
 
 /** Whose a run is, and where it is. */
-export interface RunOwners {
+export interface AgentExecutionOwners {
   readonly creator: Subject | undefined;
   /** Id of the runner that the run is on; empty for none. */
   readonly runnerId: string;
 }
 
-/** Whether a caller may read a run: its creator, and the runner that it is on, besides {@link readsEveryRun}. */
-export function mayRead(policies: Policies, caller: Caller, { creator, runnerId }: RunOwners): boolean {
+/** Whether a caller may read a run: its creator, and the runner that it is on, besides {@link readsEveryAgentExecution}. */
+export function mayRead(
+  policies: Policies,
+  caller: Caller,
+  { creator, runnerId }: AgentExecutionOwners,
+): boolean {
   const { id, principal } = caller.subject;
   if (caller.role === "runner") return runnerId === id;
   if (creator?.id === id && creator.principal === principal) return true;
-  return readsEveryRun(policies, caller.role);
+  return readsEveryAgentExecution(policies, caller.role);
 }
 
-function refuseModel(policies: Policies, model: ExtAgentModel): void {
+function requireModelAllowed(policies: Policies, model: ExtAgentModel): void {
   const name = ExtAgentModelSchema.value[model]?.name ?? "";
   const states = policies.inForce.agentPolicy?.extAgentModelPolicy?.modelStates ?? {};
   if (model === 0 || !Object.hasOwn(states, name) || states[name] !== ExtAgentModelPolicyState.DISABLED)
@@ -119,7 +123,7 @@ function refuseModel(policies: Policies, model: ExtAgentModel): void {
   throw denied(policies, { fieldPath: "agentPolicy.extAgentModelPolicy", asked: name, allowed });
 }
 
-function refuseEffort(policies: Policies, effort: ExtAgentReasoningEffort): void {
+function requireEffortAllowed(policies: Policies, effort: ExtAgentReasoningEffort): void {
   const allowed = policies.inForce.agentPolicy?.allowedExtAgentReasoningEfforts ?? [];
   if (effort === 0 || allowed.length === 0 || allowed.includes(effort)) return;
   const nameOf = (each: ExtAgentReasoningEffort) => ExtAgentReasoningEffortSchema.value[each]?.name ?? "";
@@ -130,7 +134,7 @@ function refuseEffort(policies: Policies, effort: ExtAgentReasoningEffort): void
   });
 }
 
-function refuseTier(policies: Policies, tier: ExtAgentServiceTier): void {
+function requireTierAllowed(policies: Policies, tier: ExtAgentServiceTier): void {
   const allowed = policies.inForce.agentPolicy?.allowedExtAgentServiceTiers ?? [];
   if (tier === 0 || allowed.length === 0 || allowed.includes(tier)) return;
   const nameOf = (each: ExtAgentServiceTier) => ExtAgentServiceTierSchema.value[each]?.name ?? "";

@@ -48,7 +48,7 @@ export function updatedPolicies(
     touched,
   );
   normalize(policies);
-  refuseDefaultEditor(policies);
+  requireDefaultEditorAllowed(policies);
   return { policies, origins: changedOrigins(before, policies, touched, origin) };
 }
 
@@ -136,7 +136,7 @@ function normalize(policies: OrganizationPolicies): void {
   if (policies.vetoExecPolicy) policies.vetoExecPolicy.safelist = [];
 }
 
-function refuseDefaultEditor({ allowedEditorIds, defaultEditorId = "" }: OrganizationPolicies): void {
+function requireDefaultEditorAllowed({ allowedEditorIds, defaultEditorId = "" }: OrganizationPolicies): void {
   if (defaultEditorId === "" || allowedEditorIds.length === 0) return;
   if (allowedEditorIds.includes(defaultEditorId)) return;
   throw valueUnusable(

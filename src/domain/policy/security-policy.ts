@@ -60,7 +60,7 @@ export function securityPolicySearchText({ id, metadata }: SecurityPolicy): stri
  *
  * @throws DomainError SECURITY_POLICY_UNASSIGNABLE for the first problem
  */
-export function refuseUnassignable({ id, spec }: SecurityPolicy): void {
+export function requireAssignable({ id, spec }: SecurityPolicy): void {
   const fail = (field: string, problem: string): never => {
     throw new DomainError(
       ErrorReason.SECURITY_POLICY_UNASSIGNABLE,
@@ -92,7 +92,7 @@ export interface SecurityPolicyUse {
 }
 
 /** @throws DomainError IN_USE */
-export function refuseUsed({ assigned, held }: SecurityPolicyUse): void {
+export function requireUnused({ assigned, held }: SecurityPolicyUse): void {
   if (assigned) {
     const message = "the organization's policies assign the security policy: set securityPolicyId to another";
     throw inUse("security policy", "organization policies", message);

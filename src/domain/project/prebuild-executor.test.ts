@@ -4,7 +4,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { Principal, type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import type { Caller, Role } from "../identity/caller.ts";
-import { refuseBorrowedPrebuilds } from "./prebuild-executor.ts";
+import { requireMayPrebuildAs } from "./prebuild-executor.ts";
 
 const subject = (id: string, principal = Principal.USER) => create(SubjectSchema, { id, principal });
 const [ann, bob, eve] = [subject("ann"), subject("bob"), subject("eve")];
@@ -30,7 +30,7 @@ function project(executor?: Subject, remoteUri = "https://git.example.org/a.git"
 
 const reasonOf = (before: Project | undefined, after: Project, by: Caller) => {
   try {
-    refuseBorrowedPrebuilds(before, after, by);
+    requireMayPrebuildAs(before, after, by);
     return undefined;
   } catch (error) {
     return ErrorReason[(error as { reason: ErrorReason }).reason];

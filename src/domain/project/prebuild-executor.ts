@@ -16,7 +16,7 @@ import { isSameSubject } from "../source/source-trust.ts";
  *   caller nor the project's creator nor was it before; PERMISSION_DENIED for
  *   another source, from who is neither an administrator nor that person
  */
-export function refuseBorrowedPrebuilds(before: Project | undefined, after: Project, caller: Caller): void {
+export function requireMayPrebuildAs(before: Project | undefined, after: Project, caller: Caller): void {
   const executor = after.prebuildConfiguration?.executor;
   if (executor?.principal !== Principal.USER || executor.id === caller.subject.id) return;
   const known = [after.metadata?.creator, before?.prebuildConfiguration?.executor];

@@ -5,7 +5,7 @@ import { RecommendedEditorsSchema } from "#gen/service/v1/project_pb.js";
 import type { Role } from "../identity/caller.ts";
 import { policiesInForce } from "../policy/policies.ts";
 import type { PolicyDenied } from "../policy/policy-decision.ts";
-import { refuseEditors, refuseProjectCreation } from "./project-policy.ts";
+import { requireEditorsAllowed, requireProjectCreationAllowed } from "./project-policy.ts";
 
 const policies = (set: MessageInitShape<typeof OrganizationPoliciesSchema>) =>
   policiesInForce("0190c0de-0000-7000-8000-000000000000", {
@@ -25,7 +25,9 @@ function denier(act: () => void): string | undefined {
 describe("creating projects", () => {
   const roles: Role[] = ["administrator", "member", "service_account"];
   const mayCreate = (membersCreateProjects: boolean) =>
-    roles.filter((role) => !denier(() => refuseProjectCreation(policies({ membersCreateProjects }), role)));
+    roles.filter(
+      (role) => !denier(() => requireProjectCreationAllowed(policies({ membersCreateProjects }), role)),
+    );
 
   test("is for everybody, or for administrators alone", () => {
     expect(mayCreate(true)).toEqual(roles);
@@ -38,7 +40,7 @@ describe("recommending editors", () => {
   const deniedBy = (set: Set, editors: Record<string, string[]>) =>
     denier(() => {
       const entries = Object.entries(editors).map(([editor, versions]) => [editor, { versions }]);
-      refuseEditors(
+      requireEditorsAllowed(
         policies(set),
         create(RecommendedEditorsSchema, { editors: Object.fromEntries(entries) }),
       );

@@ -4,7 +4,7 @@ import type { Policies } from "../policy/policies.ts";
 import { denied } from "../policy/policy-decision.ts";
 
 /** @throws PolicyDenied for everybody but administrators while members may not create projects */
-export function refuseProjectCreation(policies: Policies, role: Caller["role"]): void {
+export function requireProjectCreationAllowed(policies: Policies, role: Caller["role"]): void {
   if (policies.inForce.membersCreateProjects || role === "administrator") return;
   const allowed = "administrators alone to create projects";
   throw denied(policies, { fieldPath: "membersCreateProjects", allowed });
@@ -16,7 +16,7 @@ export function refuseProjectCreation(policies: Policies, role: Caller["role"]):
  *
  * @throws PolicyDenied for the first editor, or the first version, that may not be
  */
-export function refuseEditors(policies: Policies, { editors }: RecommendedEditors): void {
+export function requireEditorsAllowed(policies: Policies, { editors }: RecommendedEditors): void {
   const { allowedEditorIds, editorVersionRestrictions } = policies.inForce;
   const asked = Object.keys(editors);
   if (allowedEditorIds.length > 0 && asked.some((editor) => !allowedEditorIds.includes(editor))) {

@@ -18,7 +18,13 @@ import {
   pending,
   withReason,
 } from "../../../test/harness/project-fixture.ts";
-import { deletedProject, newProject, projectRemotes, projectSearchText, refuseDeleted } from "./project.ts";
+import {
+  deletedProject,
+  newProject,
+  projectRemotes,
+  projectSearchText,
+  requireNotDeleted,
+} from "./project.ts";
 
 describe("a new project", () => {
   test("is active, belongs to its creator's organization, and has the defaults of everything not given", () => {
@@ -117,8 +123,8 @@ describe("deletion", () => {
 
   test("refuses whatever asks for an active project", () => {
     const gone = deletedProject(full(), LATER_MS);
-    expect(gone && failure(() => refuseDeleted(gone))).toEqual(pending);
-    expect(failure(() => refuseDeleted(full()))).toBeUndefined();
+    expect(gone && failure(() => requireNotDeleted(gone))).toEqual(pending);
+    expect(failure(() => requireNotDeleted(full()))).toBeUndefined();
   });
 });
 

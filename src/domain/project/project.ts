@@ -114,7 +114,7 @@ function classEntry(environmentClass: ProjectEnvironmentClass["environmentClass"
  * @throws DomainError PENDING_DELETION
  */
 export function updatedProject(present: Project, update: UpdateProjectRequest, now: number): Project {
-  refuseDeleted(present);
+  requireNotDeleted(present);
   const project = clone(ProjectSchema, present);
   if (project.metadata) {
     project.metadata.updatedAt = timestampFromMs(now);
@@ -150,7 +150,7 @@ export function withEnvironmentClasses(
   classes: readonly ProjectEnvironmentClass[],
   now: number,
 ): Project {
-  refuseDeleted(present);
+  requireNotDeleted(present);
   const seen = new Set<string>();
   for (const [index, { environmentClass }] of classes.entries()) {
     const field = `projectEnvironmentClasses[${index}]`;
@@ -177,7 +177,7 @@ export function deletedProject(present: Project, now: number): Project | undefin
 }
 
 /** @throws DomainError PENDING_DELETION for a project that is marked for removal */
-export function refuseDeleted(project: Pick<Project, "desiredPhase">): void {
+export function requireNotDeleted(project: Pick<Project, "desiredPhase">): void {
   if (project.desiredPhase === ProjectPhase.DELETED) throw pendingDeletion("project");
 }
 

@@ -26,7 +26,7 @@ export interface Schedule {
 }
 
 /** The most missed instants that are counted: a schedule of every minute reaches it after 17 hours. */
-export const MOST_MISSED = 1_000;
+export const MAX_MISSED = 1_000;
 
 /**
  * Where neither day field of an expression starts with `*`, a day of either
@@ -89,7 +89,7 @@ export function upcomingInstants(schedule: Schedule, afterMs: number): number[] 
 /**
  * What a schedule owes after fromMs (exclusive) and up to nowMs (inclusive):
  * the latest instant, which runs, and how many before it were missed, at most
- * MOST_MISSED. Undefined when nothing came due.
+ * MAX_MISSED. Undefined when nothing came due.
  */
 export function dueInstant(
   schedule: Schedule,
@@ -102,7 +102,7 @@ export function dueInstant(
   if (latest === undefined || latest.getTime() <= fromMs) return undefined;
   let missed = 0;
   let instant = cron.nextRun(new Date(fromMs));
-  while (instant !== null && instant < latest && missed < MOST_MISSED) {
+  while (instant !== null && instant < latest && missed < MAX_MISSED) {
     missed += 1;
     instant = cron.nextRun(instant);
   }

@@ -21,7 +21,7 @@ const SURROGATE = /[\ud800-\udfff]/;
  * line. So a text of one or two characters begins a gram wherever it stands,
  * and a longer one stands only where all of its grams do.
  */
-export function searchGrams(text: string): string {
+export function searchTrigrams(text: string): string {
   let grams = "";
   for (const line of text.split("\n")) {
     for (const gram of gramsOf(line, true)) grams += `${gram} `;
@@ -34,18 +34,18 @@ export function searchGrams(text: string): string {
  * folded term; whether they do must be tested. The term is not empty and has no
  * line break.
  */
-export function gramQuery(term: string): string {
-  return isShort(term) ? `"${taken(term)}"*` : allGrams(askedGrams(term));
+export function trigramQuery(term: string): string {
+  return isShort(term) ? `"${taken(term)}"*` : allTrigrams(queryTrigrams(term));
 }
 
 /** The grams that a term asks for, each once; the term is no shorter than a gram. */
-export function askedGrams(term: string): string[] {
+export function queryTrigrams(term: string): string[] {
   const grams = gramsOf(term, false);
   return [...new Set(grams.length <= ASKED_AT_MOST ? grams : lastGrams(grams))];
 }
 
 /** What the full-text index is asked for to find the texts that have each of these grams. */
-export function allGrams(grams: readonly string[]): string {
+export function allTrigrams(grams: readonly string[]): string {
   return grams.map((gram) => `"${gram}"`).join(" AND ");
 }
 

@@ -103,7 +103,7 @@ export function removalIn(row: StoredAuditRow): ChainRemoval | undefined {
 }
 
 /** Returns the report on an organization that the installation's chain names and of which nothing is left. */
-export function goneChain(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
+export function removedChain(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
   const gone = { organizationId, rows: 0, holding: 0, unhashed: 0 };
   if (removal) return { ...gone, hash: removal.head.chain_hash, removal };
   const problem = "the chain is gone with its organization, which the installation's chain names";

@@ -57,7 +57,7 @@ export function updatedEnvironmentClass(
 }
 
 /** @throws DomainError PHASE_UNSUITABLE for a class that takes no new environments */
-export function refuseDisabled({ enabled }: EnvironmentClass): void {
+export function requireEnabled({ enabled }: EnvironmentClass): void {
   if (enabled) return;
   throw phaseUnsuitable(
     "environment class",
@@ -82,7 +82,10 @@ export function withoutClasses(present: Project, classIds: ReadonlySet<string>, 
 }
 
 /** The kinds of runners whose classes take environments of a role; empty for a role that creates none. */
-export function kindsTaking({ inForce }: Policies, role: Caller["role"]): readonly RunnerKind[] {
+export function kindsAcceptingEnvironments(
+  { inForce }: Policies,
+  role: Caller["role"],
+): readonly RunnerKind[] {
   if (permissionOf("service.v1.EnvironmentService/CreateEnvironment")?.grants[role] === "none") return [];
   return RUNNER_KINDS.filter((kind) => inForce.allowLocalRunners || !isLocalKind(kind));
 }

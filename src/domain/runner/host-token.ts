@@ -58,7 +58,7 @@ export function newHostToken(
   id: string,
   now: number,
 ): HostAuthenticationToken {
-  if (req.expiresAt) refuseExpired(req.expiresAt, now);
+  if (req.expiresAt) requireUnexpired(req.expiresAt, now);
   const { runnerId, integrationId, scopes } = req;
   return create(HostAuthenticationTokenSchema, {
     id,
@@ -96,7 +96,7 @@ export function updatedHostToken(
   const named = namedFields(req);
   const token = clone(HostAuthenticationTokenSchema, present);
   if (req.expiresAt) {
-    refuseExpired(req.expiresAt, now);
+    requireUnexpired(req.expiresAt, now);
     token.expiresAt = req.expiresAt;
   } else if (named.has("expires_at")) {
     delete token.expiresAt;
@@ -118,7 +118,7 @@ function namedFields({ updateMask, token }: UpdateHostAuthenticationTokenRequest
   return maskedPaths(UpdateHostAuthenticationTokenRequestSchema, updateMask, fixed);
 }
 
-function refuseExpired(expiresAt: Timestamp, now: number): void {
+function requireUnexpired(expiresAt: Timestamp, now: number): void {
   const { seconds, nanos } = expiresAt;
   if (seconds > LAST_SECOND || nanos < 0 || nanos > 999_999_999) {
     throw valueUnusable("expiresAt", "expiresAt is no time up to the end of the year 9999");

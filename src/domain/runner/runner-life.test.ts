@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "@jest/globals";
 import { RunnerPhase as Phase, RunnerSchema } from "#gen/service/v1/runner_pb.js";
-import { heardRunner, registeredRunner, silentRunner, takesWork } from "./runner-life.ts";
+import { connectedRunner, inactiveRunner, isAvailable, registeredRunner } from "./runner-life.ts";
 
 const runner = (phase: Phase, message = "", version = "1") =>
   create(RunnerSchema, {
@@ -33,7 +33,7 @@ describe("a sign of life", () => {
       { phase: Phase.DEGRADED, message: "full" },
     ],
   ])("of %j that says %j makes it %j", (present, news, expected) => {
-    const heard = heardRunner(present, news, 5);
+    const heard = connectedRunner(present, news, 5);
     if (!expected) return expect(heard).toBe(undefined);
     expect(heard?.status).toMatchObject({ ...expected, systemDetails: "a shed" });
     expect(heard?.status?.updatedAt && timestampMs(heard.status.updatedAt)).toBe(5);
@@ -48,7 +48,7 @@ test("a runner is shown as what it said, and as silent with what was known of it
     systemDetails: "a barn",
     message: "",
   });
-  expect(silentRunner(registered, 2).status).toMatchObject({
+  expect(inactiveRunner(registered, 2).status).toMatchObject({
     phase: Phase.INACTIVE,
     version: "3",
     message: "nothing was heard of the runner for 90 seconds",
@@ -56,8 +56,8 @@ test("a runner is shown as what it said, and as silent with what was known of it
 });
 
 test("a runner takes work only while it is wanted active", () => {
-  expect(takesWork(runner(Phase.INACTIVE))).toBe(true);
+  expect(isAvailable(runner(Phase.INACTIVE))).toBe(true);
   for (const desiredPhase of [Phase.INACTIVE, Phase.DELETING, Phase.DELETED]) {
-    expect(takesWork(create(RunnerSchema, { spec: { desiredPhase } }))).toBe(false);
+    expect(isAvailable(create(RunnerSchema, { spec: { desiredPhase } }))).toBe(false);
   }
 });

@@ -38,7 +38,7 @@ export interface RunnerNews {
 }
 
 /** The runner after a sign of life; undefined when nothing about it has changed. */
-export function heardRunner(
+export function connectedRunner(
   present: Runner,
   { version, degradedReason }: RunnerNews,
   now: number,
@@ -57,13 +57,13 @@ export function heardRunner(
 }
 
 /** The runner as one of which nothing was heard for too long. */
-export function silentRunner(present: Runner, now: number): Runner {
+export function inactiveRunner(present: Runner, now: number): Runner {
   const message = `nothing was heard of the runner for ${SILENCE_MS / 1000} seconds`;
   return withStatus(present, { phase: RunnerPhase.INACTIVE, message }, now);
 }
 
 /** Whether work is wanted of the runner. */
-export function takesWork({ spec }: Runner): boolean {
+export function isAvailable({ spec }: Runner): boolean {
   return spec?.desiredPhase === RunnerPhase.ACTIVE;
 }
 

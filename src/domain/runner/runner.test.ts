@@ -5,7 +5,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { RunnerPhase, RunnerSpecSchema } from "#gen/service/v1/runner_pb.js";
-import { newLocalConfiguration, newRunner, refuseDeletion, refuseExchange } from "./runner.ts";
+import { newLocalConfiguration, newRunner, requireDeletable, requireExchangeable } from "./runner.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 const origin = {
@@ -52,11 +52,11 @@ describe("the runner that stands for local runners", () => {
 
   test("gets no exchange token and is not deleted, and other runners do and are", () => {
     const remote = newRunner({ name: "north", kind: RunnerKind.REMOTE }, origin);
-    expect(() => refuseExchange(local)).toThrow(
+    expect(() => requireExchangeable(local)).toThrow(
       expect.objectContaining({ reason: ErrorReason.VALUE_UNUSABLE, metadata: { field: "runnerId" } }),
     );
-    expect(() => refuseDeletion(local)).toThrow(expect.objectContaining({ reason: ErrorReason.IN_USE }));
-    expect(() => refuseExchange(remote)).not.toThrow();
-    expect(() => refuseDeletion(remote)).not.toThrow();
+    expect(() => requireDeletable(local)).toThrow(expect.objectContaining({ reason: ErrorReason.IN_USE }));
+    expect(() => requireExchangeable(remote)).not.toThrow();
+    expect(() => requireDeletable(remote)).not.toThrow();
   });
 });

@@ -46,14 +46,14 @@ export function isLocalKind(kind: RunnerKind): boolean {
 }
 
 /** @throws DomainError VALUE_UNUSABLE for the runner that stands for local runners: no program connects as it */
-export function refuseExchange({ kind }: Runner): void {
+export function requireExchangeable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw valueUnusable("runnerId", "the runner stands for local runners, and no program connects as it");
   }
 }
 
 /** @throws DomainError VALUE_UNUSABLE for a runner on somebody's own machine: a project is not for one person */
-export function refuseLocalClass({ kind }: Runner): void {
+export function requireNoLocalClass({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL) {
     throw valueUnusable(
       "projectEnvironmentClasses",
@@ -63,7 +63,7 @@ export function refuseLocalClass({ kind }: Runner): void {
 }
 
 /** @throws DomainError IN_USE for the runner that stands for local runners */
-export function refuseDeletion({ kind }: Runner): void {
+export function requireDeletable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw inUse(
       "runner",

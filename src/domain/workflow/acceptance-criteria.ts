@@ -14,7 +14,7 @@ import { compilePattern } from "../text-pattern.ts";
 import { CriteriaProblem, typeOfCriteria } from "./criteria-type.ts";
 
 /** The longest expression, as the contract says. */
-export const LONGEST_CRITERIA_CHARACTERS = 4_096;
+export const MAX_CRITERIA_CHARACTERS = 4_096;
 
 /**
  * The longest text or bytes that `+` may make while an expression is evaluated:
@@ -43,11 +43,11 @@ const { BOOL, BYTES, STRING } = CelScalar;
 const ENVIRONMENT = celEnv({
   funcs: [
     celFunc("_+_", [STRING, STRING], STRING, (one, other) => {
-      refuseLong(one.length + other.length);
+      requireMaxCharacters(one.length + other.length);
       return one + other;
     }),
     celFunc("_+_", [BYTES, BYTES], BYTES, (one, other) => {
-      refuseLong(one.length + other.length);
+      requireMaxCharacters(one.length + other.length);
       const sum = new Uint8Array(one.length + other.length);
       sum.set(one);
       sum.set(other, one.length);
@@ -78,7 +78,7 @@ export function checkCriteria(expression: string, type: CriteriaType, field: str
  * Judges a value. An expression that fails (a division by zero, a text that is
  * no number) is not met, and neither is one that checkCriteria would refuse. An
  * evaluation visits each part of the expression at most once, over texts of at
- * most 8,192 UTF-16 units and patterns of at most MOST_INSTRUCTIONS together.
+ * most 8,192 UTF-16 units and patterns of at most MAX_INSTRUCTIONS together.
  */
 export function meetsCriteria(
   expression: string,
@@ -95,8 +95,8 @@ export function meetsCriteria(
 type Compiled = { evaluate: (value: CelInput) => unknown } | { problem: string };
 
 function compile(expression: string, type: CelType): Compiled {
-  if ([...expression].length > LONGEST_CRITERIA_CHARACTERS) {
-    return refused(`has more than ${LONGEST_CRITERIA_CHARACTERS} characters`);
+  if ([...expression].length > MAX_CRITERIA_CHARACTERS) {
+    return refused(`has more than ${MAX_CRITERIA_CHARACTERS} characters`);
   }
   const text = expression.trim();
   if (LONG_SPACE.test(text)) return refused("has 100 characters of white space or more in a row");
@@ -128,6 +128,6 @@ function typeOfValue(value: CriteriaValue): CelType {
   return typeof value === "boolean" ? CelScalar.BOOL : CelScalar.STRING;
 }
 
-function refuseLong(length: number): void {
+function requireMaxCharacters(length: number): void {
   if (length > LONGEST_SUM) throw new Error(`a text of more than ${LONGEST_SUM} characters`);
 }

@@ -1,6 +1,6 @@
 import type { CelEnv, CelType, parse } from "@bufbuild/cel";
 import { CelScalar, listType } from "@bufbuild/cel";
-import { compilePattern, MOST_INSTRUCTIONS } from "../text-pattern.ts";
+import { compilePattern, MAX_INSTRUCTIONS } from "../text-pattern.ts";
 
 type Expression = ReturnType<typeof parse>["expr"];
 type Call = Extract<Expression["exprKind"], { case: "callExpr" }>["value"];
@@ -9,7 +9,7 @@ type Call = Extract<Expression["exprKind"], { case: "callExpr" }>["value"];
 export class CriteriaProblem extends Error {}
 
 /** The deepest nesting of an expression; the evaluator walks it by recursion. */
-export const MOST_DEPTH = 100;
+export const MAX_DEPTH = 100;
 
 /**
  * Infers the type of an expression over one value, which it calls `this`. The
@@ -29,7 +29,7 @@ export function typeOfCriteria(
   return typeOf(expression, 0);
 
   function typeOf({ exprKind }: Expression, depth: number): CelType {
-    if (depth > MOST_DEPTH) throw new CriteriaProblem(`nests deeper than ${MOST_DEPTH} levels`);
+    if (depth > MAX_DEPTH) throw new CriteriaProblem(`nests deeper than ${MAX_DEPTH} levels`);
     switch (exprKind.case) {
       case "constExpr":
         return typeOfConstant(exprKind.value.constantKind.case);
@@ -88,8 +88,8 @@ export function typeOfCriteria(
     const compiled = compilePattern(constant.value);
     if ("problem" in compiled) throw new CriteriaProblem(`cannot match: ${compiled.problem}`);
     instructions += compiled.instructions;
-    if (instructions > MOST_INSTRUCTIONS) {
-      throw new CriteriaProblem(`has patterns of more than ${MOST_INSTRUCTIONS} instructions together`);
+    if (instructions > MAX_INSTRUCTIONS) {
+      throw new CriteriaProblem(`has patterns of more than ${MAX_INSTRUCTIONS} instructions together`);
     }
   }
 }

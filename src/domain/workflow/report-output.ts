@@ -13,7 +13,7 @@ import { compilePattern } from "../text-pattern.ts";
 import { type CriteriaValue, checkCriteria, meetsCriteria } from "./acceptance-criteria.ts";
 
 /** The longest text that an output may hold, as the contract says of OutputValue. */
-export const LONGEST_OUTPUT_CHARACTERS = 4_096;
+export const MAX_OUTPUT_CHARACTERS = 4_096;
 
 /** What an int64 holds. */
 const LEAST_INTEGER = -(2n ** 63n);
@@ -82,8 +82,8 @@ type Read = CriteriaValue | { problem: string };
 
 function readValue(schema: Schema, text: string): Read {
   // A character takes one or two UTF-16 units, so a far longer text need not be counted.
-  if (text.length > 2 * LONGEST_OUTPUT_CHARACTERS || [...text].length > LONGEST_OUTPUT_CHARACTERS) {
-    return { problem: `has more than ${LONGEST_OUTPUT_CHARACTERS} characters` };
+  if (text.length > 2 * MAX_OUTPUT_CHARACTERS || [...text].length > MAX_OUTPUT_CHARACTERS) {
+    return { problem: `has more than ${MAX_OUTPUT_CHARACTERS} characters` };
   }
   switch (schema.case) {
     case "string":

@@ -5,7 +5,7 @@ import type {
   WorkflowTrigger_PullRequest,
   WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
-import { refuseDeceptiveText } from "../deceptive-text.ts";
+import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { valueUnusable } from "../error.ts";
 import { checkSchedule } from "../project/schedule.ts";
 import { isClonable } from "../source/remote.ts";
@@ -22,7 +22,7 @@ export function checkTriggers(triggers: readonly WorkflowTrigger[], nowMs: numbe
   for (const [index, { trigger, context }] of triggers.entries()) {
     const path = `triggers[${index}]`;
     if (trigger.case === "time") checkSchedule(trigger.value, nowMs, `${path}.time`);
-    if (trigger.case === "pullRequest") refuseResources(trigger.value, `${path}.pullRequest`);
+    if (trigger.case === "pullRequest") requireSensibleResources(trigger.value, `${path}.pullRequest`);
     if (context?.context.case === "fromTrigger" && trigger.case !== "pullRequest") {
       throw valueUnusable(
         `${path}.context.fromTrigger`,
@@ -40,7 +40,7 @@ export function checkTriggers(triggers: readonly WorkflowTrigger[], nowMs: numbe
  * @throws DomainError VALUE_UNUSABLE; TEXT_DECEPTIVE
  */
 export function checkContext({ context }: WorkflowTriggerContext, path: string): void {
-  if (context.case === "agent") refuseDeceptiveText(context.value.prompt, `${path}.agent.prompt`);
+  if (context.case === "agent") requireNoDeceptiveText(context.value.prompt, `${path}.agent.prompt`);
   if (context.case !== "repositories") return;
   const { repositorySelector: selector } = context.value;
   if (selector.case === "repositoryUrls") {
@@ -69,7 +69,7 @@ export function checkContext({ context }: WorkflowTriggerContext, path: string):
 export function checkAction(action: WorkflowAction, path: "action" | "report"): void {
   for (const [index, { step }] of action.steps.entries()) {
     const field = `${path}.steps[${index}]`;
-    if (step.case === "agent") refuseDeceptiveText(step.value.prompt, `${field}.agent.prompt`);
+    if (step.case === "agent") requireNoDeceptiveText(step.value.prompt, `${field}.agent.prompt`);
     if (step.case === "report") {
       checkOutputSpecs(step.value.outputs, `${field}.report.outputs`);
       checkPrompts(step.value, `${field}.report`);
@@ -86,11 +86,14 @@ export function checkAction(action: WorkflowAction, path: "action" | "report"): 
 function checkPrompts({ outputs }: WorkflowStep_Report, path: string): void {
   for (const [index, { extraction }] of outputs.entries()) {
     if (extraction.case !== "prompt") continue;
-    refuseDeceptiveText(extraction.value, `${path}.outputs[${index}].prompt`);
+    requireNoDeceptiveText(extraction.value, `${path}.outputs[${index}].prompt`);
   }
 }
 
-function refuseResources({ webhookId, integrationId }: WorkflowTrigger_PullRequest, path: string): void {
+function requireSensibleResources(
+  { webhookId, integrationId }: WorkflowTrigger_PullRequest,
+  path: string,
+): void {
   if (webhookId !== undefined) {
     throw valueUnusable(`${path}.webhookId`, "this server has no webhook resources: leave webhookId unset");
   }

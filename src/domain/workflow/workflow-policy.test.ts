@@ -4,7 +4,7 @@ import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
 import { WorkflowTriggerContextSchema } from "#gen/service/v1/workflow_pb.js";
 import { policiesInForce } from "../policy/policies.ts";
 import type { PolicyDenied } from "../policy/policy-decision.ts";
-import { refuseContext } from "./workflow-policy.ts";
+import { requireContextAllowed } from "./workflow-policy.ts";
 
 const policies = (set: MessageInitShape<typeof OrganizationPoliciesSchema>) =>
   policiesInForce("0190c0de-0000-7000-8000-000000000000", {
@@ -29,10 +29,10 @@ describe("a context without code", () => {
   test("is for administrators where nothing starts from scratch", () => {
     const set = policies({ disableFromScratch: true });
     for (const role of ["member", "service_account"] as const) {
-      expect(denied(() => refuseContext(set, agent, role))).toBe("disableFromScratch");
-      expect(denied(() => refuseContext(set, projects, role))).toBeUndefined();
-      expect(denied(() => refuseContext(policies({}), agent, role))).toBeUndefined();
+      expect(denied(() => requireContextAllowed(set, agent, role))).toBe("disableFromScratch");
+      expect(denied(() => requireContextAllowed(set, projects, role))).toBeUndefined();
+      expect(denied(() => requireContextAllowed(policies({}), agent, role))).toBeUndefined();
     }
-    expect(denied(() => refuseContext(set, agent, "administrator"))).toBeUndefined();
+    expect(denied(() => requireContextAllowed(set, agent, "administrator"))).toBeUndefined();
   });
 });

@@ -9,7 +9,11 @@ import { denied } from "../policy/policy-decision.ts";
  *
  * @throws PolicyDenied
  */
-export function refuseContext(policies: Policies, { context }: WorkflowTriggerContext, role: Role): void {
+export function requireContextAllowed(
+  policies: Policies,
+  { context }: WorkflowTriggerContext,
+  role: Role,
+): void {
   if (!policies.inForce.disableFromScratch || role === "administrator" || context.case !== "agent") return;
   const allowed = "members to run over projects and repositories only";
   throw denied(policies, { fieldPath: "disableFromScratch", allowed });

@@ -15,8 +15,8 @@ import {
   deletingWorkflow,
   newExecutor,
   newWorkflow,
-  refuseBorrowedExecutor,
-  refuseDeleting,
+  requireMayRunAs,
+  requireNotDeleting,
   withWebhookUrl,
   workflowSearchText,
 } from "./workflow.ts";
@@ -179,7 +179,7 @@ describe("a workflow that is pending deletion", () => {
   test("takes no changes", () => {
     const refused = expect.objectContaining({ reason: ErrorReason.PENDING_DELETION });
     expect(() => changed({ name: "x" }, deleting)).toThrow(refused);
-    expect(() => deleting && refuseDeleting(deleting)).toThrow(refused);
+    expect(() => deleting && requireNotDeleting(deleting)).toThrow(refused);
   });
 });
 
@@ -204,7 +204,7 @@ describe("a workflow that runs as another person", () => {
   const caller = (role: Caller["role"], id: string) => ({ role, subject: user(id) }) as Caller;
   const refusal = (after: ReturnType<typeof changed>, by: Caller) => {
     try {
-      refuseBorrowedExecutor(before, after ?? before, by);
+      requireMayRunAs(before, after ?? before, by);
     } catch (error) {
       return error;
     }

@@ -59,7 +59,7 @@ export function changedWorkflow(
   req: UpdateWorkflowRequest,
   now: number,
 ): Workflow | undefined {
-  refuseDeleting(present);
+  requireNotDeleting(present);
   const named = namedFields(req);
   const workflow = clone(WorkflowSchema, present);
   const { metadata, spec } = workflow;
@@ -111,7 +111,7 @@ export function newExecutor(
  * @throws DomainError PERMISSION_DENIED for a change of what a workflow does or
  *   when, by who is neither an administrator nor the person that it runs as
  */
-export function refuseBorrowedExecutor(before: Workflow, after: Workflow, caller: Caller): void {
+export function requireMayRunAs(before: Workflow, after: Workflow, caller: Caller): void {
   const executor = after.metadata?.executor;
   if (caller.role === "administrator" || executor?.principal !== Principal.USER) return;
   if (executor.id === caller.subject.id || sameWork(before, after)) return;
@@ -131,7 +131,7 @@ export function deletingWorkflow(present: Workflow, now: number): Workflow | und
 }
 
 /** @throws DomainError PENDING_DELETION for a workflow that is marked for removal */
-export function refuseDeleting({ spec }: Workflow): void {
+export function requireNotDeleting({ spec }: Workflow): void {
   if (spec?.deleting) throw pendingDeletion("workflow");
 }
 

@@ -1,5 +1,5 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { answer } from "../../rpc/error/error.ts";
+import { writeConnectError } from "../../rpc/error/error.ts";
 
 /** Bodies up to this are not counted: they have mostly come together with their headers. */
 const FREE_BYTES = 16 * 1024;
@@ -72,5 +72,5 @@ export class BodyHold {
 
 function exceeded(whose: string, limitBytes: number) {
   const message = `${whose} requests that the server reads at the same time are more than ${limitBytes} bytes together: send this one again when others are answered`;
-  return answer(ErrorReason.BODY_BUDGET_EXCEEDED, message, { limit_bytes: String(limitBytes) });
+  return writeConnectError(ErrorReason.BODY_BUDGET_EXCEEDED, message, { limit_bytes: String(limitBytes) });
 }

@@ -1,17 +1,17 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { answer } from "../../rpc/error/error.ts";
+import { writeConnectError } from "../../rpc/error/error.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import { incomingBody } from "./incoming-body.ts";
 
 /** The most bytes that a delivery may have (issue 4: 1 MiB). */
-export const MOST_BYTES = 1_048_576;
+export const MAX_DELIVERY_BYTES = 1_048_576;
 
 /**
  * Held of all deliveries at the same time. Whose a delivery is can be told from
  * the whole body only, so strangers could fill the memory with theirs.
  */
-export const MOST_HELD_BYTES = 64 * MOST_BYTES;
+export const MAX_HELD_BYTES = 64 * MAX_DELIVERY_BYTES;
 
 /** Reads the bodies of deliveries into memory that is bounded. */
 export interface DeliveryBodies {
@@ -72,14 +72,14 @@ async function read(
   arrival: Arrival,
   keep: (arrival: Arrival, bytes: number) => void,
 ): Promise<Uint8Array | undefined> {
-  if (Number(req.headers["content-length"] ?? 0) > MOST_BYTES) return undefined;
+  if (Number(req.headers["content-length"] ?? 0) > MAX_DELIVERY_BYTES) return undefined;
   const incoming = incomingBody(req, undefined);
   const chunks: Uint8Array[] = [];
   try {
     for (;;) {
       const { done, value } = await Promise.race([arrival.crowdedOut.promise, incoming.next()]);
       if (done) return Buffer.concat(chunks);
-      if (arrival.bytes + value.length > MOST_BYTES) return undefined;
+      if (arrival.bytes + value.length > MAX_DELIVERY_BYTES) return undefined;
       chunks.push(value);
       keep(arrival, value.length);
     }
@@ -89,7 +89,7 @@ async function read(
 }
 
 function tooMany(): ConnectError {
-  return answer(
+  return writeConnectError(
     ErrorReason.UNAVAILABLE,
     "too many deliveries arrive at the same time: send it again, under the same id",
   );

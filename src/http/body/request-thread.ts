@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
 import { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { answer } from "../../rpc/error/error.ts";
-import type { ParseBeside } from "../../rpc/request/parsed-request.ts";
+import { writeConnectError } from "../../rpc/error/error.ts";
+import type { ParseElsewhere } from "../../rpc/request/parsed-request.ts";
 import { bodyCutOff } from "../../rpc/request/request-failure.ts";
 import { receiveRequest, type TransferredRequest } from "../../rpc/request/request-transfer.ts";
 import { ReadQueue } from "./read-queue.ts";
@@ -48,7 +48,7 @@ export class RequestThread {
     this.#allowUnknownFields = allowUnknownFields;
   }
 
-  readonly parse: ParseBeside = async (reading, isBinary, bytes, { caller, signal }) => {
+  readonly parse: ParseElsewhere = async (reading, isBinary, bytes, { caller, signal }) => {
     const order: ReadOrder = { operation: reading.operation, isBinary, bytes };
     const { promise, resolve, reject } = Promise.withResolvers<ReadOutcome>();
     const leave = this.#waiting.add(caller, bytes.length, () => this.#read(order).then(resolve, reject));
@@ -126,7 +126,7 @@ export class RequestThread {
 }
 
 function threadEnded() {
-  return answer(
+  return writeConnectError(
     ErrorReason.UNAVAILABLE,
     "the server could not read the request: send it again later, or in parts",
   );

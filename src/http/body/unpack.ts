@@ -1,7 +1,7 @@
 import { createGunzip } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { answer, bodyTooLarge } from "../../rpc/error/error.ts";
+import { bodyTooLarge, writeConnectError } from "../../rpc/error/error.ts";
 import { freeWhole, join } from "../../rpc/request/free-chunk.ts";
 import type { BodyHold } from "./body-budget.ts";
 
@@ -61,7 +61,10 @@ export async function unpack(
 function tooMuch(most: number, limitBytes: number): ConnectError {
   if (most === limitBytes) return bodyTooLarge(limitBytes);
   const message = `the compressed body unpacks to more than ${MAX_RATIO} times its size: send it uncompressed`;
-  return answer(ErrorReason.BODY_TOO_COMPLEX, message, { measure: "ratio", limit: String(MAX_RATIO) });
+  return writeConnectError(ErrorReason.BODY_TOO_COMPLEX, message, {
+    measure: "ratio",
+    limit: String(MAX_RATIO),
+  });
 }
 
 function noGzip(error: unknown): ConnectError {

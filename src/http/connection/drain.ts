@@ -1,7 +1,7 @@
 import type { Server } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { endConnection, sendGoAway } from "./close-connection.ts";
 import type { Connections } from "./connections.ts";
-import { endConnection, sendAway } from "./farewell.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 
 /** Requests that were on their way when the last answer left get this long to show, before and after the port closes. */
@@ -49,13 +49,13 @@ export function startDrain(
 
   const run = async (): Promise<boolean> => {
     for (const connection of connections) {
-      if (connection.isServed && connection.open.size === 0) sendAway(connection, limits);
+      if (connection.isServed && connection.open.size === 0) sendGoAway(connection, limits);
     }
     await untilQuiet(graceMs * LAST_CALL);
 
     await takeWaiting(server);
     if (server.listening) server.close();
-    for (const connection of connections) sendAway(connection, limits);
+    for (const connection of connections) sendGoAway(connection, limits);
     if (!(await untilQuiet(graceMs * (1 - LAST_CALL)))) return false;
 
     for (const connection of connections) endConnection(connection, limits);

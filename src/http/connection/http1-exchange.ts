@@ -7,9 +7,9 @@ import {
   observeHttp1Body,
   type RequestBody,
 } from "../body/request-body.ts";
-import { BODY_TOO_SLOW, mute, type Refusal, refuse } from "../dispatch/answer.ts";
+import { BODY_TOO_SLOW, type RejectedRequest, reject, suppressWrites } from "../dispatch/rejected-request.ts";
+import { destroyWithin } from "./close-connection.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
-import { destroyWithin } from "./farewell.ts";
 import type { ServerContext } from "./server-context.ts";
 
 /** One request of HTTP/1 and its answer, from the request's headers until the answer has left. */
@@ -60,10 +60,10 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
   }
 
   /** Answers with a refusal when there is one; otherwise the handler does. */
-  answer(refusal: Refusal | undefined): void {
+  answer(refusal: RejectedRequest | undefined): void {
     if (refusal) {
       this.#res.shouldKeepAlive = false;
-      refuse(this.#res, refusal);
+      reject(this.#res, refusal);
     } else {
       this.#context.handle(this.#req, this.#res);
     }
@@ -104,8 +104,8 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
       return;
     }
     this.#res.shouldKeepAlive = false;
-    refuse(this.#res, BODY_TOO_SLOW);
-    mute(this.#res);
+    reject(this.#res, BODY_TOO_SLOW);
+    suppressWrites(this.#res);
     destroyWithin(socket, this.#context.limits.flushMs);
   }
 

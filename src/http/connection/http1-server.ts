@@ -5,13 +5,13 @@ import {
   HEADERS_TOO_SLOW,
   headersTooLarge,
   MALFORMED,
-  type Refusal,
-  refuseConnection,
+  type RejectedRequest,
+  rejectConnection,
   UNKNOWN_EXPECTATION,
-} from "../dispatch/answer.ts";
+} from "../dispatch/rejected-request.ts";
 import { hasTarget } from "../dispatch/request-target.ts";
+import { destroyWithin } from "./close-connection.ts";
 import type { Connection } from "./connections.ts";
-import { destroyWithin } from "./farewell.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
@@ -42,7 +42,12 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     requireHostHeader: false,
   });
 
-  const serve = (req: Http1Request, res: ServerResponse, refusal?: Refusal, isWaiting = false): void => {
+  const serve = (
+    req: Http1Request,
+    res: ServerResponse,
+    refusal?: RejectedRequest,
+    isWaiting = false,
+  ): void => {
     const connection = connectionOf.get(req.socket);
     // A request behind one that ended the connection, or too late.
     if (!connection || !req.socket.writable) return;
@@ -61,7 +66,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
       socket.destroy();
       return;
     }
-    refuseConnection(socket, refusalOf(error.code, limits));
+    rejectConnection(socket, refusalOf(error.code, limits));
     destroyWithin(socket, limits.discardMs);
   });
   // A listening server starts its watch over slow headers; this one is handed its connections.
@@ -79,7 +84,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
   };
 }
 
-function refusalOf(code: string | undefined, { maxHeaderBytes }: ListenerLimits): Refusal {
+function refusalOf(code: string | undefined, { maxHeaderBytes }: ListenerLimits): RejectedRequest {
   if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge(maxHeaderBytes);
   return code === "ERR_HTTP_REQUEST_TIMEOUT" ? HEADERS_TOO_SLOW : MALFORMED;
 }

@@ -8,12 +8,12 @@ import {
   BODY_TOO_SLOW,
   headersTooLarge,
   MALFORMED,
-  mute,
   NO_TUNNEL,
-  type Refusal,
-  refuse,
+  type RejectedRequest,
+  reject,
+  suppressWrites,
   UNKNOWN_EXPECTATION,
-} from "../dispatch/answer.ts";
+} from "../dispatch/rejected-request.ts";
 import { hasTarget } from "../dispatch/request-target.ts";
 import type { Connection } from "./connections.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
@@ -37,7 +37,7 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
   const serve = (
     req: Http2ServerRequest,
     res: Http2ServerResponse,
-    refusal?: Refusal,
+    refusal?: RejectedRequest,
     isWaiting = false,
   ): void => {
     const { stream } = req;
@@ -85,11 +85,11 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
     }
 
     const problem = refusal ?? problemOf(req);
-    if (problem) refuse(res, problem);
+    if (problem) reject(res, problem);
     else context.handle(req, res);
   };
 
-  const problemOf = (req: Http2ServerRequest): Refusal | undefined => {
+  const problemOf = (req: Http2ServerRequest): RejectedRequest | undefined => {
     // Node holds clients to the limit only once they have confirmed that they know it.
     const bytes = req.rawHeaders.reduce((sum, text) => sum + text.length + HEADER_OVERHEAD / 2, 0);
     if (bytes > limits.maxHeaderBytes) return headersTooLarge(limits.maxHeaderBytes);
@@ -102,8 +102,8 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
       stream.close(NGHTTP2_CANCEL);
       return;
     }
-    refuse(res, BODY_TOO_SLOW);
-    mute(res);
+    reject(res, BODY_TOO_SLOW);
+    suppressWrites(res);
     setTimeout(() => stream.destroy(), limits.flushMs).unref();
   };
 

@@ -2,10 +2,10 @@ import type http from "node:http";
 import type http2 from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { createBodyGuard } from "../body/body-guard.ts";
-import { MALFORMED, refuseConnection } from "../dispatch/answer.ts";
+import { MALFORMED, rejectConnection } from "../dispatch/rejected-request.ts";
+import { endConnection, rejectSlowHeaders, sendGoAway } from "./close-connection.ts";
 import { type Connection, trackConnections } from "./connections.ts";
 import { type Drain, startDrain } from "./drain.ts";
-import { endConnection, refuseSlow, sendAway } from "./farewell.ts";
 import { createHttp1Server } from "./http1-server.ts";
 import { createHttp2Server } from "./http2-server.ts";
 import { LISTENER_LIMITS, type ListenerLimits } from "./listener-limits.ts";
@@ -60,7 +60,7 @@ export function createListener(options: ListenerOptions): Listener {
   let drain: Drain | undefined;
 
   const connections = trackConnections(limits, (connection) => {
-    if (drain && connection.open.size === 0) sendAway(connection, limits);
+    if (drain && connection.open.size === 0) sendGoAway(connection, limits);
     drain?.requestEnded();
   });
   const context = {
@@ -81,7 +81,7 @@ export function createListener(options: ListenerOptions): Listener {
     const { socket } = connection;
     // The connection may have been refused while its first bytes were awaited.
     if (!socket.writable) socket.destroy();
-    else if (protocol === "ended") refuseConnection(socket, MALFORMED);
+    else if (protocol === "ended") rejectConnection(socket, MALFORMED);
     else (protocol === "http2" ? http2 : http1).adopt(connection);
   };
   const server = options.tls
@@ -96,7 +96,7 @@ export function createListener(options: ListenerOptions): Listener {
   const check = (): void => {
     guard.check();
     const { headers, next } = connections.overdue();
-    for (const connection of headers) refuseSlow(connection, limits);
+    for (const connection of headers) rejectSlowHeaders(connection, limits);
     for (const connection of next) endConnection(connection, limits);
   };
   let checks: NodeJS.Timeout | undefined;

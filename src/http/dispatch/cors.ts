@@ -18,7 +18,7 @@ const EXPOSED_HEADERS = [
  *
  * @param origins exact origins such as `https://console.example.org`; no wildcard
  */
-export function answerCors(req: HttpRequest, res: HttpResponse, origins: ReadonlySet<string>): boolean {
+export function handleCors(req: HttpRequest, res: HttpResponse, origins: ReadonlySet<string>): boolean {
   const { origin } = req.headers;
   if (origins.size === 0 || origin === undefined) return false;
   res.setHeader("vary", "Origin");

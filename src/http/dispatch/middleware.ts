@@ -4,8 +4,8 @@ import type { CallRecord } from "../../rpc/access/call-record.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
-import { answerCors } from "./cors.ts";
-import type { Entry } from "./entry.ts";
+import { handleCors } from "./cors.ts";
+import type { Dispatch } from "./dispatch.ts";
 import { isWebhook } from "./webhook.ts";
 
 /** One finished call, for the access log. Nothing in it comes from a body or a token. */
@@ -22,10 +22,10 @@ export interface AccessLine {
   readonly token?: string;
 }
 
-export interface FrontOptions {
-  readonly entry: Entry;
+export interface MiddlewareOptions {
+  readonly entry: Dispatch;
   /** Takes what is posted to workflows; see isWebhook. */
-  readonly webhook: Entry;
+  readonly webhook: Dispatch;
   /** Returns why the server is not ready, which /readyz answers with 503; undefined while it is. */
   readonly unreadiness: () => string | undefined;
   readonly corsOrigins: ReadonlySet<string>;
@@ -39,10 +39,10 @@ export interface FrontOptions {
  * What every request passes first: a request id, the probes, CORS, and the
  * access log. Probes and preflights are not logged.
  */
-export function createFront(options: FrontOptions): (req: HttpRequest, res: HttpResponse) => void {
+export function createFront(options: MiddlewareOptions): (req: HttpRequest, res: HttpResponse) => void {
   return (req, res) => {
-    if (answerProbe(req, res, options.unreadiness)) return;
-    if (answerCors(req, res, options.corsOrigins)) return;
+    if (handleProbe(req, res, options.unreadiness)) return;
+    if (handleCors(req, res, options.corsOrigins)) return;
     const started = performance.now();
     const output = openOutput(options.budget, req, res);
     const record: CallRecord = { requestId: options.newId(), operation: NO_OPERATION, output };
@@ -78,7 +78,7 @@ function codeOf(record: CallRecord, res: HttpResponse): string {
 }
 
 /** /healthz says that the process answers; /readyz that it takes requests, or why not. Neither needs a token. */
-function answerProbe(req: HttpRequest, res: HttpResponse, unreadiness: () => string | undefined): boolean {
+function handleProbe(req: HttpRequest, res: HttpResponse, unreadiness: () => string | undefined): boolean {
   if (req.url !== "/healthz" && req.url !== "/readyz") return false;
   const reason = req.url === "/healthz" ? undefined : unreadiness();
   res.statusCode = reason === undefined ? 200 : 503;

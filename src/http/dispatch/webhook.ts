@@ -5,10 +5,10 @@ import {
   TriggerVerdictSchema,
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
-import { shuttingDown, unpermitted } from "../../rpc/access/admission.ts";
+import { type Authentication, authError } from "../../rpc/access/authentication.ts";
+import { authorize, shuttingDown } from "../../rpc/access/authorization.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
-import { type Gate, rejection } from "../../rpc/access/gate.ts";
-import { answer, type ReportFault } from "../../rpc/error/error.ts";
+import { type ReportFault, writeConnectError } from "../../rpc/error/error.ts";
 import type { Readiness } from "../../rpc/health.ts";
 import {
   createWebhook,
@@ -17,10 +17,15 @@ import {
   START_WORKFLOW,
   type WebhookDependencies,
 } from "../../services/workflow/trigger/webhook.ts";
-import { type DeliveryBodies, deliveryBodies, MOST_BYTES, MOST_HELD_BYTES } from "../body/delivery-body.ts";
+import {
+  type DeliveryBodies,
+  deliveryBodies,
+  MAX_DELIVERY_BYTES,
+  MAX_HELD_BYTES,
+} from "../body/delivery-body.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import { writeWhole } from "../output/node-answer.ts";
-import { answeringErrors, type Entry, writeError } from "./entry.ts";
+import { type Dispatch, withErrorResponses, writeError } from "./dispatch.ts";
 
 /** A workflow's webhookUrl, without the /api of operations. */
 const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
@@ -29,7 +34,7 @@ const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
 const OPERATION = "webhook";
 
 export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "keys" | "now"> {
-  readonly gate: Gate;
+  readonly gate: Authentication;
   readonly readiness: Readiness;
   readonly report: ReportFault;
   readonly onRecordFailure: (error: unknown) => void;
@@ -47,7 +52,7 @@ export function isWebhook(req: HttpRequest): boolean {
  * 200 with them when none did; 400, 401, 403, 405, 413 and 503 in the form of
  * Connect's JSON errors.
  */
-export function createWebhookEntry(options: WebhookOptions): Entry {
+export function createWebhookEntry(options: WebhookOptions): Dispatch {
   const receive = createWebhook({
     ...options,
     cryptography: {
@@ -55,8 +60,8 @@ export function createWebhookEntry(options: WebhookOptions): Entry {
       equalBytes: (left, right) => left.length === right.length && timingSafeEqual(left, right),
     },
   });
-  const bodies = deliveryBodies(options.mostHeldBytes ?? MOST_HELD_BYTES);
-  return answeringErrors(
+  const bodies = deliveryBodies(options.mostHeldBytes ?? MAX_HELD_BYTES);
+  return withErrorResponses(
     (req, res, record) => take({ ...options, receive, bodies }, req, res, record),
     options.report,
   );
@@ -69,11 +74,11 @@ interface WebhookParts extends WebhookOptions {
 
 async function take(
   { gate, readiness, receive, bodies }: WebhookParts,
-  ...[req, res, record]: Parameters<Entry>
+  ...[req, res, record]: Parameters<Dispatch>
 ): Promise<void> {
   record.operation = OPERATION;
   if (req.method !== "POST") {
-    const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, "deliveries are sent with POST", {
+    const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, "deliveries are sent with POST", {
       allowed: "POST",
     });
     return writeError(res, record, error, 405, { allow: "POST" });
@@ -88,10 +93,10 @@ async function take(
     }),
   );
   if (!events) {
-    const error = answer(
+    const error = writeConnectError(
       ErrorReason.BODY_TOO_LARGE,
-      `the delivery is larger than the ${MOST_BYTES} bytes that a webhook takes`,
-      { limit_bytes: String(MOST_BYTES) },
+      `the delivery is larger than the ${MAX_DELIVERY_BYTES} bytes that a webhook takes`,
+      { limit_bytes: String(MAX_DELIVERY_BYTES) },
     );
     return writeError(res, record, error, 413);
   }
@@ -101,13 +106,13 @@ async function take(
   await writeWhole(res, started ? 202 : 200, header, Buffer.from(text), record.output);
 }
 
-async function callerOf(gate: Gate, req: HttpRequest, record: CallRecord) {
+async function callerOf(gate: Authentication, req: HttpRequest, record: CallRecord) {
   const admission = await gate(req.headers.authorization);
   if (admission.kind === "unknown") return undefined;
-  if (admission.kind === "blocked") throw rejection(admission);
+  if (admission.kind === "blocked") throw authError(admission);
   const { caller } = admission;
   record.caller = caller;
-  const refused = unpermitted(START_WORKFLOW, caller, true);
+  const refused = authorize(START_WORKFLOW, caller, true);
   if (refused) throw refused;
   return caller;
 }

@@ -1,10 +1,10 @@
 import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { createAccountSignals, cutOffKey } from "../../services/call/account-signals.ts";
+import { createAccountSignals, revokedKey } from "../../services/call/account-signals.ts";
 import { callerKey } from "../../services/call/call.ts";
-import { createStreamPlaces } from "../../services/call/stream-places.ts";
-import { cutOffStreams } from "./revoked-streams.ts";
+import { createStreamPlaces } from "../../services/call/stream-slots.ts";
+import { revokeStreams } from "./revoked-streams.ts";
 
 const blocked = new Error("blocked");
 const LIMITS = { perToken: 1, perOrganization: 1, inAll: 1 };
@@ -21,8 +21,8 @@ async function streamOf(answers: (signal: AbortSignal | undefined) => AsyncItera
     service: { typeName: "service.v1.EventService" },
     method: { name: "WatchEvents" },
   };
-  const next = async () => ({ stream: true, message: answers(contextValues.get(cutOffKey)) });
-  const res = await cutOffStreams(signals, createStreamPlaces(LIMITS))(next as never)(req as never);
+  const next = async () => ({ stream: true, message: answers(contextValues.get(revokedKey)) });
+  const res = await revokeStreams(signals, createStreamPlaces(LIMITS))(next as never)(req as never);
   return {
     reading: (res.message as AsyncIterable<string>)[Symbol.asyncIterator](),
     async cutOff() {

@@ -1,7 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
-import { type AccountSignals, type AccountWatch, cutOffKey } from "../../services/call/account-signals.ts";
+import { type AccountSignals, type AccountWatch, revokedKey } from "../../services/call/account-signals.ts";
 import { callerKey } from "../../services/call/call.ts";
-import type { StreamPlaces } from "../../services/call/stream-places.ts";
+import type { StreamPlaces } from "../../services/call/stream-slots.ts";
 
 /**
  * Ends a stream as soon as its caller may not go on: the gate asks only once,
@@ -9,7 +9,7 @@ import type { StreamPlaces } from "../../services/call/stream-places.ts";
  * take a place for as long as they are open; those of runners are bounded by the
  * leases that they hold.
  */
-export function cutOffStreams(signals: AccountSignals, places: StreamPlaces): Interceptor {
+export function revokeStreams(signals: AccountSignals, places: StreamPlaces): Interceptor {
   const whileAllowed = async (next: AnyFn, req: AnyRequest) => {
     const caller = req.contextValues.get(callerKey);
     if (!caller) return next(req);
@@ -23,7 +23,7 @@ export function cutOffStreams(signals: AccountSignals, places: StreamPlaces): In
     // Covers streams whose answer nobody reads to its end.
     req.signal.addEventListener("abort", watch.close, { once: true });
     if (req.signal.aborted) watch.close();
-    req.contextValues.set(cutOffKey, watch.signal);
+    req.contextValues.set(revokedKey, watch.signal);
     try {
       const res = await next(req);
       if (res.stream) return { ...res, message: untilCutOff(res.message, watch) };

@@ -19,7 +19,7 @@ import { DomainError } from "../../domain/error.ts";
 import { type CallRecord, callRecordKey } from "../access/call-record.ts";
 import { JSON_OPTIONS } from "../request/json-options.ts";
 import { completeError, completeUnaryError } from "./complete-error.ts";
-import { faults } from "./faults.ts";
+import { errorInterceptor } from "./error-interceptor.ts";
 
 /** What the operation does with a request. */
 type Behaviour = () => object;
@@ -50,7 +50,7 @@ async function answerTo(
   const reported: unknown[] = [];
   const report = (fault: unknown) => void reported.push(fault);
   const router = createConnectRouter({
-    interceptors: [faults(report)],
+    interceptors: [errorInterceptor(report)],
     acceptCompression: [compressionGzip],
     readMaxBytes: READ_MAX_BYTES,
     jsonOptions: { ...JSON_OPTIONS, ignoreUnknownFields: false },

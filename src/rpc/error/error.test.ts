@@ -10,7 +10,7 @@ import { GetProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { accountBlocked, DomainError, unauthenticated } from "../../domain/error.ts";
 import { StoreUnavailable } from "../../store/store.ts";
 import { createCheck } from "../check.ts";
-import { answer, CODE_OF_REASON, hasReason, toConnectError } from "./error.ts";
+import { CODE_OF_REASON, hasReason, toConnectError, writeConnectError } from "./error.ts";
 
 const CALL = { requestId: "request-1", operation: "service.v1.ProjectService/GetProject" };
 
@@ -175,7 +175,7 @@ describe("an error of the protocol layer", () => {
   );
 
   test("that says its reason already stays as it is, whatever its code", () => {
-    const thrown = answer(ErrorReason.INTERNAL, "internal error", { request_id: "request-0" });
+    const thrown = writeConnectError(ErrorReason.INTERNAL, "internal error", { request_id: "request-0" });
     const { error, reported } = leaving(thrown);
     expect(error).toBe(thrown);
     expect(reported).toEqual([]);
@@ -189,7 +189,7 @@ describe("whether an error says its reason", () => {
     other.details.push({ type: "google.rpc.Help", value: new Uint8Array() });
     const wired = new ConnectError("x", Code.Internal);
     wired.details.push({ type: "service.v1.ErrorDetail", value: new Uint8Array() });
-    expect([plain, other, wired, answer(ErrorReason.NOT_FOUND, "x")].map(hasReason)).toEqual([
+    expect([plain, other, wired, writeConnectError(ErrorReason.NOT_FOUND, "x")].map(hasReason)).toEqual([
       false,
       false,
       true,

@@ -7,7 +7,7 @@ import { DomainError } from "../../domain/error.ts";
 import { PolicyDenied } from "../../domain/policy/policy-decision.ts";
 import { StoreUnavailable } from "../../store/store.ts";
 import { ConstraintViolated } from "../check.ts";
-import { withoutValues } from "./without-values.ts";
+import { redactErrorMessage } from "./error-redaction.ts";
 
 /** The one table from reasons to codes. */
 export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
@@ -92,7 +92,7 @@ export function toConnectError(thrown: unknown, call: CallNames, report: ReportF
   if (thrown instanceof DomainError) return fromDomain(thrown);
   if (thrown instanceof StoreUnavailable) {
     report(thrown, call);
-    return answer(
+    return writeConnectError(
       ErrorReason.UNAVAILABLE,
       thrown.problem === undefined
         ? "the database is busy: try again"
@@ -104,7 +104,7 @@ export function toConnectError(thrown: unknown, call: CallNames, report: ReportF
 }
 
 /** An error of the catalogue that the edge itself answers. */
-export function answer(
+export function writeConnectError(
   reason: ErrorReason,
   message: string,
   metadata: Record<string, string> = {},
@@ -143,17 +143,17 @@ export function withDetail(error: ConnectError, call: CallNames, report: ReportF
   if (ENGINE.test(error.rawMessage)) return internal(error, call, report);
   const malformed = error.code === Code.Internal && MALFORMED.test(error.rawMessage);
   if (malformed || error.code === Code.InvalidArgument) {
-    return answer(ErrorReason.BODY_MALFORMED, withoutValues(error.rawMessage));
+    return writeConnectError(ErrorReason.BODY_MALFORMED, redactErrorMessage(error.rawMessage));
   }
   if (error.code === Code.ResourceExhausted) {
     const limit = LIMIT.exec(error.rawMessage)?.[1];
-    return limit ? bodyTooLarge(limit) : answer(ErrorReason.BODY_TOO_LARGE, error.rawMessage);
+    return limit ? bodyTooLarge(limit) : writeConnectError(ErrorReason.BODY_TOO_LARGE, error.rawMessage);
   }
   if (error.code === Code.DeadlineExceeded)
-    return answer(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
+    return writeConnectError(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
   // What is left of this code is the layer's own: a compression it does not have, a second message.
   if (error.code === Code.Unimplemented) {
-    return answer(ErrorReason.TRANSPORT_UNSUPPORTED, withoutValues(error.rawMessage));
+    return writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, redactErrorMessage(error.rawMessage));
   }
   if (error.code === Code.Internal || error.code === Code.Unknown) {
     return internal(error, call, report);
@@ -163,11 +163,11 @@ export function withDetail(error: ConnectError, call: CallNames, report: ReportF
 
 function internal(error: unknown, call: CallNames, report: ReportFault): ConnectError {
   report(error, call);
-  return answer(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
+  return writeConnectError(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
 }
 
 /** Returns the error for a body that is larger than its operation takes. */
 export function bodyTooLarge(limitBytes: number | string): ConnectError {
   const message = `the request is larger than the ${limitBytes} bytes that the operation takes`;
-  return answer(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: String(limitBytes) });
+  return writeConnectError(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: String(limitBytes) });
 }

@@ -28,7 +28,7 @@ export function turnOf({ caller }: CallRecord, signal: AbortSignal): Turn {
  * @throws ConnectError that says what is wrong with the body; why nobody waits
  *   any more; unavailable when the thread ended
  */
-export type ParseBeside = (
+export type ParseElsewhere = (
   reading: RequestReading,
   isBinary: boolean,
   bytes: Uint8Array,

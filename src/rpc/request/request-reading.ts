@@ -4,7 +4,7 @@ import {
   type MethodSerializationLookup,
   validateReadWriteMaxBytes,
 } from "@connectrpc/connect/protocol";
-import { hasUpdateMask, nameCleared } from "../cleared-fields.ts";
+import { addClearedFieldsToMask, hasUpdateMask } from "../cleared-fields.ts";
 import { countBinary } from "./binary-count.ts";
 import { countJson } from "./json-count.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
@@ -14,7 +14,7 @@ import { MAX_BODY_BYTES, requestBounds } from "./request-bounds.ts";
 import { skipUnknownFields } from "./skip-unknown-fields.ts";
 import { timeForms } from "./time-forms.ts";
 import { tooComplex } from "./too-complex.ts";
-import { refusesUnknownFields } from "./unknown-fields.ts";
+import { rejectsUnknownFields } from "./unknown-fields.ts";
 
 /**
  * Past this a body is parsed on a thread of its own. The largest
@@ -101,8 +101,8 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacter
   const isMasked = hasUpdateMask(input);
   const edits = [
     // First, since a message of nothing but unknown fields is empty once they are out, and was not meant so.
-    ...(isMasked ? [nameCleared] : []),
-    ...(allowUnknownFields && !refusesUnknownFields(method) ? [skipUnknownFields] : []),
+    ...(isMasked ? [addClearedFieldsToMask] : []),
+    ...(allowUnknownFields && !rejectsUnknownFields(method) ? [skipUnknownFields] : []),
   ];
   const decode =
     times || edits.length > 0

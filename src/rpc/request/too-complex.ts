@@ -1,6 +1,6 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { answer } from "../error/error.ts";
+import { writeConnectError } from "../error/error.ts";
 
 /** What the message of an error calls each measure. */
 const NAMES = {
@@ -15,5 +15,5 @@ const NAMES = {
 /** Returns the error for a body that holds more of something than any valid request of its operation. */
 export function tooComplex(measure: keyof typeof NAMES, limit: number): ConnectError {
   const message = `the body has more than the ${limit} ${NAMES[measure]} that a request of this operation can have`;
-  return answer(ErrorReason.BODY_TOO_COMPLEX, message, { measure, limit: String(limit) });
+  return writeConnectError(ErrorReason.BODY_TOO_COMPLEX, message, { measure, limit: String(limit) });
 }

@@ -11,7 +11,7 @@ import { valueUnusable } from "../../domain/error.ts";
 const STRICT: ReadonlySet<unknown> = new Set([OrganizationService.method.updateOrganizationPolicies]);
 
 /** Returns whether an operation refuses unknown fields always. */
-export function refusesUnknownFields(method: unknown): boolean {
+export function rejectsUnknownFields(method: unknown): boolean {
   return STRICT.has(method);
 }
 
@@ -22,7 +22,7 @@ export function refusesUnknownFields(method: unknown): boolean {
  * @throws DomainError VALUE_UNUSABLE that names the message and the field's number
  */
 export const requireKnownFields: Interceptor = (next) => (req) => {
-  if (!req.stream && refusesUnknownFields(req.method)) requireKnown(req.method.input, req.message);
+  if (!req.stream && rejectsUnknownFields(req.method)) requireKnown(req.method.input, req.message);
   return next(req);
 };
 

@@ -8,11 +8,11 @@ import { authorOf } from "../git/commit-author.ts";
 import { cleanEnvironment } from "../process/command.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Workspace } from "../steps/workspace.ts";
-import { modeName, settingsOf, type ToldLine, type ToldSettings } from "./agent-input-encoding.ts";
+import { type InputLine, type InputSettings, modeName, settingsOf } from "./agent-input-encoding.ts";
 import type { AgentState } from "./agent-state.ts";
 
 /** What the organization demands of agents. Only the agent's program can keep it. */
-export interface ToldPolicies {
+export interface AgentPolicies {
   /** Whether it may not use the Model Context Protocol. */
   readonly mcpDisabled: boolean;
   /** Commands that it must not execute. */
@@ -32,8 +32,8 @@ export interface AgentFacts {
   readonly subagentRunIds: readonly string[];
   readonly mode: string;
   readonly goal: string;
-  readonly settings: ToldSettings;
-  readonly policies: ToldPolicies;
+  readonly settings: InputSettings;
+  readonly policies: AgentPolicies;
 }
 
 export function agentFactsOf({ agentExecution }: AgentWork, policy: AgentPolicy | undefined): AgentFacts {
@@ -50,7 +50,7 @@ export function agentFactsOf({ agentExecution }: AgentWork, policy: AgentPolicy 
   };
 }
 
-function policiesOf(policy: AgentPolicy | undefined): ToldPolicies {
+function policiesOf(policy: AgentPolicy | undefined): AgentPolicies {
   const scmToolsAllowedGroupId = policy?.scmToolsAllowedGroupId ?? "";
   return {
     mcpDisabled: policy?.mcpDisabled ?? false,
@@ -62,7 +62,7 @@ function policiesOf(policy: AgentPolicy | undefined): ToldPolicies {
 }
 
 /** The first line that an agent of the JSON lines form gets. @param starts see AgentState.starts */
-export function startLine(facts: AgentFacts, starts: number): ToldLine {
+export function startLine(facts: AgentFacts, starts: number): InputLine {
   return { type: "start", ...facts, starts };
 }
 
@@ -113,7 +113,7 @@ export function settingVariables({
   model,
   reasoningEffort,
   serviceTier,
-}: ToldSettings): Record<string, string> {
+}: InputSettings): Record<string, string> {
   return {
     CHARTROOM_AGENT_MODEL: model === undefined ? "" : String(model),
     CHARTROOM_AGENT_REASONING_EFFORT: reasoningEffort ?? "",

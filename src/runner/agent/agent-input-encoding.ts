@@ -18,14 +18,14 @@ import {
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /** What an agent that speaks JSON lines is told at one time. */
-export type ToldLine = Readonly<Record<string, unknown>> & { readonly type: string };
+export type InputLine = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** A part of a message, as the agent gets it. */
-export type ToldPart =
+export type InputPart =
   | { readonly text: string }
   | { readonly image: { readonly mimeType: string; readonly path: string } };
 
-export interface ToldSettings {
+export interface InputSettings {
   readonly model?: number;
   readonly reasoningEffort?: string;
   readonly serviceTier?: string;
@@ -38,7 +38,7 @@ export type KeepImage = (image: { readonly data: Uint8Array; readonly mimeType: 
 export async function inputLine(
   { input, steer, turnOptions, extAgentSettings }: StreamInputsResponse,
   keepImage: KeepImage,
-): Promise<ToldLine> {
+): Promise<InputLine> {
   if (!input) throw new WorkFailure("agent_input_unknown", "the service handed out no input");
   return {
     ...(await contentOf(input, keepImage)),
@@ -53,9 +53,9 @@ export async function inputLine(
 export async function partsOf(
   { input, inputs }: UserInputBlock,
   keepImage: KeepImage,
-): Promise<readonly ToldPart[]> {
+): Promise<readonly InputPart[]> {
   const parts = input.case === undefined ? inputs.map((part) => part.input) : [input];
-  const told: ToldPart[] = [];
+  const told: InputPart[] = [];
   for (const part of parts) {
     if (part.case === "text") told.push({ text: part.value.content });
     if (part.case === "image") {
@@ -67,7 +67,7 @@ export async function partsOf(
 }
 
 /** The settings that somebody chose: a model by its number, the others by their short names. */
-export function settingsOf({ model, reasoningEffort, serviceTier }: ExtAgentSettings): ToldSettings {
+export function settingsOf({ model, reasoningEffort, serviceTier }: ExtAgentSettings): InputSettings {
   return {
     ...(model !== 0 && { model }),
     ...(reasoningEffort !== 0 && {
@@ -91,7 +91,7 @@ function shortName(members: DescEnum, number: number): string {
   return name?.toLowerCase() ?? "unspecified";
 }
 
-async function contentOf({ input }: AgentInput, keepImage: KeepImage): Promise<ToldLine> {
+async function contentOf({ input }: AgentInput, keepImage: KeepImage): Promise<InputLine> {
   switch (input.case) {
     case "userInput":
       return { type: "user_input", inputs: await partsOf(input.value, keepImage) };

@@ -4,13 +4,13 @@ import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_ser
 import type { CommandResult } from "../process/command.ts";
 import { cut, errorBlock } from "./agent-block.ts";
 import { startLine } from "./agent-facts.ts";
-import { inputLine, type ToldLine } from "./agent-input-encoding.ts";
+import { type InputLine, inputLine } from "./agent-input-encoding.ts";
 import { LineReader, type OutputLine } from "./agent-lines.ts";
-import { type RunMessage, type Said, whatIsSaid } from "./agent-message-parsing.ts";
+import { type AgentMessage, parseAgentMessage, type RunMessage } from "./agent-message-parsing.ts";
 import type { BlockContent } from "./agent-report.ts";
-import { type AgentRun, Complaint } from "./agent-run.ts";
+import { type AgentRun, StderrTail } from "./agent-run.ts";
 import { Turns } from "./agent-turns.ts";
-import { Relatives } from "./subagent-manager.ts";
+import { SubagentManager } from "./subagent-manager.ts";
 
 /** A longer line is none of the form. */
 const MOST_LINE_BYTES = 1_048_576;
@@ -46,8 +46,8 @@ export async function converseInJsonLines(run: AgentRun): Promise<void> {
 class JsonConversation {
   readonly #run: AgentRun;
   readonly #turns = new Turns();
-  readonly #relatives: Relatives;
-  readonly #complaint = new Complaint();
+  readonly #relatives: SubagentManager;
+  readonly #complaint = new StderrTail();
   readonly #lines = new LineReader(MOST_LINE_BYTES);
   readonly #stdin = Promise.withResolvers<Writable>();
   /** Aborted when the agent is given no more. */
@@ -62,7 +62,7 @@ class JsonConversation {
 
   constructor(run: AgentRun) {
     this.#run = run;
-    this.#relatives = new Relatives(run.assignment.lease, run.facts, (line) => this.#tell(line));
+    this.#relatives = new SubagentManager(run.assignment.lease, run.facts, (line) => this.#tell(line));
   }
 
   async hold(): Promise<void> {
@@ -128,7 +128,7 @@ class JsonConversation {
   }
 
   /** Resolves when the agent can be told more, or is gone. */
-  async #tell(line: ToldLine): Promise<void> {
+  async #tell(line: InputLine): Promise<void> {
     const stdin = await this.#opened;
     if (!stdin || stdin.writableEnded) return;
     await new Promise<void>((resolve) => stdin.write(lineOf(line), () => resolve()));
@@ -146,10 +146,10 @@ class JsonConversation {
     await this.#run.report.room();
   }
 
-  #understood(text: string): Said | undefined {
+  #understood(text: string): AgentMessage | undefined {
     const { secrets } = this.#run.assignment;
     try {
-      return whatIsSaid(secrets.maskJson(JSON.parse(text)));
+      return parseAgentMessage(secrets.maskJson(JSON.parse(text)));
     } catch (error) {
       const shown = cut(secrets.maskText(text), SHOWN_CHARACTERS);
       this.#misunderstand(`a line was not understood, since ${(error as Error).message}: ${shown}`);
@@ -157,7 +157,7 @@ class JsonConversation {
     }
   }
 
-  async #act(said: Said): Promise<void> {
+  async #act(said: AgentMessage): Promise<void> {
     const { report } = this.#run;
     switch (said.kind) {
       case "seen":
@@ -189,7 +189,7 @@ class JsonConversation {
     }
   }
 
-  #endTurn({ interests }: Extract<Said, { kind: "turn-done" }>): void {
+  #endTurn({ interests }: Extract<AgentMessage, { kind: "turn-done" }>): void {
     const { report } = this.#run;
     // Only who works comes to wait for something else, such as after a start anew.
     if (!this.#turns.isOpen && interests.length > 0) report.stand(State.RUNNING);
@@ -210,7 +210,7 @@ class JsonConversation {
   }
 }
 
-const lineOf = (line: ToldLine) => `${JSON.stringify(line)}\n`;
+const lineOf = (line: InputLine) => `${JSON.stringify(line)}\n`;
 
 async function aborted(signal: AbortSignal): Promise<undefined> {
   if (!signal.aborted)

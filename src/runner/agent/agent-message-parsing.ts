@@ -19,7 +19,7 @@ import { cut, fileChangeBlock, textBlocks, toolRequestBlock } from "./agent-bloc
 import type { AgentFacts, BlockContent, Interest } from "./agent-report.ts";
 
 /** A sub-agent that the agent wants. */
-export interface SubagentWish {
+export interface SubagentRequest {
   /** The agent's own word for it. */
   readonly key: string;
   readonly name: string;
@@ -36,7 +36,7 @@ export interface RunMessage {
 }
 
 /** What a line of an agent says. */
-export type Said =
+export type AgentMessage =
   | { readonly kind: "seen"; readonly inputId: string }
   | { readonly kind: "answer"; readonly blocks: readonly BlockContent[] }
   /** What went wrong; `reason` is a word of its own for a failure of the run, should it come to that. */
@@ -44,12 +44,12 @@ export type Said =
   /** The turn is over; the run waits for its next input, and for the interests. */
   | { readonly kind: "turn-done"; readonly interests: readonly Interest[] }
   | { readonly kind: "facts"; readonly facts: AgentFacts }
-  | { readonly kind: "subagent"; readonly wish: SubagentWish }
+  | { readonly kind: "subagent"; readonly wish: SubagentRequest }
   | { readonly kind: "message"; readonly message: RunMessage };
 
 /** A line that is none of the form; the message says why. */
-export class NotUnderstood extends Error {
-  override readonly name = "NotUnderstood";
+export class UnreadableMessage extends Error {
+  override readonly name = "UnreadableMessage";
 }
 
 /** Characters that the contract takes of what the agent does (ReportAgentRequest.current_activity). */
@@ -62,17 +62,17 @@ const MOST_INTERESTS = 16;
  * are longer than the contract takes are cut.
  *
  * @param line what stands in it, parsed
- * @throws NotUnderstood
+ * @throws UnreadableMessage
  */
-export function whatIsSaid(line: JsonValue): Said {
-  if (!isObject(line)) throw new NotUnderstood("it is no JSON object");
+export function parseAgentMessage(line: JsonValue): AgentMessage {
+  if (!isObject(line)) throw new UnreadableMessage("it is no JSON object");
   const { type } = line;
   const read = typeof type === "string" && Object.hasOwn(READERS, type) ? READERS[type] : undefined;
-  if (!read) throw new NotUnderstood(`its type is ${JSON.stringify(type) ?? "missing"}`);
+  if (!read) throw new UnreadableMessage(`its type is ${JSON.stringify(type) ?? "missing"}`);
   return read(line);
 }
 
-const READERS: Readonly<Record<string, (line: JsonObject) => Said>> = {
+const READERS: Readonly<Record<string, (line: JsonObject) => AgentMessage>> = {
   seen: (line) => ({ kind: "seen", inputId: text(line, "id") }),
   text: (line) => ({ kind: "answer", blocks: textBlocks(text(line, "content")) }),
   file_change: (line) => ({ kind: "answer", blocks: [fileChangeBlock(fileChange(line))] }),
@@ -89,9 +89,9 @@ const READERS: Readonly<Record<string, (line: JsonObject) => Said>> = {
 };
 
 /** The types of lines that an agent says. */
-export const SAID_TYPES: readonly string[] = Object.keys(READERS);
+export const MESSAGE_TYPES: readonly string[] = Object.keys(READERS);
 
-const facts = (said: AgentFacts): Said => ({ kind: "facts", facts: said });
+const facts = (said: AgentFacts): AgentMessage => ({ kind: "facts", facts: said });
 
 /** Other words than those of the form are passed over, as other fields are. */
 function reason(line: JsonObject) {
@@ -112,9 +112,9 @@ function toolRequest(line: JsonObject) {
   };
 }
 
-function subagent(line: JsonObject): SubagentWish {
+function subagent(line: JsonObject): SubagentRequest {
   const [key, prompt] = [text(line, "key"), text(line, "prompt")];
-  if (key === "" || prompt === "") throw new NotUnderstood("its key or its prompt is empty");
+  if (key === "" || prompt === "") throw new UnreadableMessage("its key or its prompt is empty");
   return { key, prompt, name: text(line, "name", ""), agentId: text(line, "agentId", "") };
 }
 
@@ -126,12 +126,13 @@ function runMessage(line: JsonObject): RunMessage {
 
 function interests(line: JsonObject): Interest[] {
   const given = line.interests ?? [];
-  if (!Array.isArray(given)) throw new NotUnderstood("its interests are no list");
-  if (given.length > MOST_INTERESTS) throw new NotUnderstood(`it has more than ${MOST_INTERESTS} interests`);
+  if (!Array.isArray(given)) throw new UnreadableMessage("its interests are no list");
+  if (given.length > MOST_INTERESTS)
+    throw new UnreadableMessage(`it has more than ${MOST_INTERESTS} interests`);
   return given.map((each) => {
     const interest = message(ReportAgentRequest_InterestSchema, each, "interest");
     if (interest.id === "" || interest.interest.case === undefined) {
-      throw new NotUnderstood("an interest lacks its id, or what is waited for");
+      throw new UnreadableMessage("an interest lacks its id, or what is waited for");
     }
     return interest;
   });
@@ -142,7 +143,7 @@ function message<T extends DescMessage>(schema: T, value: JsonValue, name: strin
   try {
     return fromJson(schema, value, { ignoreUnknownFields: true });
   } catch (error) {
-    throw new NotUnderstood(`its ${name} cannot be read: ${(error as Error).message}`);
+    throw new UnreadableMessage(`its ${name} cannot be read: ${(error as Error).message}`);
   }
 }
 
@@ -152,7 +153,7 @@ function isObject(value: JsonValue): value is JsonObject {
 
 function text(line: JsonObject, name: string, absent?: string): string {
   const value = line[name] ?? absent;
-  if (typeof value !== "string") throw new NotUnderstood(`its ${name} is no text`);
+  if (typeof value !== "string") throw new UnreadableMessage(`its ${name} is no text`);
   return value.toWellFormed();
 }
 
@@ -163,6 +164,6 @@ function member<T extends Readonly<Record<string, string | number>>>(
   name: string,
 ): Extract<T[keyof T], number> {
   const value = members[text(line, name).toUpperCase()];
-  if (typeof value !== "number") throw new NotUnderstood(`its ${name} is none of those there are`);
+  if (typeof value !== "number") throw new UnreadableMessage(`its ${name} is none of those there are`);
   return value as Extract<T[keyof T], number>;
 }

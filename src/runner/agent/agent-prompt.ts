@@ -8,7 +8,7 @@ import type {
 import { type KeepImage, partsOf } from "./agent-input-encoding.ts";
 
 /** An input in the words in which an agent of the plain text form gets it. */
-export async function promptOf({ input }: AgentInput, keepImage: KeepImage): Promise<string> {
+export async function promptText({ input }: AgentInput, keepImage: KeepImage): Promise<string> {
   switch (input.case) {
     case "userInput":
       return promptOfUser(input.value, keepImage);

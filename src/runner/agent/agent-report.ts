@@ -5,7 +5,7 @@ import {
   ReportAgentRequest_State as State,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
-import { troubleOf } from "../protocol/connection.ts";
+import { connectionProblemOf } from "../protocol/connection.ts";
 import { errorBlock } from "./agent-block.ts";
 
 type Request = MessageInitShape<typeof ReportAgentRequestSchema>;
@@ -188,7 +188,7 @@ export class AgentReport {
     try {
       await this.#deliverNumbered({ ...draft, facts, interests });
     } catch (error) {
-      if (!isDispensable || troubleOf(error) !== "refused") throw error;
+      if (!isDispensable || connectionProblemOf(error) !== "refused") throw error;
       const why = `the service refused what the agent reported: ${ConnectError.from(error).rawMessage}`;
       const blocks = [...draft.blocks, { block: errorBlock(why) }];
       await this.#deliverNumbered({ ...draft, blocks, facts: {}, interests: [] });

@@ -39,7 +39,7 @@ const COMPLAINT_BYTES = 4_096;
 const MOST_MESSAGE_CHARACTERS = 4_096;
 
 /** The end of what a program wrote to its standard error. */
-export class Complaint {
+export class StderrTail {
   /** Twice as much as is told, so that a secret where it begins is masked too. */
   #bytes: Buffer = Buffer.alloc(0);
 

@@ -7,8 +7,8 @@ import { StepLog } from "../steps/step-log.ts";
 import { errorBlock, textBlocks } from "./agent-block.ts";
 import { settingVariables } from "./agent-facts.ts";
 import { modesOf, settingsOf } from "./agent-input-encoding.ts";
-import { promptOf } from "./agent-prompt.ts";
-import { type AgentRun, Complaint } from "./agent-run.ts";
+import { promptText } from "./agent-prompt.ts";
+import { type AgentRun, StderrTail } from "./agent-run.ts";
 
 /**
  * Drives an agent that reads a prompt and prints an answer: its program is
@@ -53,9 +53,9 @@ async function takeTurn(run: AgentRun, handed: StreamInputsResponse, signal: Abo
   if (!input) return;
   const { assignment, report, state, program, args, folder } = run;
   const inputId = input.id;
-  const prompt = await promptOf(input, state.keepImage);
+  const prompt = await promptText(input, state.keepImage);
   const starts = await state.countStart();
-  const complaint = new Complaint();
+  const complaint = new StderrTail();
   const mask = assignment.secrets.stream();
   const decoder = new StringDecoder("utf8");
   let hasTaken = false;

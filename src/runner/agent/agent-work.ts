@@ -25,7 +25,7 @@ import { converseInText } from "./agent-text.ts";
  * @throws WorkFailure why the run failed
  * @throws the reason of the lease's signal when that ended it
  */
-export async function carryOutAgent(assignment: Assignment, work: AgentWork): Promise<void> {
+export async function executeAgent(assignment: Assignment, work: AgentWork): Promise<void> {
   const { tools, lease } = assignment;
   const { agentExecution, environment, command } = work;
   const [program, ...args] = command;

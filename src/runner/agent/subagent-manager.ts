@@ -3,22 +3,22 @@ import { ConnectError } from "@connectrpc/connect";
 import { AgentMessage_Role as Role } from "#gen/service/v1/agent_pb.js";
 import type { Lease } from "../protocol/lease.ts";
 import type { AgentFacts } from "./agent-facts.ts";
-import type { ToldLine } from "./agent-input-encoding.ts";
-import type { RunMessage, SubagentWish } from "./agent-message-parsing.ts";
+import type { InputLine } from "./agent-input-encoding.ts";
+import type { RunMessage, SubagentRequest } from "./agent-message-parsing.ts";
 
 /** So many sub-agents may be under way to be started before the agent has to wait with the next. */
 const MOST_WISHES = 8;
 
 /** The runs around an agent's: its sub-agents, which it starts, and whoever it speaks to. */
-export class Relatives {
+export class SubagentManager {
   readonly #lease: Lease;
   readonly #facts: AgentFacts;
-  readonly #tell: (line: ToldLine) => Promise<void>;
+  readonly #tell: (line: InputLine) => Promise<void>;
   readonly #children: Set<string>;
   readonly #wishes = new Set<Promise<void>>();
 
   /** @param tell tells the agent what came of its wishes */
-  constructor(lease: Lease, facts: AgentFacts, tell: (line: ToldLine) => Promise<void>) {
+  constructor(lease: Lease, facts: AgentFacts, tell: (line: InputLine) => Promise<void>) {
     this.#lease = lease;
     this.#facts = facts;
     this.#tell = tell;
@@ -41,7 +41,7 @@ export class Relatives {
   }
 
   /** Resolves when there is room for another wish: what the agent says besides is heard meanwhile. */
-  async wish(wish: SubagentWish): Promise<void> {
+  async wish(wish: SubagentRequest): Promise<void> {
     const granted: Promise<void> = this.#grant(wish)
       .then((line) => this.#tell(line))
       // Only the loss of the lease, which ends the run by itself.
@@ -57,7 +57,7 @@ export class Relatives {
     return this.#children.has(runId) ? Role.PARENT : Role.UNSPECIFIED;
   }
 
-  async #grant(wish: SubagentWish): Promise<ToldLine> {
+  async #grant(wish: SubagentRequest): Promise<InputLine> {
     const { key } = wish;
     try {
       const { agentExecutionId } = await this.#lease.ask((client, name, options) =>

@@ -9,7 +9,7 @@ import type { GitTools } from "./git-tools.ts";
  * @throws WorkFailure branch_name_invalid
  */
 export async function switchToBranch(tools: GitTools, call: GitCall, name: string): Promise<void> {
-  await refuseBranchName(tools, name, call);
+  await requireBranchName(tools, name, call);
   const head = await tryGit(tools, ["rev-parse", "--verify", "--quiet", "HEAD"], call);
   const branch = `refs/heads/${name}`;
   if (head.exit === 0) await git(tools, ["update-ref", branch, head.stdout.trim()], call);
@@ -17,7 +17,7 @@ export async function switchToBranch(tools: GitTools, call: GitCall, name: strin
 }
 
 /** @throws WorkFailure branch_name_invalid for what git takes for no branch's name */
-export async function refuseBranchName(tools: GitTools, name: string, call: GitCall): Promise<void> {
+export async function requireBranchName(tools: GitTools, name: string, call: GitCall): Promise<void> {
   // A dash at the start is an option to git, HEAD a place of its own.
   const isOdd = name.startsWith("-") || name === "HEAD";
   const check = () => tryGit(tools, ["check-ref-format", `refs/heads/${name}`], call);

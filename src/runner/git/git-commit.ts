@@ -1,6 +1,6 @@
 import { type GitCall, git, gitBytes, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
-import { type CommitMarks, MARKS_FORMAT, markedMessage, readMarks } from "./git-trailers.ts";
+import { type CommitTrailers, messageWithTrailers, readTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
 
 /** Who is said to have made a commit. */
 export interface CommitAuthor {
@@ -11,7 +11,7 @@ export interface CommitAuthor {
 export interface CommitRequest {
   readonly message: string;
   readonly author: CommitAuthor;
-  readonly marks: CommitMarks;
+  readonly marks: CommitTrailers;
 }
 
 /**
@@ -63,7 +63,7 @@ export async function commitAll(tools: GitTools, call: GitCall, req: CommitReque
   const commit = (message: string, ...options: string[]) =>
     git(tools, ["commit", "--quiet", "--no-verify", "--cleanup=whitespace", ...options, "--file=-"], {
       ...as,
-      input: markedMessage(message, req.marks),
+      input: messageWithTrailers(message, req.marks),
     });
   await stageAll(tools, call);
   const staged = await tryGit(tools, ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"], call);
@@ -101,13 +101,13 @@ async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
 const CONFLICT_SIDES = ["--base", "--ours", "--theirs"];
 
 /** Whether the last commit was made in the workspace and does not say by whom. */
-async function isOwnAndUnmarked(tools: GitTools, call: GitCall, marks: CommitMarks): Promise<boolean> {
+async function isOwnAndUnmarked(tools: GitTools, call: GitCall, marks: CommitTrailers): Promise<boolean> {
   const unpublished = await git(
     tools,
     ["rev-list", "--max-count=1", "HEAD", "--not", "--remotes", "--tags"],
     call,
   );
   if (unpublished === "") return false;
-  const line = await git(tools, ["log", "-1", `--format=${MARKS_FORMAT}`], call);
-  return readMarks(line.trimEnd()).actionId !== marks.actionId;
+  const line = await git(tools, ["log", "-1", `--format=${TRAILERS_FORMAT}`], call);
+  return readTrailers(line.trimEnd()).actionId !== marks.actionId;
 }

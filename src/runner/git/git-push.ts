@@ -2,10 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { accessTo, type CredentialFor } from "./git-access.ts";
-import { refuseBranchName } from "./git-branch.ts";
-import { failureOf, type GitAnswer, type GitCall, type GitRepository, git, tryGit } from "./git-run.ts";
+import { requireBranchName } from "./git-branch.ts";
+import { type GitAnswer, type GitCall, type GitRepository, git, gitFailureOf, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
-import { type CommitMarks, MARKS_FORMAT, mayReplace, readMarks } from "./git-trailers.ts";
+import { type CommitTrailers, mayReplace, readTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
 
 export interface PushRequest {
   /** The repository that has the commit. */
@@ -15,7 +15,7 @@ export interface PushRequest {
   readonly commit: string;
   readonly branch: string;
   /** Of the commit. */
-  readonly marks: CommitMarks;
+  readonly marks: CommitTrailers;
   readonly credentialFor: CredentialFor;
   readonly signal?: AbortSignal | undefined;
 }
@@ -35,7 +35,7 @@ export type PushOutcome = "created" | "advanced" | "replaced" | "unchanged";
  */
 export async function pushBranch(tools: GitTools, req: PushRequest): Promise<PushOutcome> {
   const { branch, signal } = req;
-  await refuseBranchName(tools, branch, { signal });
+  await requireBranchName(tools, branch, { signal });
   const access = await accessTo(tools, req.remoteUri, req.credentialFor);
   const folder = await mkdtemp(join(tools.scratch, "push-"));
   try {
@@ -106,8 +106,8 @@ async function outcomeOver(
 ): Promise<PushOutcome> {
   const isAhead = await tryGit(tools, ["merge-base", "--is-ancestor", tip, commit], call);
   if (isAhead.exit === 0) return "advanced";
-  const log = await git(tools, ["log", `--format=${MARKS_FORMAT}`, tip, "--not", commit], call);
-  const lost = log.split("\n").slice(0, -1).map(readMarks);
+  const log = await git(tools, ["log", `--format=${TRAILERS_FORMAT}`, tip, "--not", commit], call);
+  const lost = log.split("\n").slice(0, -1).map(readTrailers);
   if (lost.length > 0 && mayReplace(lost, marks)) return "replaced";
   throw new WorkFailure(
     "branch_taken",
@@ -125,7 +125,7 @@ function pushFailure(args: readonly string[], answer: GitAnswer, call: GitCall):
       true,
     );
   }
-  const failure = failureOf(args, answer, call);
+  const failure = gitFailureOf(args, answer, call);
   return line.includes("[remote rejected]")
     ? new WorkFailure("push_refused", `the remote takes no such push: ${failure.message}`)
     : failure;

@@ -68,7 +68,7 @@ const COMPLAINT_BYTES = 64 * 1_024;
  */
 export async function git(tools: GitTools, args: readonly string[], call: GitCall): Promise<string> {
   const answer = await tryGit(tools, args, call);
-  if (answer.exit !== 0) throw failureOf(args, answer, call);
+  if (answer.exit !== 0) throw gitFailureOf(args, answer, call);
   return answer.stdout;
 }
 
@@ -81,7 +81,7 @@ export async function tryGit(tools: GitTools, args: readonly string[], call: Git
 /** The same as {@link git}, for output that need not be UTF-8, such as paths. */
 export async function gitBytes(tools: GitTools, args: readonly string[], call: GitCall): Promise<Buffer> {
   const { stdout, ...answer } = await runGit(tools, args, call);
-  if (answer.exit !== 0) throw failureOf(args, { ...answer, stdout: "" }, call);
+  if (answer.exit !== 0) throw gitFailureOf(args, { ...answer, stdout: "" }, call);
   return stdout;
 }
 
@@ -125,7 +125,11 @@ function wholeLines(complaints: Buffer): string {
 }
 
 /** The failure that an answer is. */
-export function failureOf(args: readonly string[], { stderr }: GitAnswer, { access }: GitCall): WorkFailure {
+export function gitFailureOf(
+  args: readonly string[],
+  { stderr }: GitAnswer,
+  { access }: GitCall,
+): WorkFailure {
   const failure = gitFailure(commandOf(args), stderr, access?.secrets ?? []);
   if (access?.withheld === undefined) return failure;
   if (failure.reason === "git_unauthorized") return new WorkFailure("credential_withheld", access.withheld);

@@ -1,6 +1,6 @@
 import type { Target } from "../../domain/source/context-url.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { refuseBranchName } from "./git-branch.ts";
+import { requireBranchName } from "./git-branch.ts";
 import { FETCHED_REF, type Fetched } from "./git-fetch.ts";
 import { type GitCall, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
@@ -27,7 +27,7 @@ export async function checkOutTarget(
   target: Target,
 ): Promise<Pick<Revision, "commit" | "branch">> {
   const { commit, branch, isRemote } = await revisionOf(tools, call, fetched, target);
-  if (branch !== undefined) await refuseBranchName(tools, branch, call);
+  if (branch !== undefined) await requireBranchName(tools, branch, call);
   if (commit === undefined) {
     if (branch !== undefined) await git(tools, ["symbolic-ref", "HEAD", `refs/heads/${branch}`], call);
   } else if (branch === undefined) {

@@ -45,7 +45,7 @@ const OLDEST_GIT: readonly [major: number, minor: number] = [2, 37];
  */
 export async function prepareGit(settings: GitSettings): Promise<GitTools> {
   const { programs, folder, remotes, sshKeyFile, resolve = systemResolve, timeoutMs = HOUR_MS } = settings;
-  await refuseOldGit(programs);
+  await requireGitVersion(programs);
   const home = join(folder, "home");
   const scratch = join(folder, "scratch");
   for (const made of [home, scratch]) await mkdir(made, { recursive: true, mode: 0o700 });
@@ -92,7 +92,7 @@ async function program(folder: string, name: string, text: string): Promise<stri
   return file;
 }
 
-async function refuseOldGit(programs: Programs): Promise<void> {
+async function requireGitVersion(programs: Programs): Promise<void> {
   const { stdout } = await programs
     .run({
       program: "git",

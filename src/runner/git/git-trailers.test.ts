@@ -1,14 +1,14 @@
 import { describe, expect, test } from "@jest/globals";
-import { type CommitMarks, markedMessage, mayReplace, readMarks } from "./git-trailers.ts";
+import { type CommitTrailers, mayReplace, messageWithTrailers, readTrailers } from "./git-trailers.ts";
 
-const OWN: CommitMarks = { workflowId: "w", executionId: "e2", actionId: "a2" };
-const EARLIER: CommitMarks = { workflowId: "w", executionId: "e1", actionId: "a1" };
-const SIBLING: CommitMarks = { ...OWN, actionId: "a3" };
-const STRANGER: CommitMarks = { workflowId: "v", executionId: "e3", actionId: "a4" };
-const PERSON = readMarks("\t\t");
+const OWN: CommitTrailers = { workflowId: "w", executionId: "e2", actionId: "a2" };
+const EARLIER: CommitTrailers = { workflowId: "w", executionId: "e1", actionId: "a1" };
+const SIBLING: CommitTrailers = { ...OWN, actionId: "a3" };
+const STRANGER: CommitTrailers = { workflowId: "v", executionId: "e3", actionId: "a4" };
+const PERSON = readTrailers("\t\t");
 
 describe("what a push may take from a branch", () => {
-  test.each<[string, CommitMarks[], boolean]>([
+  test.each<[string, CommitTrailers[], boolean]>([
     ["what an attempt before made", [OWN], true],
     ["what an attempt before made over commits of its step", [OWN, PERSON], true],
     ["what an earlier execution made", [EARLIER], true],
@@ -26,8 +26,8 @@ describe("what a push may take from a branch", () => {
 
 test("the marks stand at the end of a message, apart from it", () => {
   const marks = "Chartroom-Workflow: w\nChartroom-Execution: e2\nChartroom-Action: a2\n";
-  expect(markedMessage("Title", OWN)).toBe(`Title\n\n${marks}`);
-  expect(markedMessage("Title\n\nSigned-off-by: Ada\n\n\n", OWN)).toBe(
+  expect(messageWithTrailers("Title", OWN)).toBe(`Title\n\n${marks}`);
+  expect(messageWithTrailers("Title\n\nSigned-off-by: Ada\n\n\n", OWN)).toBe(
     `Title\n\nSigned-off-by: Ada\n\n${marks}`,
   );
 });

@@ -10,14 +10,14 @@ import { sourceControl } from "../../scm/source-control.ts";
 import { prepareGit } from "../git/git-tools.ts";
 import type { RemoteSettings } from "../git/remote-address.ts";
 import type { RunnerTools } from "../protocol/assignment.ts";
-import { carryOut } from "../protocol/carry-out.ts";
 import { workClient } from "../protocol/connection.ts";
+import { execute } from "../protocol/execute.ts";
 import { sendHeartbeats } from "../protocol/heartbeat.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { register } from "../protocol/registration.ts";
 import { RunnerProblem } from "../protocol/runner-problem.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { takeWork } from "../protocol/work-loop.ts";
+import { poll } from "../protocol/work-loop.ts";
 import { prepareWorkDir, workingTreeAround } from "../steps/work-dirs.ts";
 import { commandRunner } from "./command.ts";
 import { commandRecord, endLeftGroups } from "./command-record.ts";
@@ -140,11 +140,11 @@ async function work(options: RunnerOptions, tools: RunnerTools, draining: AbortS
       log,
       draining: AbortSignal.any([draining, over.signal]),
       graceMs: GRACE_MS,
-      carryOut: (work: Work, lease: Lease) => carryOut(tools, work, lease),
+      execute: (work: Work, lease: Lease) => execute(tools, work, lease),
     };
     const loops = [
-      takeWork({ ...loop, kinds: OTHER_KINDS, slots }),
-      takeWork({ ...loop, kinds: [WorkKind.AGENT], slots: agentSlots }),
+      poll({ ...loop, kinds: OTHER_KINDS, slots }),
+      poll({ ...loop, kinds: [WorkKind.AGENT], slots: agentSlots }),
     ];
     try {
       await Promise.all(loops);

@@ -44,7 +44,7 @@ export function workClient(transport: Transport, token: string): WorkClient {
  * - `refused`: the same call fails again.
  * - `passing`: it may succeed later; the server is away, or busy.
  */
-export type Trouble = "lost" | "unauthenticated" | "refused" | "passing";
+export type ConnectionProblem = "lost" | "unauthenticated" | "refused" | "passing";
 
 const REFUSED: readonly Code[] = [
   Code.InvalidArgument,
@@ -56,7 +56,7 @@ const REFUSED: readonly Code[] = [
   Code.Unimplemented,
 ];
 
-export function troubleOf(error: unknown): Trouble {
+export function connectionProblemOf(error: unknown): ConnectionProblem {
   const { code, reason } = causeOf(error);
   // By the reason: a connection that breaks is `aborted` too, and a proxy may refuse with any code.
   if (reason === ErrorReason.LEASE_LOST || reason === ErrorReason.ACCOUNT_BLOCKED) return "lost";
@@ -70,7 +70,7 @@ export function isNotFound(error: unknown): boolean {
 }
 
 /** Returns why the server withholds a credential; undefined for any other error. */
-export function withheldBecause(error: unknown): string | undefined {
+export function withheldReason(error: unknown): string | undefined {
   const isWithheld = causeOf(error).reason === ErrorReason.CREDENTIAL_WITHHELD;
   return isWithheld ? ConnectError.from(error).rawMessage : undefined;
 }

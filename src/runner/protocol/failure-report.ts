@@ -7,7 +7,7 @@ import { WorkFailure } from "./work-failure.ts";
 const MOST_CHARACTERS = 4_096;
 
 /** An error in the form in which it is reported. What nobody foresaw is told in the runner's log only. */
-export function failureOf(error: unknown): MessageInitShape<typeof FailureSchema> {
+export function failureReportOf(error: unknown): MessageInitShape<typeof FailureSchema> {
   const { reason, message, retriable } = toWorkFailure(error);
   return { reason, message: [...message].slice(0, MOST_CHARACTERS).join(""), retriable };
 }

@@ -11,7 +11,7 @@ import type {
   ReportProgressRequest_StepProgressSchema,
 } from "#gen/runner/v1/work_service_pb.js";
 import { backOffMs, pause } from "./back-off.ts";
-import { isNotFound, troubleOf, type WorkClient, withheldBecause } from "./connection.ts";
+import { connectionProblemOf, isNotFound, type WorkClient, withheldReason } from "./connection.ts";
 
 /**
  * Why work ends before its end.
@@ -144,7 +144,7 @@ export class Lease {
       return await this.ask((client, name, options) => client.getHostCredential({ ...name, host }, options));
     } catch (error) {
       if (isNotFound(error)) return undefined;
-      const withheld = withheldBecause(error);
+      const withheld = withheldReason(error);
       if (withheld === undefined) throw error;
       return { withheld };
     }
@@ -164,7 +164,7 @@ export class Lease {
         return await call(this.#client, this.#name, { signal: over, timeoutMs: CALL_MS });
       } catch (error) {
         over.throwIfAborted();
-        const trouble = troubleOf(error);
+        const trouble = connectionProblemOf(error);
         if (trouble === "refused") throw error;
         if (trouble !== "passing" || performance.now() >= this.#holdsUntil) this.interrupt("lost");
         await pause(Math.min(backOffMs(failures), this.#holdsUntil - performance.now()), over);
@@ -193,7 +193,7 @@ export class Lease {
         await this.#renew();
       } catch (error) {
         if (end.aborted) return;
-        const trouble = troubleOf(error);
+        const trouble = connectionProblemOf(error);
         if (trouble === "refused") throw error;
         if (trouble !== "passing") return this.interrupt("lost");
       }

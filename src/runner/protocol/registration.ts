@@ -3,7 +3,7 @@ import type { Transport } from "@connectrpc/connect";
 import type { RegisterRequestSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
-import { troubleOf, workClient } from "./connection.ts";
+import { connectionProblemOf, workClient } from "./connection.ts";
 import { RunnerProblem } from "./runner-problem.ts";
 import { type RunnerState, readState, writeState } from "./runner-state.ts";
 
@@ -66,7 +66,7 @@ async function stillHolds({ token }: RunnerState, options: RegistrationOptions):
       await client.heartbeat({ version }, { timeoutMs, signal: options.signal });
       return true;
     } catch (error) {
-      if (troubleOf(error) === "unauthenticated") return false;
+      if (connectionProblemOf(error) === "unauthenticated") return false;
       throw error;
     }
   });
@@ -82,7 +82,7 @@ async function registerAnew(exchangeToken: string, options: RegistrationOptions)
       });
       return { server: options.server, runnerId, token };
     } catch (error) {
-      if (troubleOf(error) !== "unauthenticated") throw error;
+      if (connectionProblemOf(error) !== "unauthenticated") throw error;
       throw new RunnerProblem(
         `the exchange token was used or replaced, or is older than 24 hours: ${HOW_TO}`,
       );
@@ -102,7 +102,7 @@ async function untilAnswered<T>(
       signal.throwIfAborted();
       if (error instanceof RunnerProblem) throw error;
       const { message } = error as Error;
-      if (troubleOf(error) !== "passing") {
+      if (connectionProblemOf(error) !== "passing") {
         throw new RunnerProblem(`the server ${server} takes no runner: ${message}`);
       }
       log.warn({ server, problem: message }, "the server cannot be reached; trying again");

@@ -3,11 +3,11 @@ import { expect, test } from "@jest/globals";
 import { PoliciesSchema } from "#gen/runner/v1/work_pb.js";
 import { KernelControlsAction } from "#gen/service/v1/environment_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
-import { refuseUnkeptPolicies } from "./supported-policies.ts";
+import { requireSupportedPolicies } from "./supported-policies.ts";
 
 const refused = (init: MessageInitShape<typeof PoliciesSchema>) => {
   try {
-    refuseUnkeptPolicies(create(PoliciesSchema, init));
+    requireSupportedPolicies(create(PoliciesSchema, init));
     return undefined;
   } catch (error) {
     return error;

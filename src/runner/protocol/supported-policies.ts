@@ -8,7 +8,7 @@ import { WorkFailure } from "./work-failure.ts";
  *
  * @throws WorkFailure policy_unsupported, naming them
  */
-export function refuseUnkeptPolicies(policies: Policies | undefined): void {
+export function requireSupportedPolicies(policies: Policies | undefined): void {
   const unkept = policies ? bindingPolicies(policies) : [];
   if (unkept.length === 0) return;
   throw new WorkFailure(

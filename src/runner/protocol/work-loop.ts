@@ -1,7 +1,7 @@
 import type { Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
-import { troubleOf, type WorkClient } from "./connection.ts";
+import { connectionProblemOf, type WorkClient } from "./connection.ts";
 import { Lease } from "./lease.ts";
 import { tokenEnded } from "./registration.ts";
 
@@ -12,7 +12,7 @@ export interface WorkLoopOptions {
   /** How many pieces of work are carried out at the same time. */
   readonly slots: number;
   /** Carries work out to its end; never rejects. */
-  readonly carryOut: (work: Work, lease: Lease) => Promise<void>;
+  readonly execute: (work: Work, lease: Lease) => Promise<void>;
   readonly log: Log;
   /** Aborted when no more work is to be taken. */
   readonly draining: AbortSignal;
@@ -36,7 +36,7 @@ const LONGEST_END_MS = 15_000;
  * @throws RunnerProblem when the runner's token holds no longer; what is under
  *   way is given up
  */
-export async function takeWork(options: WorkLoopOptions): Promise<void> {
+export async function poll(options: WorkLoopOptions): Promise<void> {
   const running = new Map<Lease, Promise<void>>();
   try {
     await fillSlots(options, running);
@@ -48,7 +48,7 @@ export async function takeWork(options: WorkLoopOptions): Promise<void> {
 }
 
 async function fillSlots(
-  { client, kinds, slots, carryOut, log, draining }: WorkLoopOptions,
+  { client, kinds, slots, execute, log, draining }: WorkLoopOptions,
   running: Map<Lease, Promise<void>>,
 ): Promise<void> {
   let changed = Promise.withResolvers<void>();
@@ -70,7 +70,7 @@ async function fillSlots(
       failures = 0;
       for (const work of works) {
         const lease = new Lease(client, work);
-        const carried = carryOut(work, lease).then(() => {
+        const carried = execute(work, lease).then(() => {
           running.delete(lease);
           change();
         });
@@ -80,7 +80,7 @@ async function fillSlots(
       if (works.length === 0 && tookMs < SHORTEST_POLL_MS) await pause(SHORTEST_POLL_MS, draining);
     } catch (error) {
       if (draining.aborted) return;
-      if (troubleOf(error) === "unauthenticated") throw tokenEnded();
+      if (connectionProblemOf(error) === "unauthenticated") throw tokenEnded();
       failures++;
       log.warn({ problem: (error as Error).message }, "no work could be asked for; trying again");
       await pause(backOffMs(failures), draining);

@@ -6,7 +6,7 @@ import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { untilAgentsStopped } from "../agent/step-agent.ts";
 import { withinTime } from "../process/deadline.ts";
 import type { Assignment } from "../protocol/assignment.ts";
-import { failureOf } from "../protocol/failure-report.ts";
+import { failureReportOf } from "../protocol/failure-report.ts";
 import type { Progress } from "../protocol/lease.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { environmentOf } from "./action-facts.ts";
@@ -24,7 +24,7 @@ import { removeWorkspace } from "./workspace.ts";
  * @throws WorkFailure why it failed; the step that it failed in has been reported
  * @throws the reason of the lease's signal when that ended it
  */
-export async function carryOutAction(assignment: Assignment, action: ActionWork): Promise<void> {
+export async function executeAction(assignment: Assignment, action: ActionWork): Promise<void> {
   const { tools, lease } = assignment;
   const workspace = environmentWorkspace(tools, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
@@ -79,7 +79,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
       // What it printed to its end is worth telling also when it was stopped.
       await log.close().catch(() => undefined);
       lease.signal.throwIfAborted();
-      const failure = failureOf(error);
+      const failure = failureReportOf(error);
       await lease.report({ steps: [{ stepIndex, state: State.FAILED, failure }] });
       throw error;
     }

@@ -1,7 +1,7 @@
 import type { EnvironmentWork } from "#gen/runner/v1/work_pb.js";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { Assignment } from "../protocol/assignment.ts";
-import { refuseUnkeptPolicies } from "../protocol/supported-policies.ts";
+import { requireSupportedPolicies } from "../protocol/supported-policies.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { prepareWorkspace } from "./preparation.ts";
 import { environmentWorkspace } from "./work-dirs.ts";
@@ -14,7 +14,7 @@ import { checkoutsOf, removeWorkspace } from "./workspace.ts";
  *
  * @throws WorkFailure
  */
-export async function carryOutEnvironment(
+export async function executeEnvironment(
   assignment: Assignment,
   { environment, prebuildId }: EnvironmentWork,
 ): Promise<void> {
@@ -23,7 +23,7 @@ export async function carryOutEnvironment(
   const workspace = environmentWorkspace(tools, environment?.id ?? "");
   switch (environment?.spec?.desiredPhase) {
     case EnvironmentPhase.RUNNING:
-      refuseUnkeptPolicies(assignment.work.policies);
+      requireSupportedPolicies(assignment.work.policies);
       if (await checkoutsOf(workspace)) return;
       // A new one is in the phase of its creation already.
       if (environment.status?.phase === EnvironmentPhase.STOPPED) await enter(EnvironmentPhase.STARTING);

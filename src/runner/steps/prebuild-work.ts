@@ -12,7 +12,7 @@ import { removeWorkspace } from "./workspace.ts";
  *
  * @throws WorkFailure
  */
-export async function carryOutPrebuild(assignment: Assignment, work: PrebuildWork): Promise<void> {
+export async function executePrebuild(assignment: Assignment, work: PrebuildWork): Promise<void> {
   const timeMs = work.timeout && durationMs(work.timeout);
   const late = new WorkFailure("prebuild_timed_out", `the preparation took longer than ${timeMs} ms`);
   await withinTime(timeMs, assignment.lease.signal, late, (signal) =>
@@ -27,7 +27,7 @@ export async function carryOutPrebuild(assignment: Assignment, work: PrebuildWor
 }
 
 /** Removes a prepared workspace, if it is there. */
-export async function carryOutPrebuildRemoval(
+export async function executePrebuildRemoval(
   { tools }: Assignment,
   { prebuildId }: PrebuildRemovalWork,
 ): Promise<void> {

@@ -31,7 +31,7 @@ export async function pullRequestHostOf(
 ): Promise<PullRequestHost | undefined> {
   const { scheme, host } = parseRemote(remoteUri, tools.git.remotes);
   if (scheme === "file") return undefined;
-  const kind = await patiently(signal, () => tools.scm.hostKind(host, signal));
+  const kind = await withRetry(signal, () => tools.scm.hostKind(host, signal));
   if (kind === "plain") return undefined;
   const credential = await credentialFor(host);
   if (credential && "withheld" in credential) {
@@ -55,11 +55,11 @@ export function openAtHost(
   proposal: Proposal & { readonly remote: string },
   signal: AbortSignal,
 ): Promise<OpenedPullRequest> {
-  return patiently(signal, () => scm.openPullRequest({ ...host, ...proposal, signal }));
+  return withRetry(signal, () => scm.openPullRequest({ ...host, ...proposal, signal }));
 }
 
 /** Asks again where the host may answer later. */
-async function patiently<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+async function withRetry<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await ask();

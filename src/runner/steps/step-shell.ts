@@ -3,7 +3,7 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepRun } from "./action-step.ts";
 
 /** The service keeps 1 MiB of a step's log: what prints so much more has gone astray. */
-export const MOST_OUTPUT_BYTES = 16 * 1_024 * 1_024;
+export const MAX_OUTPUT_BYTES = 16 * 1_024 * 1_024;
 
 /** Runs its argument by sh. Without the dashes, a command that begins with one would be read as options. */
 const APART = 'exec sh -c -- "$1"';
@@ -41,10 +41,10 @@ export async function runShell(
     signal,
     async onOutput(bytes, stream) {
       printedBytes += bytes.length;
-      if (printedBytes > MOST_OUTPUT_BYTES) {
+      if (printedBytes > MAX_OUTPUT_BYTES) {
         throw new WorkFailure(
           "output_limit_exceeded",
-          `${name} printed more than ${MOST_OUTPUT_BYTES} bytes, and was ended: send the rest to a file`,
+          `${name} printed more than ${MAX_OUTPUT_BYTES} bytes, and was ended: send the rest to a file`,
         );
       }
       await log.write(masks[stream].write(bytes));

@@ -16,8 +16,8 @@ import { cancelSubscriptions } from "../../store/identity/subscription.ts";
 import { disableTokensOfCreator } from "../../store/identity/token-disabling.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { findWorkflowsOfExecutor } from "../../store/workflow/workflow.ts";
-import { stopRuns } from "../agent/agent-end.ts";
-import { cutOffExecutions } from "../workflow/execution/execution-cancel.ts";
+import { haltAgentExecutions } from "../agent/agent-end.ts";
+import { revokeExecutions } from "../workflow/execution/execution-cancel.ts";
 import { stopEnvironmentsOfAccount } from "./environment-stops.ts";
 
 /**
@@ -104,7 +104,12 @@ async function cutOffAgents(tx: WriteTransaction, accountId: string): Promise<Ma
     message: "the account of its creator was blocked",
   };
   for (const { organizationId } of await findUsersOfAccount(tx.db, accountId)) {
-    const stopped = await stopRuns(tx, { organizationId }, { accountId }, { failure, atOnce: true });
+    const stopped = await haltAgentExecutions(
+      tx,
+      { organizationId },
+      { accountId },
+      { failure, atOnce: true },
+    );
     if (stopped.length > 0) ids.set(organizationId, stopped);
   }
   return ids;
@@ -124,7 +129,7 @@ async function cutOffExecutor(
   const workflowIds = new Map<string, string[]>();
   for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
     const scope = { organizationId };
-    if ((await cutOffExecutions(tx, scope, userId)) > 0) organizationIds.push(organizationId);
+    if ((await revokeExecutions(tx, scope, userId)) > 0) organizationIds.push(organizationId);
     const workflows = await findWorkflowsOfExecutor(tx.db, scope, userId);
     workflowIds.set(
       organizationId,

@@ -8,8 +8,8 @@ import type {
 } from "#gen/service/v1/account_service_pb.js";
 import {
   isAdministrator,
-  refuseOwnAccount,
-  refuseStrangerToAccount,
+  requireAdministratorOfAccount,
+  requireOtherAccount,
 } from "../../domain/access/account-block.ts";
 import { notFound } from "../../domain/error.ts";
 import { accountMessage } from "../../domain/identity/account.ts";
@@ -40,8 +40,8 @@ export class AccountService implements ServiceImpl<typeof Contract> {
   async blockAccount({ accountId, reason }: BlockAccountRequest, ctx: HandlerContext) {
     const { store, accountSignals } = this.#deps;
     const receipt = await writeAsCaller(store, ctx, async (tx, caller) => {
-      refuseOwnAccount(caller, accountId);
-      await refuseStranger(tx, caller, accountId);
+      requireOtherAccount(caller, accountId);
+      await requireKnownAccount(tx, caller, accountId);
       return toldTo(tx, caller, await blockAccount(tx, accountId, reason));
     });
     // Before the answer: what it says is over must be.
@@ -51,16 +51,16 @@ export class AccountService implements ServiceImpl<typeof Contract> {
 
   unblockAccount({ accountId }: UnblockAccountRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      await refuseStranger(tx, caller, accountId);
+      await requireKnownAccount(tx, caller, accountId);
       await unblockAccount(tx, accountId);
       return {};
     });
   }
 }
 
-async function refuseStranger(tx: WriteTransaction, caller: Caller, accountId: string): Promise<void> {
+async function requireKnownAccount(tx: WriteTransaction, caller: Caller, accountId: string): Promise<void> {
   const own = await findMemberships(tx.db, caller.accountId);
-  refuseStrangerToAccount(caller, own, await findMemberships(tx.db, accountId));
+  requireAdministratorOfAccount(caller, own, await findMemberships(tx.db, accountId));
 }
 
 /**

@@ -4,7 +4,7 @@ import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { type EventPage, findEventsAfter } from "../../store/record/event.ts";
 import type { Scope, Store } from "../../store/store.ts";
 import { eventsOf, rightsOf } from "../../store/topics.ts";
-import { presentCaller } from "../call/standing.ts";
+import { revalidate } from "../call/authenticated-caller.ts";
 
 /** Events that a stream holds at most: they are read in pages, which streams at the same place share. */
 export const EVENTS_PER_READ = 100;
@@ -105,7 +105,7 @@ function createFeed(
   };
 
   async function presentReader(caller: Caller, inForce: Promise<Policies>): Promise<EventReader> {
-    const [present, policiesInForce] = await Promise.all([presentCaller(db, caller, now()), inForce]);
+    const [present, policiesInForce] = await Promise.all([revalidate(db, caller, now()), inForce]);
     return { caller: present, policies: policiesInForce };
   }
 }

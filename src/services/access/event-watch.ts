@@ -15,7 +15,7 @@ import {
 import type { Store } from "../../store/store.ts";
 import { streamSignalOf } from "../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
-import { createBell } from "../call/notifier.ts";
+import { createNotifier } from "../call/notifier.ts";
 import { type StreamDependencies, shuttingDown } from "../call/stream.ts";
 import { EVENTS_PER_READ, type EventFeeds } from "./event-feed.ts";
 
@@ -39,7 +39,7 @@ export async function* watchEvents(
   const caller = callerOf(ctx);
   const ended = streamSignalOf(ctx);
   const feed = feeds(caller);
-  const bell = createBell((wake) => feed.join(wake), [ended, draining]);
+  const bell = createNotifier((wake) => feed.join(wake), [ended, draining]);
   try {
     let after = await startPosition(store, caller, req);
     let told = after;

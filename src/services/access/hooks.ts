@@ -1,8 +1,8 @@
 /** Sets what earlier areas call in later ones. Whatever changes rows imports it: the services, jobs and commands. */
-import { environmentMoved } from "../agent/agent-environment.ts";
-import { stopStepAgents } from "../agent/agent-step-end.ts";
+import { syncAgentExecutions } from "../agent/agent-environment.ts";
+import { haltStepAgents } from "../agent/agent-step-end.ts";
 import { environmentChanged } from "../environment/environment-change.ts";
 import { actionChanged } from "../workflow/execution/action-change.ts";
 
-environmentChanged.set(environmentMoved);
-actionChanged.set(stopStepAgents);
+environmentChanged.set(syncAgentExecutions);
+actionChanged.set(haltStepAgents);

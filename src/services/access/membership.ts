@@ -12,9 +12,9 @@ import {
 } from "../../store/identity/member.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { stopRuns } from "../agent/agent-end.ts";
+import { haltAgentExecutions } from "../agent/agent-end.ts";
 import { removeHostTokensOf } from "../runner/host-token.ts";
-import { cutOffExecutions } from "../workflow/execution/execution-cancel.ts";
+import { revokeExecutions } from "../workflow/execution/execution-cancel.ts";
 
 /** Why the agent runs of a user that left end. */
 const LEFT = {
@@ -57,7 +57,7 @@ export async function setMemberRole(
   if (role === OrganizationRole.UNSPECIFIED) throw valueUnusable("role", "name the role to set");
   const member = await present(tx, scope, userId);
   if (member.role === role) return;
-  await refuseLastAdministrator(tx, scope, member);
+  await requireAnotherAdministrator(tx, scope, member);
   await updateMember(tx, scope, member, { ...member, role });
 }
 
@@ -71,18 +71,18 @@ export async function setMemberRole(
  */
 export async function removeMembership(tx: WriteTransaction, scope: Scope, userId: string): Promise<void> {
   const member = await present(tx, scope, userId);
-  await refuseLastAdministrator(tx, scope, member);
+  await requireAnotherAdministrator(tx, scope, member);
   for (const token of await findTokens(tx.db, scope, "personal", userId)) {
     await removeToken(tx, scope, token);
   }
   await removeHostTokensOf(tx, scope, { id: userId, principal: Principal.USER });
-  await stopRuns(tx, scope, { creatorId: userId }, { failure: LEFT, atOnce: true });
-  await cutOffExecutions(tx, scope, userId);
+  await haltAgentExecutions(tx, scope, { creatorId: userId }, { failure: LEFT, atOnce: true });
+  await revokeExecutions(tx, scope, userId);
   await updateMember(tx, scope, member, { ...member, left_at: tx.now });
 }
 
 /** Counted in the transaction of the change: of two that would take the last two, one fails. */
-async function refuseLastAdministrator(
+async function requireAnotherAdministrator(
   tx: WriteTransaction,
   scope: Scope,
   { id, role }: MemberTable,

@@ -11,7 +11,7 @@ import { createPersonalToken } from "../identity/personal-token.ts";
 
 export { findUsers } from "../../store/identity/member.ts";
 
-export interface Founding {
+export interface NewOrganization {
   /** The command that founds it, for the audit log. */
   readonly operation: string;
   readonly organizationName: string;
@@ -30,7 +30,7 @@ export interface Founding {
  * happens or none. An account that already has the email becomes the
  * administrator of this organization too.
  */
-export function foundOrganization(store: Store, keys: Keys, founding: Founding) {
+export function setUpOrganization(store: Store, keys: Keys, founding: NewOrganization) {
   return store.write(OPERATOR, founding.operation, async (tx) => {
     const accountId = await accountOf(tx, founding.email, founding.accountName);
     const { organization, member } = await insertWholeOrganization(tx, founding.organizationName, accountId);

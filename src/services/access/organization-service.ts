@@ -19,7 +19,7 @@ import { findOrganization } from "../../store/identity/organization.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { answerMembers } from "../identity/member-list.ts";
+import { listMembers } from "../identity/member-list.ts";
 import { setPolicies } from "../policy/organization-policies.ts";
 import { removeMembership, setMemberRole } from "./membership.ts";
 import { insertWholeOrganization } from "./organization-creation.ts";
@@ -52,13 +52,13 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
   }
 
   listMembers = (req: ListMembersRequest, ctx: HandlerContext) => {
-    refuseOtherOrganization(callerOf(ctx), req.organizationId);
-    return answerMembers(this.#deps, callerOf(ctx), req);
+    requireOwnOrganization(callerOf(ctx), req.organizationId);
+    return listMembers(this.#deps, callerOf(ctx), req);
   };
 
   setRole({ organizationId, userId, role }: SetRoleRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      refuseOtherOrganization(caller, organizationId);
+      requireOwnOrganization(caller, organizationId);
       await setMemberRole(tx, caller, userId, role);
       return {};
     });
@@ -66,7 +66,7 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
 
   removeMember({ organizationId, userId }: RemoveMemberRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      refuseOtherOrganization(caller, organizationId);
+      requireOwnOrganization(caller, organizationId);
       await removeMembership(tx, caller, userId);
       return {};
     });
@@ -74,20 +74,20 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
 
   async getOrganizationPolicies({ organizationId }: GetOrganizationPoliciesRequest, ctx: HandlerContext) {
     const caller = callerOf(ctx);
-    refuseOtherOrganization(caller, organizationId);
+    requireOwnOrganization(caller, organizationId);
     return { policies: (await findPolicies(this.#deps.store.reader, caller)).inForce };
   }
 
   updateOrganizationPolicies(req: UpdateOrganizationPoliciesRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      refuseOtherOrganization(caller, req.organizationId);
+      requireOwnOrganization(caller, req.organizationId);
       await setPolicies(tx, caller, req);
       return {};
     });
   }
 
   async getOrganization({ organizationId }: GetOrganizationRequest, ctx: HandlerContext) {
-    refuseOtherOrganization(callerOf(ctx), organizationId);
+    requireOwnOrganization(callerOf(ctx), organizationId);
     const organization = await findOrganization(this.#deps.store.reader, organizationId);
     if (!organization) throw notFound("organization");
     return { organization: organizationMessage(organization) };
@@ -99,6 +99,6 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
  *
  * @throws DomainError NOT_FOUND for every other id, of something or of nothing
  */
-function refuseOtherOrganization(caller: Caller, organizationId: string): void {
+function requireOwnOrganization(caller: Caller, organizationId: string): void {
   if (organizationId !== caller.organizationId) throw notFound("organization");
 }

@@ -10,8 +10,8 @@ import { findClassesOfRunner, removeEnvironmentClass } from "../../store/runner/
 import { findHostTokensOfRunner, removeHostToken } from "../../store/runner/host-token.ts";
 import { removeRunner } from "../../store/runner/runner.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { stopRuns } from "../agent/agent-end.ts";
-import { dropEnvironment } from "../environment/environment-change.ts";
+import { haltAgentExecutions } from "../agent/agent-end.ts";
+import { deleteEnvironmentRow } from "../environment/environment-change.ts";
 import { endLeasesOf, endWorkFor } from "./runner-work.ts";
 
 /** Why the agent runs that were routed to a removed runner end. */
@@ -31,9 +31,9 @@ export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runn
   const { runnerId } = runner;
   await endLeasesOf(tx, scope, runnerId);
   for (const environment of await findEnvironmentsOfRunner(tx.db, scope, runnerId)) {
-    await dropEnvironment(tx, scope, environment);
+    await deleteEnvironmentRow(tx, scope, environment);
   }
-  await stopRuns(tx, scope, { runnerId }, { failure: REMOVED });
+  await haltAgentExecutions(tx, scope, { runnerId }, { failure: REMOVED });
   const classes = await findClassesOfRunner(tx.db, scope, runnerId);
   const classIds = classes.map(({ id }) => id);
   for (const projectId of await findProjectIdsOfRunner(tx.db, scope, runnerId, classIds)) {

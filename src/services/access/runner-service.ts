@@ -10,14 +10,14 @@ import type {
   ListRunnersRequest,
 } from "#gen/service/v1/runner_service_pb.js";
 import { inUse, notFound } from "../../domain/error.ts";
-import { newRunner, refuseDeletion, refuseExchange } from "../../domain/runner/runner.ts";
+import { newRunner, requireDeletable, requireExchangeable } from "../../domain/runner/runner.ts";
 import { findEnvironmentsOfRunner } from "../../store/environment/environment.ts";
 import { findRunner, insertRunner } from "../../store/runner/runner.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { callerOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { replaceExchangeToken } from "../runner/exchange-token.ts";
-import { answerRunners } from "../runner/runner-list.ts";
+import { listRunners } from "../runner/runner-list.ts";
 import { removeRunnerWhole } from "./runner-removal.ts";
 
 /** Runners: what runs an organization's environments. */
@@ -28,13 +28,12 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
     this.#deps = deps;
   }
 
-  listRunners = (req: ListRunnersRequest, ctx: HandlerContext) =>
-    answerRunners(this.#deps, callerOf(ctx), req);
+  listRunners = (req: ListRunnersRequest, ctx: HandlerContext) => listRunners(this.#deps, callerOf(ctx), req);
 
   async getRunner({ runnerId }: GetRunnerRequest, ctx: HandlerContext) {
     const runner = await findRunner(this.#deps.store.reader, callerOf(ctx), runnerId);
     if (!runner) throw notFound("runner");
-    refuseStranger(ctx, { id: runnerId, principal: Principal.RUNNER });
+    requireOwnership(ctx, { id: runnerId, principal: Principal.RUNNER });
     return { runner };
   }
 
@@ -50,7 +49,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
   createRunnerToken({ runnerId }: CreateRunnerTokenRequest, ctx: HandlerContext) {
     const { store, keys } = this.#deps;
     return writeAsCaller(store, ctx, async (tx, caller) => {
-      refuseExchange(await present(tx, caller, runnerId));
+      requireExchangeable(await present(tx, caller, runnerId));
       return { exchangeToken: await replaceExchangeToken(tx, caller, keys, runnerId) };
     });
   }
@@ -58,7 +57,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
   deleteRunner({ runnerId, force }: DeleteRunnerRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const runner = await present(tx, caller, runnerId);
-      refuseDeletion(runner);
+      requireDeletable(runner);
       if (!force && (await findEnvironmentsOfRunner(tx.db, caller, runnerId, 1)).length > 0) {
         throw inUse(
           "runner",

@@ -22,13 +22,13 @@ import {
   serviceAccountTokenOfRow,
 } from "../../store/identity/service-account-token.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
-import { stopRuns } from "../agent/agent-end.ts";
-import { callerOf, grantOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import { haltAgentExecutions } from "../agent/agent-end.ts";
+import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { answerServiceAccounts, answerServiceAccountTokens } from "../identity/service-account-list.ts";
+import { listServiceAccounts, listServiceAccountTokens } from "../identity/service-account-list.ts";
 import { createServiceAccountToken } from "../identity/service-account-token.ts";
 import { removeHostTokensOf } from "../runner/host-token.ts";
-import { cutOffExecutions } from "../workflow/execution/execution-cancel.ts";
+import { revokeExecutions } from "../workflow/execution/execution-cancel.ts";
 
 /** Service accounts: members of an organization that are no people, and their tokens. */
 export class ServiceAccountService implements ServiceImpl<typeof Contract> {
@@ -52,7 +52,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
   }
 
   listServiceAccounts = (req: ListServiceAccountsRequest, ctx: HandlerContext) =>
-    answerServiceAccounts(this.#deps, callerOf(ctx), req);
+    listServiceAccounts(this.#deps, callerOf(ctx), req);
 
   deleteServiceAccount({ serviceAccountId }: DeleteServiceAccountRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
@@ -66,8 +66,8 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
         reason: AgentExecutionFailureReason.SERVICE,
         message: "its service account was deleted",
       };
-      await stopRuns(tx, caller, { creatorId: serviceAccountId }, { failure, atOnce: true });
-      await cutOffExecutions(tx, caller, serviceAccountId);
+      await haltAgentExecutions(tx, caller, { creatorId: serviceAccountId }, { failure, atOnce: true });
+      await revokeExecutions(tx, caller, serviceAccountId);
       await removeServiceAccount(tx, caller, row);
       return {};
     });
@@ -86,10 +86,10 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
       if (!row) throw notFound("service account");
       // Members are shown fewer tokens instead; only a service account has nothing to look for in another.
       if (caller.role === "service_account") {
-        refuseStranger(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
+        requireOwnership(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
       }
     }
-    return answerServiceAccountTokens(this.#deps, caller, req, grantOf(ctx));
+    return listServiceAccountTokens(this.#deps, caller, req, grantOf(ctx));
   }
 
   deleteServiceAccountToken(
@@ -100,7 +100,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
       const row = await findServiceAccountToken(tx.db, caller, serviceAccountTokenId);
       if (!row) throw notFound("service account token");
       const owner = { id: row.subject_id, principal: Principal.SERVICE_ACCOUNT };
-      refuseStranger(ctx, serviceAccountTokenOfRow(row).creator, owner);
+      requireOwnership(ctx, serviceAccountTokenOfRow(row).creator, owner);
       await removeToken(tx, caller, row);
       return {};
     });

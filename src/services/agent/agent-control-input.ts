@@ -6,20 +6,20 @@ import {
   type AgentControlInput_Goal as GoalOrder,
   AgentInputReceipt as Receipt,
 } from "#gen/service/v1/agent_pb.js";
-import { changedRun } from "../../domain/agent/agent-execution.ts";
+import { changedAgentExecution } from "../../domain/agent/agent-execution.ts";
 import { moved, steered, withoutInput } from "../../domain/agent/agent-queue.ts";
 import { orderedGoal } from "../../domain/agent/goal/agent-goal.ts";
 import { countedUntil, useOfNewGoal } from "../../domain/agent/goal/agent-goal-use.ts";
-import { refuseDeceptiveText } from "../../domain/deceptive-text.ts";
+import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { refuseGoals } from "../../domain/policy/agent-policy.ts";
+import { requireGoalsAllowed } from "../../domain/policy/agent-policy.ts";
 import { type StoredAgentExecution, updateAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findInput, type InputTurn, setInputDeleted } from "../../store/agent/agent-input.ts";
 import { setProgress } from "../../store/agent/agent-progress.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { queueInput, queueOf, refuseFullQueue, reorderQueue } from "./agent-queue.ts";
+import { queueInput, queueOf, reorderQueue, requireQueueSpace } from "./agent-queue.ts";
 
 /** Policies bind on what gives a run something to work towards; to end that is always allowed. */
 const BOUND: readonly GoalOrder["action"]["case"][] = ["set", "resume"];
@@ -31,7 +31,7 @@ const BOUND: readonly GoalOrder["action"]["case"][] = ["set", "resume"];
  * @throws DomainError NOT_FOUND for a message that is not queued; PHASE_UNSUITABLE
  *   for a goal in another state; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
  */
-export async function takeOrder(
+export async function handleControlInput(
   tx: WriteTransaction,
   caller: Caller,
   run: StoredAgentExecution,
@@ -60,7 +60,7 @@ export async function takeOrder(
       return reorderQueue(tx, id, before, moved(before, inputId, beforeUserInputId));
     }
     default:
-      await refuseFullQueue(tx, run);
+      await requireQueueSpace(tx, run);
       if (control.case === "goal") await changeGoal(tx, caller, run, control.value);
       return passOn(tx, caller, run, order, turn);
   }
@@ -80,11 +80,12 @@ async function changeGoal(
   order: GoalOrder,
 ): Promise<void> {
   const { action } = order;
-  if (BOUND.includes(action.case)) refuseGoals(await findPolicies(tx.db, caller));
-  if (action.case === "set") refuseDeceptiveText(action.value.objective, "controlInput.goal.set.objective");
+  if (BOUND.includes(action.case)) requireGoalsAllowed(await findPolicies(tx.db, caller));
+  if (action.case === "set")
+    requireNoDeceptiveText(action.value.objective, "controlInput.goal.set.objective");
   const present = before.status?.goal;
   const goal = orderedGoal(present, order, tx.now);
-  const after = changedRun(before, (status) => {
+  const after = changedAgentExecution(before, (status) => {
     if (goal) status.goal = goal;
     else delete status.goal;
   });

@@ -1,13 +1,13 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import {
+  type AgentExecutionEnd,
   type AgentFailure,
-  failingRun,
+  failingAgentExecution,
   hasStopped,
   isWantedStopped,
-  type RunEnd,
-  stoppedRun,
-  stoppingRun,
+  stoppedAgentExecution,
+  stoppingAgentExecution,
 } from "../../domain/agent/agent-execution.ts";
 import { stoppedEnvironment } from "../../domain/environment/environment.ts";
 import {
@@ -29,7 +29,7 @@ import { removeAgentTokens } from "../identity/environment-token.ts";
 import { wakeForEnvironment, wakeForSubagent } from "./agent-wake.ts";
 
 /** How a run is stopped. */
-export interface Stop {
+export interface StopReason {
   /** Why it fails; left out for one that was asked to stop. */
   readonly failure?: AgentFailure;
   /** Whether no runner is waited for. */
@@ -41,32 +41,33 @@ export interface Stop {
  * has stopped when the runner lets it go. One that has stopped, or was told to,
  * stays as it is.
  */
-export async function stopRun(
+export async function haltAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
   { execution: before }: StoredAgentExecution,
-  { failure, atOnce = false }: Stop = {},
+  { failure, atOnce = false }: StopReason = {},
 ): Promise<void> {
   if (hasStopped(before) || (isWantedStopped(before) && !atOnce)) return;
   const isHeld = (await stopWork(tx, WorkKind.AGENT, before.id)) === "stopping";
-  if (!isHeld || atOnce) return endRun(tx, scope, before.id, { event: "stop", failure }, { atOnce });
-  const told = stoppingRun(before, { session: tx.newId(), now: tx.now }) ?? before;
-  await updateAgentExecution(tx, scope, before, failure ? failingRun(told, failure) : told);
+  if (!isHeld || atOnce)
+    return endAgentExecution(tx, scope, before.id, { event: "stop", failure }, { atOnce });
+  const told = stoppingAgentExecution(before, { session: tx.newId(), now: tx.now }) ?? before;
+  await updateAgentExecution(tx, scope, before, failure ? failingAgentExecution(told, failure) : told);
   await stopSubagents(tx, scope, before.id, {});
 }
 
-/** Stops the runs that have not stopped, each as {@link stopRun} does. @returns their ids */
-export async function stopRuns(
+/** Stops the runs that have not stopped, each as {@link haltAgentExecution} does. @returns their ids */
+export async function haltAgentExecutions(
   tx: WriteTransaction,
   scope: Scope,
   which: OpenAgentExecutions,
-  stop: Stop,
+  stop: StopReason,
 ): Promise<string[]> {
   const open = await findOpenAgentExecutions(tx.db, scope, which);
   // By their ids, since to stop one may stop others of them.
   for (const { execution } of open) {
     const run = await findAgentExecution(tx.db, scope, execution.id);
-    if (run) await stopRun(tx, scope, run, stop);
+    if (run) await haltAgentExecution(tx, scope, run, stop);
   }
   return open.map(({ execution }) => execution.id);
 }
@@ -76,17 +77,17 @@ export async function stopRuns(
  * stop, and an environment that was made for a run is stopped with the last run
  * in it.
  */
-export async function endRun(
+export async function endAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
   id: string,
-  end: Pick<RunEnd, "event" | "failure">,
-  { atOnce = false }: Pick<Stop, "atOnce"> = {},
+  end: Pick<AgentExecutionEnd, "event" | "failure">,
+  { atOnce = false }: Pick<StopReason, "atOnce"> = {},
 ): Promise<void> {
   const stored = await findAgentExecution(tx.db, scope, id);
   if (!stored || hasStopped(stored.execution)) return;
   const { execution: before, environmentId } = stored;
-  const after = stoppedRun(before, { ...end, session: tx.newId(), now: tx.now });
+  const after = stoppedAgentExecution(before, { ...end, session: tx.newId(), now: tx.now });
   await updateAgentExecution(tx, scope, before, after);
   await replaceInterests(tx, id, []);
   await removeAgentTokens(tx, scope, environmentId, id);
@@ -99,9 +100,9 @@ async function stopSubagents(
   tx: WriteTransaction,
   scope: Scope,
   parentId: string,
-  { atOnce = false }: Pick<Stop, "atOnce">,
+  { atOnce = false }: Pick<StopReason, "atOnce">,
 ): Promise<void> {
-  await stopRuns(tx, scope, { parentId }, { atOnce });
+  await haltAgentExecutions(tx, scope, { parentId }, { atOnce });
 }
 
 async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {

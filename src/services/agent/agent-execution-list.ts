@@ -6,21 +6,21 @@ import {
 } from "#gen/service/v1/agent_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
-import { readsEveryRun } from "../../domain/policy/agent-policy.ts";
-import { listAgents } from "../../store/agent/agent.ts";
-import { type AgentExecutionFilter, listAgentExecutions } from "../../store/agent/agent-execution-list.ts";
+import { readsEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
+import { findAgentPage } from "../../store/agent/agent.ts";
+import { type AgentExecutionFilter, findAgentExecutionPage } from "../../store/agent/agent-execution-list.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { onePage, readerFor } from "../call/page.ts";
-import { answeredRun, answeredRuns, readableRun } from "./agent-reading.ts";
+import { getReadableAgentExecution, presentAgentExecution, presentAgentExecutions } from "./agent-reading.ts";
 
-export async function answerAgentExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
-  const stored = await readableRun(store.reader, caller, id);
-  return { agentExecution: await answeredRun(store.reader, caller, stored) };
+export async function getAgentExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
+  const stored = await getReadableAgentExecution(store.reader, caller, id);
+  return { agentExecution: await presentAgentExecution(store.reader, caller, stored) };
 }
 
 /** One page of the runs that the caller may read, the newest first. */
-export async function answerAgentExecutions(
+export async function listAgentExecutions(
   deps: ServiceDependencies,
   caller: Caller,
   { filter, pagination }: ListAgentExecutionsRequest,
@@ -33,7 +33,7 @@ export async function answerAgentExecutions(
   );
   const after = deps.pageTokens.read(query, pagination?.token ?? "");
   const size = pageSize(pagination);
-  const readsAll = readsEveryRun(await findPolicies(db, caller), caller.role);
+  const readsAll = readsEveryAgentExecution(await findPolicies(db, caller), caller.role);
   const narrowed: AgentExecutionFilter = {
     ids: filter?.agentExecutionIds ?? [],
     // The contract bounds these three by length alone, so that the edge leaves their letters as they come.
@@ -47,14 +47,14 @@ export async function answerAgentExecutions(
     annotations: filter?.annotations ?? {},
     reader: readsAll ? undefined : caller.subject,
   };
-  const found = await listAgentExecutions(readerFor(deps, caller), caller, narrowed, after, size + 1);
+  const found = await findAgentExecutionPage(readerFor(deps, caller), caller, narrowed, after, size + 1);
   const { rows, pagination: next } = await onePage(deps, query, found, size);
-  const agentExecutions = await answeredRuns(db, caller, rows);
+  const agentExecutions = await presentAgentExecutions(db, caller, rows);
   return { pagination: next, agentExecutions };
 }
 
 /** One page of the agents that the caller's organization sees, by name ascending. */
-export async function answerAgents(
+export async function listAgents(
   deps: ServiceDependencies,
   caller: Caller,
   { pagination }: ListAgentsRequest,
@@ -62,7 +62,7 @@ export async function answerAgents(
   const query = queryText("ListAgents", caller.organizationId);
   const after = deps.pageTokens.read(query, pagination?.token ?? "");
   const size = pageSize(pagination);
-  const found = await listAgents(readerFor(deps, caller), caller, after, size + 1);
+  const found = await findAgentPage(readerFor(deps, caller), caller, after, size + 1);
   const { rows, pagination: next } = await onePage(deps, query, found, size);
   return { pagination: next, agents: rows };
 }

@@ -14,9 +14,9 @@ import {
   SendToAgentExecutionResponseSchema,
 } from "#gen/service/v1/agent_service_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
-import { hasStopped, isWantedStopped, phaseOfRun } from "../../domain/agent/agent-execution.ts";
+import { hasStopped, isWantedStopped, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
 import { acceptedMessage } from "../../domain/agent/agent-input.ts";
-import { refuseDeceptiveText } from "../../domain/deceptive-text.ts";
+import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
 import {
   notFound,
   permissionDenied,
@@ -26,19 +26,19 @@ import {
 } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import {
+  agentExecutionFacts,
   findAgentExecution,
-  runFacts,
   type StoredAgentExecution,
 } from "../../store/agent/agent-execution.ts";
 import { findInput, type InputTurn } from "../../store/agent/agent-input.ts";
 import { findQueueRevision } from "../../store/agent/agent-progress.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { refuseStranger, writeAsCaller } from "../call/call.ts";
+import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { takeOrder } from "./agent-control-input.ts";
-import { queueInput, refuseFullQueue } from "./agent-queue.ts";
+import { handleControlInput } from "./agent-control-input.ts";
+import { queueInput, requireQueueSpace } from "./agent-queue.ts";
 import { runnerOf } from "./agent-reading.ts";
-import { turnOf } from "./agent-turn.ts";
+import { turnOfInput } from "./agent-turn.ts";
 import { endUserMessageInterests, fireInterest } from "./agent-wake.ts";
 
 /** What an input is sent with. */
@@ -58,8 +58,8 @@ export function sendToAgentExecution(
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const run = await ownRun(tx, ctx, caller, req.agentExecutionId);
-    refuseKind(caller, req);
-    refuseStopped(run);
+    requireInputKind(caller, req);
+    requireNotStopped(run);
     if (!(await isRepeated(tx, req))) {
       await take(tx, caller, run, req);
       await recordSending(tx, caller, run, req);
@@ -79,12 +79,12 @@ async function ownRun(
   if (!run) throw notFound("agent execution");
   const { creator } = run.execution.metadata ?? {};
   const runner = { id: await runnerOf(tx.db, caller, run), principal: Principal.RUNNER };
-  refuseStranger(ctx, creator, runner);
+  requireOwnership(ctx, creator, runner);
   return run;
 }
 
 /** An agent run speaks through the runner that it is on, and so does the world around it. */
-function refuseKind({ role }: Caller, { input }: SendToAgentExecutionRequest): void {
+function requireInputKind({ role }: Caller, { input }: SendToAgentExecutionRequest): void {
   if (role === "runner" || (input.case !== "agentMessage" && input.case !== "wakeEvent")) return;
   const message =
     input.case === "agentMessage"
@@ -93,12 +93,12 @@ function refuseKind({ role }: Caller, { input }: SendToAgentExecutionRequest): v
   throw permissionDenied("send_to_agent_execution", message);
 }
 
-function refuseStopped({ execution }: StoredAgentExecution): void {
+function requireNotStopped({ execution }: StoredAgentExecution): void {
   if (!hasStopped(execution) && !isWantedStopped(execution)) return;
   const message = hasStopped(execution)
     ? "the agent run has stopped: start another with StartAgent"
     : "the agent run is being stopped: start another with StartAgent";
-  throw phaseUnsuitable("agent execution", Phase[phaseOfRun(execution)] ?? "", message);
+  throw phaseUnsuitable("agent execution", Phase[phaseOfAgentExecution(execution)] ?? "", message);
 }
 
 /** Whether a message with this id is in the run already, queued or past. */
@@ -120,7 +120,7 @@ async function take(
   if (expectedQueueRevision !== undefined && expectedQueueRevision !== BigInt(run.queueRevision)) {
     throw queueChanged(run.queueRevision);
   }
-  const sending = { tx, caller, run, turn: await turnOf(tx, caller, run, req) };
+  const sending = { tx, caller, run, turn: await turnOfInput(tx, caller, run, req) };
   switch (input.case) {
     case "userInput":
       return takeMessage(sending, input.value);
@@ -129,7 +129,7 @@ async function take(
     case "wakeEvent":
       return takeWakeEvent(sending, input.value);
     case "controlInput":
-      return takeOrder(tx, caller, run, input.value, sending.turn);
+      return handleControlInput(tx, caller, run, input.value, sending.turn);
   }
 }
 
@@ -151,13 +151,13 @@ async function recordSending(
     before: JSON.stringify({ queueRevision: before }),
     after: JSON.stringify({ queueRevision: after }),
     reason: input.case === "controlInput" ? (input.value.control.case ?? "") : (input.case ?? ""),
-    facts: runFacts(execution),
+    facts: agentExecutionFacts(execution),
   });
 }
 
 async function takeMessage(sending: Sending, sent: UserInputBlock): Promise<void> {
   const { tx, caller, run } = sending;
-  await refuseFullQueue(tx, run);
+  await requireQueueSpace(tx, run);
   const keepsNotes = caller.role === "runner";
   const message = acceptedMessage(sent, { id: tx.newId(), now: tx.now, keepsNotes });
   await endUserMessageInterests(tx, caller, run);
@@ -167,8 +167,8 @@ async function takeMessage(sending: Sending, sent: UserInputBlock): Promise<void
 /** @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for a sender that does not speak through the calling runner */
 async function takeAgentMessage(sending: Sending, message: AgentMessage): Promise<void> {
   const { tx, caller, run } = sending;
-  await refuseFullQueue(tx, run);
-  refuseDeceptiveText(message.payload, "agentMessage.payload");
+  await requireQueueSpace(tx, run);
+  requireNoDeceptiveText(message.payload, "agentMessage.payload");
   const senderExecutionId = message.senderExecutionId.toLowerCase();
   const speaker = await findAgentExecution(tx.db, caller, senderExecutionId);
   if (!speaker || (await runnerOf(tx.db, caller, speaker)) !== caller.subject.id) {
@@ -182,7 +182,7 @@ async function takeAgentMessage(sending: Sending, message: AgentMessage): Promis
 
 /** @throws DomainError VALUE_UNUSABLE for an interest that the run does not have */
 async function takeWakeEvent({ tx, caller, run, turn }: Sending, event: WakeEvent): Promise<void> {
-  await refuseFullQueue(tx, run);
+  await requireQueueSpace(tx, run);
   const name = { executionId: run.execution.id, interestId: event.interestId };
   if (event.payload.case !== undefined) {
     const from = { sender: caller.subject, turn };

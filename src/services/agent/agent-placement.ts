@@ -24,9 +24,9 @@ import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import { findWork } from "../../store/runner/work.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { refuseStrangerTo } from "../call/call.ts";
+import { requireOwnershipFor } from "../call/call.ts";
 import { changeEnvironment } from "../environment/environment-change.ts";
-import { newEnvironmentUnderPolicies, refuseStart } from "../environment/environment-policy.ts";
+import { newEnvironmentUnderPolicies, requireStartAllowed } from "../environment/environment-policy.ts";
 import { checkEnvironmentReferences } from "../environment/environment-references.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
 
@@ -34,7 +34,7 @@ import { findSettersForSpec } from "../identity/source-trust.ts";
 const MOST_NAME_CHARACTERS = 80;
 
 /** Where a run is to work. */
-export interface PlaceAsked {
+export interface PlacementRequest {
   readonly codeContext: AgentCodeContext | undefined;
   /** The runner that the run is routed to; empty for none. */
   readonly runnerId: string;
@@ -43,7 +43,7 @@ export interface PlaceAsked {
   readonly name: string;
 }
 
-export interface Place {
+export interface Placement {
   readonly environment: Environment;
   /** Whether it was made now. */
   readonly made: boolean;
@@ -57,7 +57,11 @@ export interface Place {
  *   caller could not start; PENDING_DELETION; PHASE_UNSUITABLE; VALUE_UNUSABLE
  *   for a class of another runner; PolicyDenied
  */
-export async function placeOfRun(tx: WriteTransaction, caller: Caller, asked: PlaceAsked): Promise<Place> {
+export async function resolvePlacement(
+  tx: WriteTransaction,
+  caller: Caller,
+  asked: PlacementRequest,
+): Promise<Placement> {
   const context = asked.codeContext?.context;
   if (context?.case === "environmentId") {
     return { environment: await presentEnvironment(tx, caller, context.value), made: false };
@@ -69,7 +73,11 @@ export async function placeOfRun(tx: WriteTransaction, caller: Caller, asked: Pl
 async function presentEnvironment(tx: WriteTransaction, caller: Caller, id: string): Promise<Environment> {
   const environment = await findEnvironment(tx.db, caller, id);
   if (!environment) throw notFound("environment");
-  refuseStrangerTo("service.v1.EnvironmentService/StartEnvironment", caller, environment.metadata?.creator);
+  requireOwnershipFor(
+    "service.v1.EnvironmentService/StartEnvironment",
+    caller,
+    environment.metadata?.creator,
+  );
   const wanted = environment.spec?.desiredPhase;
   if (wanted === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
   if (wanted !== EnvironmentPhase.RUNNING) return startEnvironment(tx, caller, environment);
@@ -90,7 +98,7 @@ async function startEnvironment(
     throw phaseUnsuitable("environment", "STOPPED", message);
   }
   const after = startedEnvironment(before, tx.now);
-  await refuseStart(tx, caller, before, after);
+  await requireStartAllowed(tx, caller, before, after);
   await changeEnvironment(tx, caller, before, after);
   return after;
 }
@@ -98,7 +106,7 @@ async function startEnvironment(
 async function newEnvironment(
   tx: WriteTransaction,
   caller: Caller,
-  { codeContext, runnerId, sessionId, name }: PlaceAsked,
+  { codeContext, runnerId, sessionId, name }: PlacementRequest,
 ): Promise<Environment> {
   const context = codeContext?.context;
   const project = context?.case === "projectId" ? await findProject(tx.db, caller, context.value) : undefined;

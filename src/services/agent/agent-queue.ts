@@ -26,7 +26,7 @@ export async function queueOf(
 }
 
 /** @throws DomainError QUEUE_FULL when as many inputs wait as may */
-export async function refuseFullQueue(
+export async function requireQueueSpace(
   tx: WriteTransaction,
   run: Pick<StoredAgentExecution, "execution">,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import type { AgentExecution } from "#gen/service/v1/agent_pb.js";
-import { shownRun } from "../../domain/agent/agent-execution.ts";
+import { withProgress } from "../../domain/agent/agent-execution.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { mayRead } from "../../domain/policy/agent-policy.ts";
@@ -16,7 +16,7 @@ import type { Scope } from "../../store/store.ts";
  *
  * @throws DomainError NOT_FOUND, also for one that the caller may not read
  */
-export async function readableRun(
+export async function getReadableAgentExecution(
   db: Kysely<Schema>,
   caller: Caller,
   id: string,
@@ -43,17 +43,17 @@ export async function runnerOf(
 }
 
 /** A run as it is answered. */
-export async function answeredRun(
+export async function presentAgentExecution(
   db: Kysely<Schema>,
   scope: Scope,
   stored: StoredAgentExecution,
 ): Promise<AgentExecution> {
-  const [run] = await answeredRuns(db, scope, [stored]);
+  const [run] = await presentAgentExecutions(db, scope, [stored]);
   return run ?? stored.execution;
 }
 
 /** Runs as they are answered, in the same order. */
-export async function answeredRuns(
+export async function presentAgentExecutions(
   db: Kysely<Schema>,
   scope: Scope,
   stored: readonly StoredAgentExecution[],
@@ -61,6 +61,6 @@ export async function answeredRuns(
   const ids = stored.map(({ execution }) => execution.id);
   const subagents = await findSubagents(db, scope, ids);
   return stored.map(({ execution, progress }) =>
-    shownRun(execution, progress, subagents.get(execution.id) ?? []),
+    withProgress(execution, progress, subagents.get(execution.id) ?? []),
   );
 }

@@ -10,7 +10,7 @@ import {
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { carriesAgents } from "../../domain/agent/agent-environment.ts";
-import { newAgentExecution, phaseOfRun } from "../../domain/agent/agent-execution.ts";
+import { newAgentExecution, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
 import { firstProgress } from "../../domain/agent/agent-progress.ts";
 import type { RegisteredAgent } from "../../store/agent/agent.ts";
 import { insertAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
@@ -18,7 +18,7 @@ import { findWork, insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** What a run is started with. Whoever starts it has held it against the policies. */
-export interface RunStart {
+export interface AgentExecutionStart {
   readonly agent: RegisteredAgent;
   readonly creator: Subject;
   /** The account that answers for it; null for a service account's. */
@@ -48,10 +48,10 @@ export interface RunStart {
 }
 
 /** Starts a run: it is pending until its environment is up and a runner takes it on. */
-export async function startRun(
+export async function insertStartedAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
-  start: RunStart,
+  start: AgentExecutionStart,
 ): Promise<StoredAgentExecution> {
   const { agent, environment, madeEnvironment, parent, action } = start;
   const { takesSettings } = agent.agent;
@@ -87,18 +87,18 @@ export async function startRun(
     firstTurn: start.firstTurn,
   });
   const stored = { execution, ...facts, queueRevision: 0, lastSequence: 0 };
-  if (carriesAgents(environment)) await queueRun(tx, scope, stored, environment);
+  if (carriesAgents(environment)) await queueAgentExecution(tx, scope, stored, environment);
   return stored;
 }
 
 /** Gives a pending run to the queue of work, unless it is there already; its environment must be up. */
-export async function queueRun(
+export async function queueAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
   { execution, accountId, runnerId }: StoredAgentExecution,
   environment: Environment,
 ): Promise<void> {
-  if (phaseOfRun(execution) !== Phase.PENDING) return;
+  if (phaseOfAgentExecution(execution) !== Phase.PENDING) return;
   if (await findWork(tx.db, WorkKind.AGENT, execution.id)) return;
   await insertWork(tx, {
     organizationId: scope.organizationId,

@@ -12,9 +12,9 @@ import type {
 } from "#gen/service/v1/agent_service_pb.js";
 import { callerOf } from "../call/call.ts";
 import type { StreamDependencies } from "../call/stream.ts";
-import { answerAgentExecution, answerAgentExecutions, answerAgents } from "./agent-execution-list.ts";
+import { getAgentExecution, listAgentExecutions, listAgents } from "./agent-execution-list.ts";
 import { sendToAgentExecution } from "./agent-input.ts";
-import { answerAgentInputs } from "./agent-input-list.ts";
+import { listAgentInputs } from "./agent-input-list.ts";
 import { startAgent } from "./agent-start.ts";
 import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
 import { watchAgentExecution } from "./agent-watch.ts";
@@ -30,10 +30,10 @@ export class AgentService {
   startAgent = (req: StartAgentRequest, ctx: HandlerContext) => startAgent(this.#deps, req, ctx);
 
   getAgentExecution = ({ agentExecutionId }: GetAgentExecutionRequest, ctx: HandlerContext) =>
-    answerAgentExecution(this.#deps, callerOf(ctx), agentExecutionId);
+    getAgentExecution(this.#deps, callerOf(ctx), agentExecutionId);
 
   listAgentExecutions = (req: ListAgentExecutionsRequest, ctx: HandlerContext) =>
-    answerAgentExecutions(this.#deps, callerOf(ctx), req);
+    listAgentExecutions(this.#deps, callerOf(ctx), req);
 
   stopAgentExecution = (req: StopAgentExecutionRequest, ctx: HandlerContext) =>
     stopAgentExecution(this.#deps, req, ctx);
@@ -45,10 +45,10 @@ export class AgentService {
     sendToAgentExecution(this.#deps, req, ctx);
 
   listAgentInputs = (req: ListAgentInputsRequest, ctx: HandlerContext) =>
-    answerAgentInputs(this.#deps, callerOf(ctx), req);
+    listAgentInputs(this.#deps, callerOf(ctx), req);
 
   watchAgentExecution = (req: WatchAgentExecutionRequest, ctx: HandlerContext) =>
     watchAgentExecution(this.#deps, req, ctx);
 
-  listAgents = (req: ListAgentsRequest, ctx: HandlerContext) => answerAgents(this.#deps, callerOf(ctx), req);
+  listAgents = (req: ListAgentsRequest, ctx: HandlerContext) => listAgents(this.#deps, callerOf(ctx), req);
 }

@@ -4,10 +4,14 @@ import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
 import { type StartAgentRequest, StartAgentResponseSchema } from "#gen/service/v1/agent_service_pb.js";
 import { notFound, phaseUnsuitable } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { refuseAgent, refuseAgentSettings, refuseMode } from "../../domain/policy/agent-policy.ts";
+import {
+  requireAgentAllowed,
+  requireAgentSettingsAllowed,
+  requireModeAllowed,
+} from "../../domain/policy/agent-policy.ts";
 import type { Policies } from "../../domain/policy/policies.ts";
 import { denied } from "../../domain/policy/policy-decision.ts";
-import { takesWork } from "../../domain/runner/runner-life.ts";
+import { isAvailable } from "../../domain/runner/runner-life.ts";
 import { hasSession } from "../../store/agent/agent-execution-search.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findKnownRunner, worksLocally } from "../../store/runner/runner-life.ts";
@@ -16,8 +20,8 @@ import { findAction } from "../../store/workflow/workflow-action.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { agentNamed } from "./agent-choice.ts";
-import { placeOfRun } from "./agent-placement.ts";
-import { startRun } from "./agent-run.ts";
+import { resolvePlacement } from "./agent-placement.ts";
+import { insertStartedAgentExecution } from "./agent-run.ts";
 
 /** Starts a run as the caller; the agent itself begins when a runner takes the run on. */
 export function startAgent(
@@ -28,15 +32,20 @@ export function startAgent(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const policies = await findPolicies(tx.db, caller);
     const agent = await agentNamed(tx.db, caller, req.agentId);
-    refuseAgent(policies, req.agentId);
-    if (req.extAgentSettings) refuseAgentSettings(policies, req.extAgentSettings);
-    for (const mode of [req.mode, ...(req.turnOptions?.modes ?? [])]) refuseMode(policies, mode);
-    await refuseReferences(tx, caller, policies, req);
+    requireAgentAllowed(policies, req.agentId);
+    if (req.extAgentSettings) requireAgentSettingsAllowed(policies, req.extAgentSettings);
+    for (const mode of [req.mode, ...(req.turnOptions?.modes ?? [])]) requireModeAllowed(policies, mode);
+    await requireReferences(tx, caller, policies, req);
     const { codeContext, runnerId, name } = req;
     const sessionId = req.sessionId || tx.newId();
     const environmentName = name || agent.agent.name;
-    const place = await placeOfRun(tx, caller, { codeContext, runnerId, sessionId, name: environmentName });
-    const { execution } = await startRun(tx, caller, {
+    const place = await resolvePlacement(tx, caller, {
+      codeContext,
+      runnerId,
+      sessionId,
+      name: environmentName,
+    });
+    const { execution } = await insertStartedAgentExecution(tx, caller, {
       agent,
       creator: caller.subject,
       accountId: caller.accountId || null,
@@ -63,7 +72,7 @@ export function startAgent(
  *
  * @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for a runner that takes no work; PolicyDenied for a local one
  */
-async function refuseReferences(
+async function requireReferences(
   { db }: WriteTransaction,
   caller: Caller,
   policies: Policies,
@@ -72,7 +81,7 @@ async function refuseReferences(
   if (runnerId !== "") {
     const known = await findKnownRunner(db, caller, runnerId);
     if (!known) throw notFound("runner");
-    if (!takesWork(known.runner)) {
+    if (!isAvailable(known.runner)) {
       throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
     }
     if (!policies.inForce.allowLocalRunners && (await worksLocally(db, caller, runnerId))) {

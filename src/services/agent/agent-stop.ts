@@ -4,7 +4,7 @@ import type {
   DeleteAgentExecutionRequest,
   StopAgentExecutionRequest,
 } from "#gen/service/v1/agent_service_pb.js";
-import { hasStopped, phaseOfRun } from "../../domain/agent/agent-execution.ts";
+import { hasStopped, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
 import { deletedEnvironment, isUntouched } from "../../domain/environment/environment.ts";
 import { notFound, phaseUnsuitable } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -17,10 +17,10 @@ import {
 import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { refuseStranger, writeAsCaller } from "../call/call.ts";
+import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { changeEnvironment, dropEnvironment } from "../environment/environment-change.ts";
-import { stopRun } from "./agent-end.ts";
+import { changeEnvironment, deleteEnvironmentRow } from "../environment/environment-change.ts";
+import { haltAgentExecution } from "./agent-end.ts";
 
 /** Stops a run without waiting for its runner. */
 export function stopAgentExecution(
@@ -29,7 +29,7 @@ export function stopAgentExecution(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    await stopRun(tx, caller, await ownedRun(tx, ctx, caller, agentExecutionId));
+    await haltAgentExecution(tx, caller, await getOwnedAgentExecution(tx, ctx, caller, agentExecutionId));
     return {};
   });
 }
@@ -41,10 +41,15 @@ export function deleteAgentExecution(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const { execution, madeEnvironment, environmentId } = await ownedRun(tx, ctx, caller, agentExecutionId);
+    const { execution, madeEnvironment, environmentId } = await getOwnedAgentExecution(
+      tx,
+      ctx,
+      caller,
+      agentExecutionId,
+    );
     if (!hasStopped(execution)) {
       const message = "the agent run has not stopped: stop it with StopAgentExecution first";
-      throw phaseUnsuitable("agent execution", Phase[phaseOfRun(execution)] ?? "", message);
+      throw phaseUnsuitable("agent execution", Phase[phaseOfAgentExecution(execution)] ?? "", message);
     }
     await removeAgentExecution(tx, caller, execution);
     if (madeEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
@@ -57,7 +62,7 @@ export function deleteAgentExecution(
  *
  * @throws DomainError NOT_FOUND; PERMISSION_DENIED for that of another
  */
-export async function ownedRun(
+export async function getOwnedAgentExecution(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
@@ -65,7 +70,7 @@ export async function ownedRun(
 ): Promise<StoredAgentExecution> {
   const stored = await findAgentExecution(tx.db, caller, id);
   if (!stored) throw notFound("agent execution");
-  refuseStranger(ctx, stored.execution.metadata?.creator);
+  requireOwnership(ctx, stored.execution.metadata?.creator);
   return stored;
 }
 
@@ -75,7 +80,7 @@ async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: str
   if (heir) return setMadeEnvironment(tx, heir.execution.id);
   const environment = await findEnvironment(tx.db, scope, id);
   if (!environment) return;
-  if (isUntouched(environment)) return dropEnvironment(tx, scope, environment);
+  if (isUntouched(environment)) return deleteEnvironmentRow(tx, scope, environment);
   const deleted = deletedEnvironment(environment);
   if (deleted) await changeEnvironment(tx, scope, environment, deleted);
 }

@@ -1,5 +1,5 @@
 import type { SendToAgentExecutionRequest } from "#gen/service/v1/agent_service_pb.js";
-import { refuseAgentSettings, refuseMode } from "../../domain/policy/agent-policy.ts";
+import { requireAgentSettingsAllowed, requireModeAllowed } from "../../domain/policy/agent-policy.ts";
 import { findAgent } from "../../store/agent/agent.ts";
 import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import type { InputTurn } from "../../store/agent/agent-input.ts";
@@ -12,7 +12,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
  *
  * @throws PolicyDenied
  */
-export async function turnOf(
+export async function turnOfInput(
   tx: WriteTransaction,
   scope: Scope,
   { execution }: StoredAgentExecution,
@@ -21,8 +21,8 @@ export async function turnOf(
   const settings = input.case === "userInput" ? asked : undefined;
   if (!turnOptions && !settings) return {};
   const policies = await findPolicies(tx.db, scope);
-  for (const mode of turnOptions?.modes ?? []) refuseMode(policies, mode);
-  if (settings) refuseAgentSettings(policies, settings);
+  for (const mode of turnOptions?.modes ?? []) requireModeAllowed(policies, mode);
+  if (settings) requireAgentSettingsAllowed(policies, settings);
   const agent = settings && (await findAgent(tx.db, scope, execution.spec?.agentId ?? ""));
   return {
     ...(turnOptions && { turnOptions }),

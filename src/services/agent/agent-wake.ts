@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type AgentExecution, AgentInputSchema, type WakeEventSchema } from "#gen/service/v1/agent_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { changedRun, hasStopped, isWantedStopped } from "../../domain/agent/agent-execution.ts";
+import { changedAgentExecution, hasStopped, isWantedStopped } from "../../domain/agent/agent-execution.ts";
 import { endedWaits, stillWaitingFor } from "../../domain/agent/agent-interest.ts";
 import {
   findAgentExecution,
@@ -75,7 +75,7 @@ export async function forgetInterests(
 ): Promise<void> {
   const shown = before.status?.waitingInfo;
   if (!shown?.interests.some(({ id }) => interestIds.includes(id))) return;
-  const after = changedRun(before, (status) => {
+  const after = changedAgentExecution(before, (status) => {
     const left = stillWaitingFor(status.waitingInfo, interestIds);
     if (left) status.waitingInfo = left;
     else delete status.waitingInfo;

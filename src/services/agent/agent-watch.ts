@@ -10,11 +10,11 @@ import { valueUnusable } from "../../domain/error.ts";
 import { findOutput } from "../../store/agent/agent-output.ts";
 import { rightsOf } from "../../store/topics.ts";
 import { streamSignalOf } from "../call/account-signals.ts";
+import { revalidate } from "../call/authenticated-caller.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
-import { createBell, type Subscribe } from "../call/notifier.ts";
-import { presentCaller } from "../call/standing.ts";
+import { createNotifier, type Subscribe } from "../call/notifier.ts";
 import { type StreamDependencies, shuttingDown } from "../call/stream.ts";
-import { answeredRun, readableRun } from "./agent-reading.ts";
+import { getReadableAgentExecution, presentAgentExecution } from "./agent-reading.ts";
 
 /** Blocks read at a time, 128 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
 const BLOCKS_A_READ = 32;
@@ -49,7 +49,7 @@ export async function* watchAgentExecution(
       leaveRights();
     };
   };
-  const bell = createBell(subscribe, [ended, draining]);
+  const bell = createNotifier(subscribe, [ended, draining]);
   const told = createTold();
   let after = Number(afterSequence);
   try {
@@ -59,12 +59,12 @@ export async function* watchAgentExecution(
       if (draining.aborted) throw shuttingDown();
       if (haveRightsChanged) {
         haveRightsChanged = false;
-        caller = await presentCaller(store.reader, caller, now());
+        caller = await revalidate(store.reader, caller, now());
       }
       // The run is read first: what it answered before its end is then among the blocks.
-      const stored = await readableRun(store.reader, caller, id);
+      const stored = await getReadableAgentExecution(store.reader, caller, id);
       if (after > stored.lastSequence) throw notReached();
-      const agentExecution = await answeredRun(store.reader, caller, stored);
+      const agentExecution = await presentAgentExecution(store.reader, caller, stored);
       ctx.values.get(streamBegunKey)();
       if (told.isNews(agentExecution)) yield { news: { case: "agentExecution", value: agentExecution } };
       const blocks = await findOutput(store.reader, id, after, BLOCKS_A_READ);

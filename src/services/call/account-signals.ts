@@ -25,9 +25,9 @@ export interface AccountSignals {
 export const CHECK_EVERY_MS = 500;
 
 /** Why a caller that was let in may not go on, as committed now; undefined while it may. */
-export type Standing = (caller: Caller, operation: string) => Promise<Error | undefined>;
+export type Revocation = (caller: Caller, operation: string) => Promise<Error | undefined>;
 
-export function createAccountSignals(standing: Standing): AccountSignals {
+export function createAccountSignals(standing: Revocation): AccountSignals {
   const open = new Map<AbortController, { readonly caller: Caller; readonly operation: string }>();
   return {
     watch(caller, operation) {
@@ -58,13 +58,13 @@ export function createAccountSignals(standing: Standing): AccountSignals {
 }
 
 /** Where a stream finds the signal that its caller may not go on. */
-export const cutOffKey: ContextKey<AbortSignal | undefined> = createContextKey<AbortSignal | undefined>(
+export const revokedKey: ContextKey<AbortSignal | undefined> = createContextKey<AbortSignal | undefined>(
   undefined,
   { description: "cut off" },
 );
 
 /** Aborts when the stream is over for whatever cause: the client left, a deadline passed, or the caller was cut off. */
 export function streamSignalOf(ctx: HandlerContext): AbortSignal {
-  const cutOff = ctx.values.get(cutOffKey);
+  const cutOff = ctx.values.get(revokedKey);
   return cutOff ? AbortSignal.any([ctx.signal, cutOff]) : ctx.signal;
 }

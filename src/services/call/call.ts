@@ -4,10 +4,10 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { permissionDenied } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { type Grant, permissionOf } from "../../domain/identity/permissions.ts";
-import { NEEDS_NO_ROOM } from "../../domain/identity/storage-quota.ts";
+import { EXEMPT_FROM_QUOTA } from "../../domain/identity/storage-quota.ts";
 import type { Actor, Store, WriteTransaction } from "../../store/store.ts";
-import { answerOnce, tellOnce } from "./answer-once.ts";
-import { refuseCutOff } from "./standing.ts";
+import { requireNotRevoked } from "./authenticated-caller.ts";
+import { replayContext, replayOrRun } from "./idempotency.ts";
 import { withinQuota } from "./storage-quota.ts";
 
 /** Where the gate leaves the caller for the operations behind it. */
@@ -53,12 +53,12 @@ export function grantOf(ctx: HandlerContext): Grant {
  * @param owners whose the resource is: its creator, the runner that it is on
  * @throws DomainError PERMISSION_DENIED
  */
-export function refuseStranger(ctx: HandlerContext, ...owners: readonly Owner[]): void {
-  refuseStrangerTo(operationOf(ctx), callerOf(ctx), ...owners);
+export function requireOwnership(ctx: HandlerContext, ...owners: readonly Owner[]): void {
+  requireOwnershipFor(operationOf(ctx), callerOf(ctx), ...owners);
 }
 
 /** As refuseStranger, for an operation that is asked for in another way than by calling it. */
-export function refuseStrangerTo(operation: string, caller: Caller, ...owners: readonly Owner[]): void {
+export function requireOwnershipFor(operation: string, caller: Caller, ...owners: readonly Owner[]): void {
   const needed = permissionOf(operation);
   if (needed?.grants[caller.role] === "any") return;
   const { id, principal } = caller.subject;
@@ -94,18 +94,18 @@ export async function writeAsCaller<T>(
     actor,
     operation,
     async (tx) => {
-      await refuseCutOff(tx, caller, operation);
-      return answerOnce(tx, ctx, caller, operation, () =>
+      await requireNotRevoked(tx, caller, operation);
+      return replayOrRun(tx, ctx, caller, operation, () =>
         needsNoRoom ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller)),
       );
     },
     { signal: ctx.signal },
   );
-  return tellOnce(ctx, once);
+  return replayContext(ctx, once);
 }
 
 /** Runners report what they did of what was asked for before, and are bounded by their leases. */
 function isWithoutRoom(ctx: HandlerContext): boolean {
   const operation = operationOf(ctx);
-  return !operation.startsWith("service.v1.") || NEEDS_NO_ROOM.has(operation);
+  return !operation.startsWith("service.v1.") || EXEMPT_FROM_QUOTA.has(operation);
 }

@@ -2,7 +2,7 @@
 export type Subscribe = (wake: () => void) => () => void;
 
 /** Wakes a stream that waits for something to have happened. */
-export interface Bell {
+export interface Notifier {
   /**
    * Resolves when something happened after this call, when a signal aborts, or
    * after `withinMs` where that is given. To be called before looking, so that
@@ -13,7 +13,7 @@ export interface Bell {
 }
 
 /** @param signals what else wakes the stream, and from then on lets it wait no more */
-export function createBell(subscribe: Subscribe, signals: readonly AbortSignal[]): Bell {
+export function createNotifier(subscribe: Subscribe, signals: readonly AbortSignal[]): Notifier {
   let ring = () => {};
   let timer: NodeJS.Timeout | undefined;
   const wake = () => ring();

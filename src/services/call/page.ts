@@ -46,7 +46,7 @@ export function readerFor({ store }: Pick<ServiceDependencies, "store">, scope: 
 }
 
 /** A count that was taken no further than one past the limit. */
-export function answerCount(counted: number, limit: number) {
+export function toCount(counted: number, limit: number) {
   return counted > limit
     ? { value: limit, relation: CountResponseRelation.GREATER_THAN_OR_EQUAL }
     : { value: counted, relation: CountResponseRelation.EQUAL };

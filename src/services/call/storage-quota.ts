@@ -1,4 +1,4 @@
-import { requireRoom } from "../../domain/identity/storage-quota.ts";
+import { requireStorageQuota } from "../../domain/identity/storage-quota.ts";
 import { bytesBeforeCommit, findStoredBytes } from "../../store/identity/organization-storage.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
@@ -26,6 +26,6 @@ export async function withinQuota<T>(
   if ((await tx.readHeld(bytesBeforeCommit, organizationId)) + FAR_BYTES < quotaBytes) return part();
   const before = await findStoredBytes(db, { organizationId });
   const value = await part();
-  requireRoom(before, await findStoredBytes(db, { organizationId }), quotaBytes);
+  requireStorageQuota(before, await findStoredBytes(db, { organizationId }), quotaBytes);
   return value;
 }

@@ -10,11 +10,11 @@ export interface Turn {
  * Rows that a write changes at most before it lets others go on. To stop an
  * action takes 0.7 ms on a machine at its limit, and so a turn about 15 ms.
  */
-export const ROWS_A_TURN = 20;
+export const ROWS_PER_TURN = 20;
 
-/** Starts a turn of {@link ROWS_A_TURN}. */
+/** Starts a turn of {@link ROWS_PER_TURN}. */
 export function newTurn(): Turn {
-  return { left: ROWS_A_TURN };
+  return { left: ROWS_PER_TURN };
 }
 
 /** Takes rows that are about to be changed off a turn. */

@@ -21,7 +21,7 @@ export async function changeEnvironment(
 }
 
 /** Removes an environment for good; agent runs that work in it are stopped. */
-export async function dropEnvironment(
+export async function deleteEnvironmentRow(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,

@@ -8,26 +8,26 @@ import { environmentOrder } from "../../domain/environment/environment-order.ts"
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
-import { momentMs, refuseNoMoment } from "../../domain/moment.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
+import { momentMs, requireTimestampInRange } from "../../domain/timestamp-range.ts";
 import {
   countEnvironments,
   type EnvironmentFilter,
-  listEnvironments,
+  findEnvironmentPage,
 } from "../../store/environment/environment-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { answerCount, onePage, readerFor } from "../call/page.ts";
-import { withStored } from "../call/stored-answer.ts";
+import { onePage, readerFor, toCount } from "../call/page.ts";
+import { withStoredText } from "../call/stored-text.ts";
 import { runnersInScope } from "../runner/runner-scope.ts";
 
 /** One page of the caller's environments, for a runner of those that are on it, and on the first page their count when asked. */
-export async function answerEnvironments(
+export async function listEnvironments(
   deps: ServiceDependencies,
   caller: Caller,
   req: ListEnvironmentsRequest,
   grant: Grant,
 ) {
-  refuseNoMoment("filter.createdBefore", req.filter?.createdBefore);
+  requireTimestampInRange("filter.createdBefore", req.filter?.createdBefore);
   const asked = environmentFilter(req);
   const filter = { ...asked, runnerIds: runnersInScope(caller, grant, asked.runnerIds) };
   const order = environmentOrder(req.sort);
@@ -40,13 +40,13 @@ export async function answerEnvironments(
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
   const db = readerFor(deps, caller, filter.search);
-  const found = await listEnvironments(db, caller, filter, order, after, size + 1);
+  const found = await findEnvironmentPage(db, caller, filter, order, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   const count =
     req.count?.include && !after
-      ? answerCount(await countEnvironments(db, caller, filter, deps.countLimit + 1), deps.countLimit)
+      ? toCount(await countEnvironments(db, caller, filter, deps.countLimit + 1), deps.countLimit)
       : undefined;
-  return withStored({ pagination, ...(count && { count }) }, "environments", {
+  return withStoredText({ pagination, ...(count && { count }) }, "environments", {
     schema: EnvironmentSchema,
     texts: rows,
   });

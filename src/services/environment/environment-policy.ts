@@ -3,12 +3,12 @@ import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_
 import { type EnvironmentTemplate, newEnvironment } from "../../domain/environment/environment.ts";
 import {
   limitsEnvironments,
-  refuseAnotherEnvironment,
-  refuseAnotherRunning,
+  requireEnvironmentQuota,
+  requireRunningQuota,
 } from "../../domain/environment/environment-limit.ts";
 import {
   boundLifetime,
-  refuseLockedDown,
+  requireNotLockedDown,
   specUnderPolicies,
 } from "../../domain/environment/environment-policy.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -45,7 +45,7 @@ export async function newEnvironmentUnderPolicies(
     now: tx.now,
   };
   const environment = boundLifetime(policies, newEnvironment({ ...template, spec }, origin));
-  await refuseTooMany(tx.db, caller, policies, environment, true);
+  await requireQuotas(tx.db, caller, policies, environment, true);
   return environment;
 }
 
@@ -54,22 +54,22 @@ export async function newEnvironmentUnderPolicies(
  *
  * @throws PolicyDenied
  */
-export async function refuseStart(
+export async function requireStartAllowed(
   tx: WriteTransaction,
   scope: Scope,
   before: Environment,
   after: Environment,
 ): Promise<void> {
   const policies = await findPolicies(tx.db, scope);
-  refuseLockedDown(policies, before, tx.now);
+  requireNotLockedDown(policies, before, tx.now);
   // One that is wanted running already takes no slot more.
   if (before.spec?.desiredPhase !== EnvironmentPhase.RUNNING) {
-    await refuseTooMany(tx.db, scope, policies, after, false);
+    await requireQuotas(tx.db, scope, policies, after, false);
   }
 }
 
 /** The limits hold for who created an environment, whoever starts it. */
-async function refuseTooMany(
+async function requireQuotas(
   db: Kysely<Schema>,
   scope: Scope,
   policies: Policies,
@@ -78,6 +78,6 @@ async function refuseTooMany(
 ): Promise<void> {
   if (!limitsEnvironments(policies)) return;
   const counts = await countEnvironmentsOfCreator(db, scope, metadata?.creator?.id ?? "", id);
-  if (isNew) refuseAnotherEnvironment(policies, counts);
-  if (spec?.desiredPhase === EnvironmentPhase.RUNNING) refuseAnotherRunning(policies, counts);
+  if (isNew) requireEnvironmentQuota(policies, counts);
+  if (spec?.desiredPhase === EnvironmentPhase.RUNNING) requireRunningQuota(policies, counts);
 }

@@ -2,8 +2,8 @@ import type { Kysely } from "kysely";
 import type { EnvironmentSpec } from "#gen/service/v1/environment_pb.js";
 import type { EnvironmentClass } from "#gen/service/v1/runner_configuration_pb.js";
 import { notFound } from "../../domain/error.ts";
-import { refuseUnassignable } from "../../domain/policy/security-policy.ts";
-import { refuseDisabled } from "../../domain/runner/environment-class.ts";
+import { requireAssignable } from "../../domain/policy/security-policy.ts";
+import { requireEnabled } from "../../domain/runner/environment-class.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
 import type { Schema } from "../../store/schema.ts";
@@ -24,7 +24,7 @@ export async function checkEnvironmentReferences(
   if (spec?.securityPolicyId) {
     const securityPolicy = await findSecurityPolicy(db, scope, spec.securityPolicyId);
     if (!securityPolicy) throw notFound("security policy");
-    refuseUnassignable(securityPolicy);
+    requireAssignable(securityPolicy);
   }
   // None can exist yet: no operation creates one. To keep an id of nothing would feign that it holds.
   if (spec?.workflowActionId) throw notFound("workflow execution action");
@@ -32,6 +32,6 @@ export async function checkEnvironmentReferences(
   if (!classId) return undefined;
   const environmentClass = await findEnvironmentClass(db, scope, classId);
   if (!environmentClass) throw notFound("environment class");
-  refuseDisabled(environmentClass);
+  requireEnabled(environmentClass);
   return environmentClass;
 }

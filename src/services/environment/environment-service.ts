@@ -31,13 +31,13 @@ import { findProject } from "../../store/project/project.ts";
 import { insertProjectUse } from "../../store/project/project-use.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { callerOf, grantOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { withStored } from "../call/stored-answer.ts";
+import { withStoredText } from "../call/stored-text.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
-import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
-import { answerEnvironments } from "./environment-list.ts";
-import { newEnvironmentUnderPolicies, refuseStart } from "./environment-policy.ts";
+import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
+import { listEnvironments } from "./environment-list.ts";
+import { newEnvironmentUnderPolicies, requireStartAllowed } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
 
 /** Environments: what is wanted of them; runners bring it about. */
@@ -49,17 +49,17 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
   }
 
   listEnvironments = (req: ListEnvironmentsRequest, ctx: HandlerContext) =>
-    answerEnvironments(this.#deps, callerOf(ctx), req, grantOf(ctx));
+    listEnvironments(this.#deps, callerOf(ctx), req, grantOf(ctx));
 
   async getEnvironment({ environmentId }: GetEnvironmentRequest, ctx: HandlerContext) {
     const found = await findEnvironmentText(this.#deps.store.reader, callerOf(ctx), environmentId);
     if (!found) throw notFound("environment");
-    refuseStranger(
+    requireOwnership(
       ctx,
       { id: environmentId, principal: Principal.ENVIRONMENT },
       { id: found.runnerId ?? "", principal: Principal.RUNNER },
     );
-    return withStored({}, "environment", { schema: EnvironmentSchema, texts: found.text });
+    return withStoredText({}, "environment", { schema: EnvironmentSchema, texts: found.text });
   }
 
   createEnvironment(req: CreateEnvironmentRequest, ctx: HandlerContext) {
@@ -90,7 +90,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await owned(tx, ctx, caller, environmentId);
       const after = startedEnvironment(before, tx.now);
-      await refuseStart(tx, caller, before, after);
+      await requireStartAllowed(tx, caller, before, after);
       await changeEnvironment(tx, caller, before, after);
       return {};
     });
@@ -109,7 +109,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await owned(tx, ctx, caller, environmentId);
       if (force || isUntouched(before)) {
-        await dropEnvironment(tx, caller, before);
+        await deleteEnvironmentRow(tx, caller, before);
         return {};
       }
       const after = deletedEnvironment(before);
@@ -142,6 +142,6 @@ async function owned(
 ): Promise<Environment> {
   const environment = await findEnvironment(tx.db, caller, environmentId);
   if (!environment) throw notFound("environment");
-  refuseStranger(ctx, environment.metadata?.creator);
+  requireOwnership(ctx, environment.metadata?.creator);
   return environment;
 }

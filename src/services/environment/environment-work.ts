@@ -8,11 +8,11 @@ import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_servic
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import {
-  broughtAbout,
+  assigned,
+  completed,
   failedEnvironment,
   needsWork,
   reportedEnvironment,
-  takenOn,
 } from "../../domain/environment/environment-phase.ts";
 import { valueUnusable } from "../../domain/error.ts";
 import { addressesOf } from "../../domain/source/initializer-address.ts";
@@ -24,9 +24,9 @@ import { removeWork } from "../../store/runner/work.ts";
 import { bindWork, releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { prebuildFor } from "../project/prebuild-choice.ts";
-import { MOST_ATTEMPTS } from "../runner/lease.ts";
+import { MAX_ATTEMPTS } from "../runner/lease.ts";
 import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
-import { changeEnvironment, dropEnvironment } from "./environment-change.ts";
+import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
 
 /** How long a runner that could not stop or clean up an environment is left alone before it tries again. */
 const RETRY_AFTER_MS = 10_000;
@@ -39,7 +39,7 @@ export const environmentWork: WorkHandler = {
       await removeWork(tx, work.id);
       return undefined;
     }
-    const environment = takenOn(before, runnerId);
+    const environment = assigned(before, runnerId);
     await changeEnvironment(tx, scope, before, environment);
     // What one runner has begun is on its machine only.
     await bindWork(tx, work.id, runnerId);
@@ -53,7 +53,7 @@ export const environmentWork: WorkHandler = {
   },
 
   async report(tx, scope, lease, req) {
-    refuseSteps(req);
+    requireNoSteps(req);
     await reportEnvironment(tx, scope, lease.subject_id, req.environment);
     return { stop: false };
   },
@@ -114,9 +114,9 @@ async function endReached(
   lease: WorkTable,
   before: Environment,
 ): Promise<void> {
-  if (before.spec?.desiredPhase === EnvironmentPhase.DELETED) return dropEnvironment(tx, scope, before);
+  if (before.spec?.desiredPhase === EnvironmentPhase.DELETED) return deleteEnvironmentRow(tx, scope, before);
   await removeWork(tx, lease.id);
-  const after = broughtAbout(before);
+  const after = completed(before);
   if (after !== before) await changeEnvironment(tx, scope, before, after);
 }
 
@@ -132,7 +132,7 @@ async function endUnreached(
   before: Environment,
   end: LeaseEnd,
 ): Promise<void> {
-  const isExhausted = lease.attempt >= MOST_ATTEMPTS;
+  const isExhausted = lease.attempt >= MAX_ATTEMPTS;
   const isFailure = end.kind === "finished" && end.outcome.outcome === Outcome.FAILED;
   if (!isFailure && !isExhausted) return releaseWork(tx, lease.id);
   const failureMessage =
@@ -152,7 +152,7 @@ function failureIn(end: LeaseEnd): string {
   return end.outcome.failure?.message || "the runner could not bring the environment to its phase";
 }
 
-function refuseSteps({ steps, logs }: ReportProgressRequest): void {
+function requireNoSteps({ steps, logs }: ReportProgressRequest): void {
   if (steps.length > 0) throw valueUnusable("steps", "only actions have steps");
   if (logs.length > 0) throw valueUnusable("logs", "only the steps of actions have logs");
 }

@@ -18,7 +18,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 export async function executorOf(tx: WriteTransaction, scope: Scope, subject: Subject): Promise<Caller> {
   const like = { organizationId: scope.organizationId, subject, tokenId: "", readOnly: false };
   if (subject.principal === Principal.SERVICE_ACCOUNT) {
-    await refuseUnfitServiceAccount(tx, scope, subject.id);
+    await requireActiveServiceAccount(tx, scope, subject.id);
     return { ...like, role: "service_account", accountId: "" };
   }
   const member = await findMember(tx.db, scope, subject.id);
@@ -46,7 +46,7 @@ export async function accountOfExecutor(
   return (await findMember(tx.db, scope, id))?.account_id ?? null;
 }
 
-async function refuseUnfitServiceAccount(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
+async function requireActiveServiceAccount(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
   const found = await findServiceAccount(tx.db, scope, id);
   if (found && found.suspended === 0 && !isSuspended(found.valid_until, tx.now)) return;
   throw executorUnfit(

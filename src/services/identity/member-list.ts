@@ -8,12 +8,12 @@ import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { memberMessage, memberOrder, statusesAskedFor } from "../../domain/identity/member.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
-import { countMembers, listMembers } from "../../store/identity/member-list.ts";
+import { countMembers, findMemberPage } from "../../store/identity/member-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { answerCount, onePage, readerFor } from "../call/page.ts";
+import { onePage, readerFor, toCount } from "../call/page.ts";
 
 /** One page of the members of the caller's organization, and on the first page their count when asked. */
-export async function answerMembers(deps: ServiceDependencies, caller: Caller, req: ListMembersRequest) {
+export async function listMembers(deps: ServiceDependencies, caller: Caller, req: ListMembersRequest) {
   const { pageTokens, countLimit } = deps;
   const filter = {
     statuses: statusesAskedFor(req.filter),
@@ -30,11 +30,11 @@ export async function answerMembers(deps: ServiceDependencies, caller: Caller, r
   const after = pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
   const db = readerFor(deps, caller, filter.search);
-  const found = await listMembers(db, caller, filter, memberOrder(req.sort), after, size + 1);
+  const found = await findMemberPage(db, caller, filter, memberOrder(req.sort), after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   const count =
     req.count?.include && !after
-      ? answerCount(await countMembers(db, caller, filter, countLimit + 1), countLimit)
+      ? toCount(await countMembers(db, caller, filter, countLimit + 1), countLimit)
       : undefined;
   return { pagination, members: rows.map(memberMessage), ...(count && { count }) };
 }

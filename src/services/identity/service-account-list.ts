@@ -8,16 +8,16 @@ import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
-import { listServiceAccounts } from "../../store/identity/service-account.ts";
+import { findServiceAccountPage } from "../../store/identity/service-account.ts";
 import {
-  listServiceAccountTokens,
+  findServiceAccountTokenPage,
   type ServiceAccountTokenFilter,
 } from "../../store/identity/service-account-token.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { onePage, readerFor } from "../call/page.ts";
 
 /** One page of the service accounts of the caller's organization. */
-export async function answerServiceAccounts(
+export async function listServiceAccounts(
   deps: ServiceDependencies,
   caller: Caller,
   req: ListServiceAccountsRequest,
@@ -34,7 +34,7 @@ export async function answerServiceAccounts(
     ids: req.filter?.serviceAccountIds ?? [],
     search: fold(req.filter?.search ?? ""),
   };
-  const found = await listServiceAccounts(
+  const found = await findServiceAccountPage(
     readerFor(deps, caller, filter.search),
     caller,
     filter,
@@ -47,7 +47,7 @@ export async function answerServiceAccounts(
 }
 
 /** One page of the tokens of service accounts that the caller may see. */
-export async function answerServiceAccountTokens(
+export async function listServiceAccountTokens(
   deps: ServiceDependencies,
   caller: Caller,
   req: ListServiceAccountTokensRequest,
@@ -57,7 +57,7 @@ export async function answerServiceAccountTokens(
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
   const filter = visibleTokens(caller, grant, req.serviceAccountId);
-  const found = await listServiceAccountTokens(readerFor(deps, caller), caller, filter, after, size + 1);
+  const found = await findServiceAccountTokenPage(readerFor(deps, caller), caller, filter, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, tokens: rows };
 }

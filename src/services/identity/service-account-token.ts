@@ -16,7 +16,7 @@ import {
 import { insertToken } from "../../store/identity/token.ts";
 import { toBody } from "../../store/json.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { refuseStranger } from "../call/call.ts";
+import { requireOwnership } from "../call/call.ts";
 
 /**
  * Makes a token of a service account, for an administrator or for the service
@@ -36,7 +36,7 @@ export async function createServiceAccountToken(
   const serviceAccountId = req.serviceAccountId || ownId(caller);
   const row = await findServiceAccount(tx.db, caller, serviceAccountId);
   if (!row) throw notFound("service account");
-  refuseStranger(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
+  requireOwnership(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
   const { creator, accountId } = await answerableFor(tx, caller);
   const { token, expiresAtMs } = newServiceAccountToken(
     { serviceAccountId, description: req.description, validForMs: validForMs(req.validFor), creator },

@@ -10,7 +10,7 @@ import {
 import { notFound } from "../../domain/error.ts";
 import { ownUserId, validForMs } from "../../domain/identity/personal-token.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
-import { findOwnPersonalToken, listPersonalTokens } from "../../store/identity/personal-token.ts";
+import { findOwnPersonalToken, findPersonalTokenPage } from "../../store/identity/personal-token.ts";
 import { removeToken } from "../../store/identity/token.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -54,7 +54,7 @@ export class UserService implements ServiceImpl<typeof Contract> {
     const userIds = req.filter?.userIds ?? [];
     const found =
       userIds.length === 0 || userIds.includes(userId)
-        ? await listPersonalTokens(readerFor(this.#deps, caller), caller, userId, after, size + 1)
+        ? await findPersonalTokenPage(readerFor(this.#deps, caller), caller, userId, after, size + 1)
         : [];
     const { rows, pagination } = await onePage(this.#deps, query, found, size);
     return { pagination, personalAccessTokens: rows };

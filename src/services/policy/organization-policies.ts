@@ -2,7 +2,7 @@ import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organiza
 import { notEnterprise, notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { updatedPolicies } from "../../domain/policy/policy-update.ts";
-import { refuseUnassignable } from "../../domain/policy/security-policy.ts";
+import { requireAssignable } from "../../domain/policy/security-policy.ts";
 import { findEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
@@ -28,7 +28,7 @@ export async function setPolicies(
   if (req.securityPolicyId) {
     const securityPolicy = await findSecurityPolicy(tx.db, caller, req.securityPolicyId);
     if (!securityPolicy) throw notFound("security policy");
-    refuseUnassignable(securityPolicy);
+    requireAssignable(securityPolicy);
   }
   // None can exist yet: no operation creates one. To keep an id of nothing would feign that it holds.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");

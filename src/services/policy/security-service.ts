@@ -16,17 +16,17 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
 import {
   newSecurityPolicy,
-  refuseUnassignable,
-  refuseUsed,
+  requireAssignable,
+  requireUnused,
   type SecurityPolicyUse,
   updatedSecurityPolicy,
 } from "../../domain/policy/security-policy.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
   findSecurityPolicy,
+  findSecurityPolicyPage,
   holdsInEnvironment,
   insertSecurityPolicy,
-  listSecurityPolicies,
   removeSecurityPolicy,
   updateSecurityPolicy,
 } from "../../store/policy/security-policy.ts";
@@ -73,7 +73,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
     const after = pageTokens.read(query, pagination?.token ?? "");
     const size = pageSize(pagination);
     const narrowed = { ids: filter?.securityPolicyIds ?? [], search: fold(filter?.search ?? "") };
-    const found = await listSecurityPolicies(
+    const found = await findSecurityPolicyPage(
       readerFor(this.#deps, caller, narrowed.search),
       caller,
       narrowed,
@@ -89,7 +89,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
       const before = await present(tx, caller, req.securityPolicyId);
       const securityPolicy = updatedSecurityPolicy(before, req, tx.now);
       const { assigned, held } = await useOf(tx, caller, before.id);
-      if (assigned || held) refuseUnassignable(securityPolicy);
+      if (assigned || held) requireAssignable(securityPolicy);
       await updateSecurityPolicy(tx, caller, before, securityPolicy);
       return { securityPolicy };
     });
@@ -98,7 +98,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
   deleteSecurityPolicy({ securityPolicyId }: DeleteSecurityPolicyRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const securityPolicy = await present(tx, caller, securityPolicyId);
-      refuseUsed(await useOf(tx, caller, securityPolicyId));
+      requireUnused(await useOf(tx, caller, securityPolicyId));
       await removeSecurityPolicy(tx, caller, securityPolicy);
       return {};
     });

@@ -53,7 +53,7 @@ export async function expirePrebuild(tx: WriteTransaction, scope: Scope, id: str
 }
 
 /** Lets the prebuilds of a project go that is marked for removal: the project stays until they are gone. */
-export async function letPrebuildsGo(tx: WriteTransaction, scope: Scope, projectId: string): Promise<void> {
+export async function releasePrebuilds(tx: WriteTransaction, scope: Scope, projectId: string): Promise<void> {
   for (const prebuild of await findPrebuilds(tx.db, scope, { projectId })) {
     if (prebuild.state === "ready") await removeWorkspace(tx, scope, prebuild, "");
     else if (prebuild.state === "running") {

@@ -5,7 +5,7 @@ import type { Project } from "#gen/service/v1/project_pb.js";
 import type { EnvironmentClass } from "#gen/service/v1/runner_configuration_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import type { Prebuild } from "../../domain/project/prebuild.ts";
-import { refuseDisabled } from "../../domain/runner/environment-class.ts";
+import { requireEnabled } from "../../domain/runner/environment-class.ts";
 import { findPrebuilds, insertPrebuild, removePrebuild } from "../../store/project/prebuild.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
 import { insertWork } from "../../store/runner/work.ts";
@@ -37,7 +37,7 @@ async function planPrebuild(
   instantMs: number,
 ): Promise<void> {
   const executor = project.prebuildConfiguration?.executor ?? create(SubjectSchema);
-  const failure = await refusalOf(tx, scope, { executor, environmentClass });
+  const failure = await refusalReason(tx, scope, { executor, environmentClass });
   const prebuild: Prebuild = {
     id: tx.newId(),
     projectId: project.id,
@@ -62,7 +62,7 @@ async function planPrebuild(
 }
 
 /** Why nobody may prepare the workspace; empty when somebody may. */
-export async function refusalOf(
+export async function refusalReason(
   tx: WriteTransaction,
   scope: Scope,
   {
@@ -72,7 +72,7 @@ export async function refusalOf(
 ): Promise<string> {
   try {
     await executorOf(tx, scope, executor);
-    refuseDisabled(environmentClass);
+    requireEnabled(environmentClass);
     return "";
   } catch (error) {
     if (error instanceof DomainError) return error.message;

@@ -19,10 +19,10 @@ import type { WorkTable } from "../../store/runner/runner-schema.ts";
 import { removeWork } from "../../store/runner/work.ts";
 import { releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { MOST_ATTEMPTS } from "../runner/lease.ts";
+import { MAX_ATTEMPTS } from "../runner/lease.ts";
 import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
 import { failPrebuild, finishPrebuild, removeWorkspace } from "./prebuild-end.ts";
-import { refusalOf } from "./prebuild-plan.ts";
+import { refusalReason } from "./prebuild-plan.ts";
 
 /** How long a runner that could not remove a workspace is left alone before it tries again. */
 const RETRY_AFTER_MS = 10_000;
@@ -52,7 +52,7 @@ export const prebuildWork: WorkHandler = {
     return { work: { case: "prebuild", value: content }, securityPolicyId };
   },
 
-  report: refuseProgress,
+  report: requireNoProgress,
 
   async end(tx, scope, lease, end) {
     const prebuild = await findPrebuild(tx.db, scope, lease.subject_id);
@@ -60,7 +60,7 @@ export const prebuildWork: WorkHandler = {
     const isToStop = lease.stop === 1;
     const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
     const isLost = outcome === Outcome.RELEASED;
-    if (isLost && !isToStop && lease.attempt < MOST_ATTEMPTS) return releaseWork(tx, lease.id);
+    if (isLost && !isToStop && lease.attempt < MAX_ATTEMPTS) return releaseWork(tx, lease.id);
     await removeWork(tx, lease.id);
     const failure = prebuild.failure || failureIn(lease, end);
     if (isLost) await removeWorkspace(tx, scope, prebuild, failure);
@@ -91,12 +91,12 @@ export const prebuildRemovalWork: WorkHandler = {
     return { work: { case: "prebuildRemoval", value: content }, securityPolicyId: "" };
   },
 
-  report: refuseProgress,
+  report: requireNoProgress,
 
   /** What could not be removed in the last attempt is left to people: a project must not wait for it for ever. */
   async end(tx, scope, lease, end) {
     const isDone = end.kind === "finished" && end.outcome.outcome === Outcome.DONE;
-    if (!isDone && lease.attempt < MOST_ATTEMPTS) {
+    if (!isDone && lease.attempt < MAX_ATTEMPTS) {
       return releaseWork(tx, lease.id, { notBefore: tx.now + RETRY_AFTER_MS });
     }
     const prebuild = await findPrebuild(tx.db, scope, lease.subject_id);
@@ -123,7 +123,7 @@ async function refuse(
   const failure =
     prebuildHour(project) === undefined || !environmentClass
       ? "the project gets no prebuilds any more"
-      : await refusalOf(tx, scope, { executor, environmentClass });
+      : await refusalReason(tx, scope, { executor, environmentClass });
   if (failure === "") return false;
   await removeWork(tx, work.id);
   if (prebuild.state === "waiting") await failPrebuild(tx, scope, prebuild, failure);
@@ -150,7 +150,7 @@ function failureIn({ attempt }: WorkTable, end: LeaseEnd): string {
   return `the runner was lost, or gave the work back, in each of ${attempt} attempts`;
 }
 
-async function refuseProgress(
+async function requireNoProgress(
   _tx: WriteTransaction,
   _scope: Scope,
   _lease: unknown,

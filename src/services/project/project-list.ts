@@ -13,18 +13,14 @@ import { pageSize, queryText } from "../../domain/page.ts";
 import { projectOrder } from "../../domain/project/project-order.ts";
 import { findProject } from "../../store/project/project.ts";
 import type { ProjectFilter } from "../../store/project/project-filter.ts";
-import { listProjects } from "../../store/project/project-list.ts";
+import { findProjectPage } from "../../store/project/project-list.ts";
 import { callerOf } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { answerCount, onePage } from "../call/page.ts";
-import { withStored } from "../call/stored-answer.ts";
+import { onePage, toCount } from "../call/page.ts";
+import { withStoredText } from "../call/stored-text.ts";
 
 /** One page of the caller's projects, and on the first page their count when asked. */
-export async function answerProjects(
-  deps: ServiceDependencies,
-  ctx: HandlerContext,
-  req: ListProjectsRequest,
-) {
+export async function listProjects(deps: ServiceDependencies, ctx: HandlerContext, req: ListProjectsRequest) {
   const caller = callerOf(ctx);
   const filter = projectFilter(req);
   const order = projectOrder(req.sort);
@@ -38,10 +34,10 @@ export async function answerProjects(
   const size = pageSize(req.pagination);
   const countLimit = req.count?.include && !after ? deps.countLimit + 1 : undefined;
   const page = { filter, order, after, limit: size + 1, countLimit };
-  const found = await listProjects(deps.store, caller, page, () => ctx.signal);
+  const found = await findProjectPage(deps.store, caller, page, () => ctx.signal);
   const { rows, pagination } = await onePage(deps, query, found.projects, size);
-  const count = found.count === undefined ? undefined : answerCount(found.count, deps.countLimit);
-  return withStored({ pagination, ...(count && { count }) }, "projects", {
+  const count = found.count === undefined ? undefined : toCount(found.count, deps.countLimit);
+  return withStoredText({ pagination, ...(count && { count }) }, "projects", {
     schema: ProjectSchema,
     texts: rows,
   });
@@ -51,7 +47,7 @@ export async function answerProjects(
 const PROJECT_CLASS_BYTES = 256;
 
 /** One page of a project's environment classes, by their order. */
-export async function answerProjectClasses(
+export async function listProjectEnvironmentClasses(
   deps: ServiceDependencies,
   caller: Caller,
   req: ListProjectEnvironmentClassesRequest,

@@ -4,7 +4,7 @@ import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { notFound, valueUnusable } from "../../domain/error.ts";
-import { refuseLocalClass } from "../../domain/runner/runner.ts";
+import { requireNoLocalClass } from "../../domain/runner/runner.ts";
 import { findMember } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
@@ -39,14 +39,18 @@ export async function checkProjectReferences(
  *
  * @throws DomainError VALUE_UNUSABLE for a class of a local runner
  */
-export async function refuseLocalClasses(db: Kysely<Schema>, scope: Scope, project: Project): Promise<void> {
+export async function requireNoLocalClasses(
+  db: Kysely<Schema>,
+  scope: Scope,
+  project: Project,
+): Promise<void> {
   const named = project.environmentClasses.flatMap(({ environmentClass }) =>
     environmentClass.case === "environmentClassId" ? [environmentClass.value] : [],
   );
   const classes = await findEnvironmentClasses(db, scope, named);
   for (const runnerId of new Set(classes.map((each) => each.runnerId))) {
     const runner = await findRunner(db, scope, runnerId);
-    if (runner) refuseLocalClass(runner);
+    if (runner) requireNoLocalClass(runner);
   }
 }
 

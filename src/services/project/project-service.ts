@@ -20,7 +20,7 @@ import {
 } from "#gen/service/v1/project_service_pb.js";
 import { DomainError, notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { adoptsSource, refuseBorrowedPrebuilds } from "../../domain/project/prebuild-executor.ts";
+import { adoptsSource, requireMayPrebuildAs } from "../../domain/project/prebuild-executor.ts";
 import {
   deletedProject,
   newProject,
@@ -29,7 +29,7 @@ import {
   updatedProject,
   withEnvironmentClasses,
 } from "../../domain/project/project.ts";
-import { refuseEditors, refuseProjectCreation } from "../../domain/project/project-policy.ts";
+import { requireEditorsAllowed, requireProjectCreationAllowed } from "../../domain/project/project-policy.ts";
 import {
   findSourceSetters,
   insertSourceSetters,
@@ -44,14 +44,14 @@ import {
 } from "../../store/project/project.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { callerOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import { checkInTurns } from "../call/check-in-turns.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { withinQuota } from "../call/storage-quota.ts";
-import { withStored } from "../call/stored-answer.ts";
-import { letPrebuildsGo } from "./prebuild-end.ts";
-import { answerProjectClasses, answerProjects } from "./project-list.ts";
-import { checkProjectReferences, isOnLocalRunner, refuseLocalClasses } from "./project-references.ts";
+import { withStoredText } from "../call/stored-text.ts";
+import { releasePrebuilds } from "./prebuild-end.ts";
+import { listProjectEnvironmentClasses, listProjects } from "./project-list.ts";
+import { checkProjectReferences, isOnLocalRunner, requireNoLocalClasses } from "./project-references.ts";
 
 /** The areas that come later hand in what a project needs of them. */
 export interface ProjectServiceDependencies extends ServiceDependencies {
@@ -70,17 +70,17 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     this.#deps = deps;
   }
 
-  listProjects = (req: ListProjectsRequest, ctx: HandlerContext) => answerProjects(this.#deps, ctx, req);
+  listProjects = (req: ListProjectsRequest, ctx: HandlerContext) => listProjects(this.#deps, ctx, req);
 
   listProjectEnvironmentClasses = (req: ListProjectEnvironmentClassesRequest, ctx: HandlerContext) =>
-    answerProjectClasses(this.#deps, callerOf(ctx), req);
+    listProjectEnvironmentClasses(this.#deps, callerOf(ctx), req);
 
   async getProject({ projectId }: GetProjectRequest, ctx: HandlerContext) {
     const db = this.#deps.store.reader;
     const caller = callerOf(ctx);
     const text = await findProjectText(db, caller, projectId);
     if (text === undefined) throw notFound("project");
-    if (!(await this.#isProjectOfEnvironment(caller, projectId))) refuseStranger(ctx);
+    if (!(await this.#isProjectOfEnvironment(caller, projectId))) requireOwnership(ctx);
     return answerOf(text);
   }
 
@@ -118,7 +118,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
         name: element.name ?? "",
         error,
       }));
-      return withStored({ failedProjects }, "createdProjects", { schema: ProjectSchema, texts: done });
+      return withStoredText({ failedProjects }, "createdProjects", { schema: ProjectSchema, texts: done });
     });
   }
 
@@ -142,7 +142,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
         projectId,
         error,
       }));
-      return withStored({ failedProjects }, "updatedProjects", { schema: ProjectSchema, texts: done });
+      return withStoredText({ failedProjects }, "updatedProjects", { schema: ProjectSchema, texts: done });
     });
   }
 
@@ -151,7 +151,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const before = await owned(tx, ctx, caller, req.projectId);
       const after = withEnvironmentClasses(before, req.projectEnvironmentClasses, tx.now);
       await checkProjectReferences(tx.db, caller, after);
-      await refuseLocalClasses(tx.db, caller, after);
+      await requireNoLocalClasses(tx.db, caller, after);
       await updateProject(tx, caller, before, after);
       return {};
     });
@@ -163,7 +163,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const after = deletedProject(before, tx.now);
       if (!after) return {};
       await updateProject(tx, caller, before, after);
-      await letPrebuildsGo(tx, caller, projectId);
+      await releasePrebuilds(tx, caller, projectId);
       return {};
     });
   }
@@ -179,7 +179,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 
 /** @param text the project in the form of stored JSON */
 function answerOf(text: string) {
-  return withStored({}, "project", { schema: ProjectSchema, texts: text });
+  return withStoredText({}, "project", { schema: ProjectSchema, texts: text });
 }
 
 /** @returns the project in the form of stored JSON */
@@ -189,7 +189,7 @@ async function create(
   template: ProjectTemplate,
   sourceSetBy: readonly Subject[] = [caller.subject],
 ): Promise<string> {
-  refuseProjectCreation(await findPolicies(tx.db, caller), caller.role);
+  requireProjectCreationAllowed(await findPolicies(tx.db, caller), caller.role);
   const project = newProject(template, {
     id: tx.newId(),
     organizationId: caller.organizationId,
@@ -197,7 +197,7 @@ async function create(
     now: tx.now,
   });
   await checkProjectReferences(tx.db, caller, project);
-  refuseBorrowedPrebuilds(undefined, project, caller);
+  requireMayPrebuildAs(undefined, project, caller);
   const json = await insertProject(tx, caller, project);
   await insertSourceSetters(tx, caller, "project", project, sourceSetBy);
   return JSON.stringify(json);
@@ -213,8 +213,9 @@ async function update(
   const before = await owned(tx, ctx, caller, req.projectId);
   const after = updatedProject(before, req, tx.now);
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
-  refuseBorrowedPrebuilds(before, after, caller);
-  if (req.recommendedEditors) refuseEditors(await findPolicies(tx.db, caller), req.recommendedEditors);
+  requireMayPrebuildAs(before, after, caller);
+  if (req.recommendedEditors)
+    requireEditorsAllowed(await findPolicies(tx.db, caller), req.recommendedEditors);
   const setBy = adoptsSource(before, req, caller)
     ? await replaceSourceSetters(tx, caller, "project", after, [caller.subject])
     : undefined;
@@ -230,7 +231,7 @@ async function owned(
 ): Promise<Project> {
   const project = await findWholeProject(tx.db, caller, projectId);
   if (!project) throw notFound("project");
-  refuseStranger(ctx, project.metadata?.creator);
+  requireOwnership(ctx, project.metadata?.creator);
   return project;
 }
 

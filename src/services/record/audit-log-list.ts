@@ -12,7 +12,7 @@ import {
   type AuditLogFilter,
   type AuditLogOrder,
   findAuditLog,
-  listAuditLogs as listRows,
+  findAuditLogPage as listRows,
   toAuditLogEntry,
 } from "../../store/record/audit-log.ts";
 import { storedTypes } from "../../store/resource-type.ts";

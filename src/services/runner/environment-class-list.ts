@@ -6,18 +6,18 @@ import {
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
-import { kindsTaking } from "../../domain/runner/environment-class.ts";
+import { kindsAcceptingEnvironments } from "../../domain/runner/environment-class.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
   type EnvironmentClassFilter,
-  listEnvironmentClasses,
+  findEnvironmentClassPage,
 } from "../../store/runner/environment-class-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { onePage, readerFor } from "../call/page.ts";
 import { runnersInScope } from "./runner-scope.ts";
 
 /** One page of the environment classes of the caller's organization, for a runner of its own. */
-export async function answerEnvironmentClasses(
+export async function listEnvironmentClasses(
   deps: ServiceDependencies,
   caller: Caller,
   req: ListEnvironmentClassesRequest,
@@ -31,7 +31,7 @@ export async function answerEnvironmentClasses(
   );
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const found = await listEnvironmentClasses(readerFor(deps, caller), caller, filter, after, size + 1);
+  const found = await findEnvironmentClassPage(readerFor(deps, caller), caller, filter, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, environmentClasses: rows };
 }
@@ -50,7 +50,7 @@ async function classFilter(
     enabled: filter?.enabled,
     taking: policies && {
       asked: asked === true,
-      runnerKinds: kindsTaking(policies, caller.role),
+      runnerKinds: kindsAcceptingEnvironments(policies, caller.role),
       local: policies.inForce.allowLocalRunners ?? true,
     },
   };

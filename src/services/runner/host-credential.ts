@@ -23,7 +23,7 @@ import type { FindHandler } from "./work-handler.ts";
  * @throws DomainError VALUE_UNUSABLE for another host, EXECUTOR_UNFIT,
  *   CREDENTIAL_WITHHELD, NOT_FOUND without such a credential
  */
-export function answerHostCredential(
+export function getHostCredential(
   deps: Pick<ServiceDependencies, "store" | "keys"> & { readonly handlerOf: FindHandler },
   req: GetHostCredentialRequest,
   ctx: HandlerContext,

@@ -6,13 +6,13 @@ import {
   ListHostAuthenticationTokensRequest_FilterSchema,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { pageSize, queryText } from "../../domain/page.ts";
-import { type HostTokenFilter, listHostTokens } from "../../store/runner/host-token-list.ts";
+import { findHostTokenPage, type HostTokenFilter } from "../../store/runner/host-token-list.ts";
 import { callerOf, grantOf } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { onePage, readerFor } from "../call/page.ts";
 
 /** One page of the host tokens that the caller may see. */
-export async function answerHostTokens(
+export async function listHostAuthenticationTokens(
   deps: ServiceDependencies,
   req: ListHostAuthenticationTokensRequest,
   ctx: HandlerContext,
@@ -28,7 +28,7 @@ export async function answerHostTokens(
   );
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
-  const found = await listHostTokens(
+  const found = await findHostTokenPage(
     readerFor(deps, caller),
     caller,
     hostTokenFilter(owner, req),

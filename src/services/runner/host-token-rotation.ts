@@ -25,7 +25,7 @@ export class DamagedHostToken extends Error {
  * @returns how many were under a former key
  * @throws DamagedHostToken; the tokens before it are sealed anew
  */
-export async function sealHostTokensAnew(store: Store, keys: Keys): Promise<number> {
+export async function reencryptHostTokens(store: Store, keys: Keys): Promise<number> {
   let sealed = 0;
   for (const formerId of keys.ids.slice(1)) {
     for (;;) {

@@ -26,7 +26,7 @@ import {
 import { findRunner } from "../../store/runner/runner.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { callerOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { openSecrets, sealSecrets } from "./host-token-secret.ts";
 
@@ -40,7 +40,7 @@ export function createHostToken(
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const subject = hostTokenSubject(req, caller.subject);
-    refuseStranger(ctx, subject);
+    requireOwnership(ctx, subject);
     if (!(await findRunner(tx.db, caller, req.runnerId))) throw notFound("runner");
     await checkSubject(tx.db, caller, subject);
     const token = newHostToken(req, subject, tx.newId(), tx.now);
@@ -52,15 +52,15 @@ export function createHostToken(
   });
 }
 
-export async function answerHostToken({ store }: Dependencies, id: string, ctx: HandlerContext) {
+export async function getHostAuthenticationToken({ store }: Dependencies, id: string, ctx: HandlerContext) {
   const caller = callerOf(ctx);
   const found = await findHostToken(store.reader, caller, id);
   if (!found) throw notFound("host authentication token");
-  refuseStranger(ctx, found.token.subject);
+  requireOwnership(ctx, found.token.subject);
   return { token: found.token };
 }
 
-export function changeHostToken(
+export function updateHostAuthenticationToken(
   { store, keys }: Dependencies,
   req: UpdateHostAuthenticationTokenRequest,
   ctx: HandlerContext,
@@ -68,7 +68,7 @@ export function changeHostToken(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const before = await findHostToken(tx.db, caller, req.id);
     if (!before) throw notFound("host authentication token");
-    refuseStranger(ctx, before.token.subject);
+    requireOwnership(ctx, before.token.subject);
     const update = updatedHostToken(before.token, req, tx.now);
     if (!update) return {};
     const replaced = {
@@ -89,7 +89,7 @@ export function deleteHostToken({ store }: Dependencies, id: string, ctx: Handle
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const found = await findHostToken(tx.db, caller, id);
     if (!found) throw notFound("host authentication token");
-    refuseStranger(ctx, found.token.subject);
+    requireOwnership(ctx, found.token.subject);
     await removeHostToken(tx, caller, found.token);
     return {};
   });

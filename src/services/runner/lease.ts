@@ -11,7 +11,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import type { StreamDependencies } from "../call/stream.ts";
 
 /** How many times work is given out before it is given up (contract, Work.attempt). */
-export const MOST_ATTEMPTS = 3;
+export const MAX_ATTEMPTS = 3;
 
 /** What services of runners are built from. */
 export interface LeaseDependencies extends StreamDependencies {
@@ -68,7 +68,7 @@ export async function heldLease(
  * @param of what the operation is for, in words for people
  * @throws DomainError PHASE_UNSUITABLE
  */
-export function refuseOtherWork(lease: Lease, kind: WorkKind, of: string): void {
+export function requireWorkKind(lease: Lease, kind: WorkKind, of: string): void {
   if (lease.kind === kind) return;
   throw phaseUnsuitable("lease", WorkKind[lease.kind] ?? "", `the lease is not on ${of}`);
 }

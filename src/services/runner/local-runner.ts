@@ -5,7 +5,7 @@ import { newRunner } from "../../domain/runner/runner.ts";
 import type { Keys } from "../../keys.ts";
 import { findOrganizations } from "../../store/identity/organization.ts";
 import { insertRunner } from "../../store/runner/runner.ts";
-import { listRunners } from "../../store/runner/runner-list.ts";
+import { findRunnerPage } from "../../store/runner/runner-list.ts";
 import { OPERATOR, type Scope, type Store, type WriteTransaction } from "../../store/store.ts";
 import { replaceExchangeToken } from "./exchange-token.ts";
 
@@ -31,7 +31,7 @@ export async function localExchangeToken(store: Store, keys: Keys): Promise<stri
 }
 
 async function localRunnerId(tx: WriteTransaction, scope: Scope): Promise<string> {
-  const known = await listRunners(tx.db, scope, MADE_BY_OPERATOR, undefined, 1);
+  const known = await findRunnerPage(tx.db, scope, MADE_BY_OPERATOR, undefined, 1);
   const first = await known[0]?.read();
   if (first) return first.runnerId;
   const request = create(CreateRunnerRequestSchema, { name: NAME, kind: RunnerKind.REMOTE });

@@ -20,11 +20,16 @@ import {
   updateEnvironmentClass,
 } from "../../store/runner/environment-class.ts";
 import { findRunner } from "../../store/runner/runner.ts";
-import { callerOf, grantOf, refuseStranger, writeAsCaller } from "../call/call.ts";
+import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { answerEnvironmentClasses } from "./environment-class-list.ts";
-import { answerHostToken, changeHostToken, createHostToken, deleteHostToken } from "./host-token.ts";
-import { answerHostTokens } from "./host-token-list.ts";
+import { listEnvironmentClasses } from "./environment-class-list.ts";
+import {
+  createHostToken,
+  deleteHostToken,
+  getHostAuthenticationToken,
+  updateHostAuthenticationToken,
+} from "./host-token.ts";
+import { listHostAuthenticationTokens } from "./host-token-list.ts";
 
 /** Runner configuration: the environment classes that runners offer, and the credentials that they use. */
 export class RunnerConfigurationService implements ServiceImpl<typeof Contract> {
@@ -35,7 +40,7 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
   }
 
   listEnvironmentClasses = (req: ListEnvironmentClassesRequest, ctx: HandlerContext) =>
-    answerEnvironmentClasses(this.#deps, callerOf(ctx), req, grantOf(ctx));
+    listEnvironmentClasses(this.#deps, callerOf(ctx), req, grantOf(ctx));
 
   async getEnvironmentClass({ environmentClassId }: GetEnvironmentClassRequest, ctx: HandlerContext) {
     const environmentClass = await findEnvironmentClass(
@@ -44,7 +49,7 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
       environmentClassId,
     );
     if (!environmentClass) throw notFound("environment class");
-    refuseStranger(ctx, { id: environmentClass.runnerId, principal: Principal.RUNNER });
+    requireOwnership(ctx, { id: environmentClass.runnerId, principal: Principal.RUNNER });
     return { environmentClass };
   }
 
@@ -72,13 +77,13 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
     createHostToken(this.#deps, req, ctx);
 
   getHostAuthenticationToken = ({ id }: GetHostAuthenticationTokenRequest, ctx: HandlerContext) =>
-    answerHostToken(this.#deps, id, ctx);
+    getHostAuthenticationToken(this.#deps, id, ctx);
 
   listHostAuthenticationTokens = (req: ListHostAuthenticationTokensRequest, ctx: HandlerContext) =>
-    answerHostTokens(this.#deps, req, ctx);
+    listHostAuthenticationTokens(this.#deps, req, ctx);
 
   updateHostAuthenticationToken = (req: UpdateHostAuthenticationTokenRequest, ctx: HandlerContext) =>
-    changeHostToken(this.#deps, req, ctx);
+    updateHostAuthenticationToken(this.#deps, req, ctx);
 
   deleteHostAuthenticationToken = ({ id }: DeleteHostAuthenticationTokenRequest, ctx: HandlerContext) =>
     deleteHostToken(this.#deps, id, ctx);

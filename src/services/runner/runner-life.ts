@@ -3,12 +3,12 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type HeartbeatRequest, HeartbeatResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { HEARTBEAT_WITHIN_MS, heardRunner, type RunnerNews } from "../../domain/runner/runner-life.ts";
+import { connectedRunner, HEARTBEAT_WITHIN_MS, type RunnerNews } from "../../domain/runner/runner-life.ts";
 import { findKnownRunner, type KnownRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
-import { repeatableKey } from "../call/answer-once.ts";
 import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import { repeatableKey } from "../call/idempotency.ts";
 
 /** Signs of life are written down at most this often, save those that a runner gives for their own sake. */
 const SIGN_EVERY_MS = 10_000;
@@ -16,7 +16,7 @@ const SIGN_EVERY_MS = 10_000;
 type LifeDependencies = Pick<ServiceDependencies, "store" | "now">;
 
 /** Answers a sign of life; the record gets a row only where it changes what is told of the runner. */
-export async function answerHeartbeat(
+export async function heartbeat(
   { store, now }: LifeDependencies,
   { version, degradedReason }: HeartbeatRequest,
   ctx: HandlerContext,
@@ -25,8 +25,8 @@ export async function answerHeartbeat(
   const news = { version, degradedReason };
   const answer = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_WITHIN_MS) });
   const known = await findKnownRunner(store.reader, caller, caller.subject.id);
-  if (!known || (!heardRunner(known.runner, news, now()) && !ctx.values.get(repeatableKey))) {
-    await noteSign(store, caller, now());
+  if (!known || (!connectedRunner(known.runner, news, now()) && !ctx.values.get(repeatableKey))) {
+    await recordSignOfLife(store, caller, now());
     return answer;
   }
   return writeAsCaller(store, ctx, async (tx) => {
@@ -40,27 +40,27 @@ export async function answerHeartbeat(
  *
  * @returns the runner as it is known; undefined when it is no more
  */
-export async function heardOf(
+export async function recordHeartbeat(
   { store, now }: LifeDependencies,
   ctx: HandlerContext,
 ): Promise<KnownRunner | undefined> {
   const caller = callerOf(ctx);
   const known = await findKnownRunner(store.reader, caller, caller.subject.id);
   if (!known) return undefined;
-  if (heardRunner(known.runner, {}, now())) {
+  if (connectedRunner(known.runner, {}, now())) {
     await store.write(caller.subject, operationOf(ctx), (tx) => updateHeard(tx, caller, {}));
   } else if (now() - (known.seenAt ?? 0) >= SIGN_EVERY_MS) {
-    await noteSign(store, caller, now());
+    await recordSignOfLife(store, caller, now());
   }
   return known;
 }
 
 async function updateHeard(tx: WriteTransaction, caller: Caller, news: RunnerNews): Promise<void> {
   const known = await findKnownRunner(tx.db, caller, caller.subject.id);
-  const runner = known && heardRunner(known.runner, news, tx.now);
+  const runner = known && connectedRunner(known.runner, news, tx.now);
   if (runner) await updateRunner(tx, caller, known.runner, { ...known, runner, seenAt: tx.now });
 }
 
-function noteSign(store: Store, { subject }: Caller, now: number): Promise<void> {
+function recordSignOfLife(store: Store, { subject }: Caller, now: number): Promise<void> {
   return store.note("runner", subject.id, { seen_at: now });
 }

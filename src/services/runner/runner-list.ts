@@ -5,12 +5,12 @@ import {
 } from "#gen/service/v1/runner_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { pageSize, queryText } from "../../domain/page.ts";
-import { listRunners } from "../../store/runner/runner-list.ts";
+import { findRunnerPage } from "../../store/runner/runner-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { onePage, readerFor } from "../call/page.ts";
 
 /** One page of the runners of the caller's organization. */
-export async function answerRunners(deps: ServiceDependencies, caller: Caller, req: ListRunnersRequest) {
+export async function listRunners(deps: ServiceDependencies, caller: Caller, req: ListRunnersRequest) {
   const query = queryText(
     "ListRunners",
     caller.organizationId,
@@ -19,7 +19,7 @@ export async function answerRunners(deps: ServiceDependencies, caller: Caller, r
   const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
   const size = pageSize(req.pagination);
   const filter = { creatorIds: req.filter?.creatorIds ?? [], kinds: req.filter?.kinds ?? [] };
-  const found = await listRunners(readerFor(deps, caller), caller, filter, after, size + 1);
+  const found = await findRunnerPage(readerFor(deps, caller), caller, filter, after, size + 1);
   const { rows, pagination } = await onePage(deps, query, found, size);
   return { pagination, runners: rows };
 }

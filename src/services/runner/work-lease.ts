@@ -5,7 +5,7 @@ import type { Kysely } from "kysely";
 import { type LeaseWorkRequest, LeaseWorkResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import { unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { takesWork } from "../../domain/runner/runner-life.ts";
+import { isAvailable } from "../../domain/runner/runner-life.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
@@ -14,8 +14,8 @@ import { readyWorkOf } from "../../store/runner/work.ts";
 import { type Claimant, findClaimable } from "../../store/runner/work-lease.ts";
 import type { Schema } from "../../store/schema.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
-import { createBell } from "../call/notifier.ts";
-import { heardOf } from "./runner-life.ts";
+import { createNotifier } from "../call/notifier.ts";
+import { recordHeartbeat } from "./runner-life.ts";
 import { claim } from "./work-claim.ts";
 import type { WorkServiceDependencies } from "./work-service.ts";
 
@@ -35,10 +35,10 @@ class NothingLeft extends Error {}
 export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkRequest, ctx: HandlerContext) {
   const { store, draining, now } = deps;
   const caller = callerOf(ctx);
-  await heardOf(deps, ctx);
+  await recordHeartbeat(deps, ctx);
   const until = now() + (req.wait ? durationMs(req.wait) : DEFAULT_WAIT_MS);
   const ready = readyWorkOf(caller.organizationId);
-  const bell = createBell((wake) => store.onChange(ready, wake), [draining, ctx.signal]);
+  const bell = createNotifier((wake) => store.onChange(ready, wake), [draining, ctx.signal]);
   try {
     for (;;) {
       const rung = bell.next(Math.min(LOOK_EVERY_MS, Math.max(0, until - now())));
@@ -67,7 +67,7 @@ async function claimantOf(
   const known = await findKnownRunner(db, caller, runnerId);
   // It was deleted while it waited, and its token with it.
   if (!known) throw unauthenticated();
-  if (!takesWork(known.runner)) return undefined;
+  if (!isAvailable(known.runner)) return undefined;
   let runnerIds: Claimant["runnerIds"] = [runnerId];
   if (known.local) {
     if (!(await findPolicies(db, caller)).inForce.allowLocalRunners) return undefined;

@@ -15,9 +15,9 @@ import {
   ReportProgressResponseSchema,
 } from "#gen/runner/v1/work_service_pb.js";
 import { renewLease } from "../../store/runner/work-lease.ts";
-import { answerHostCredential } from "./host-credential.ts";
+import { getHostCredential } from "./host-credential.ts";
 import { type LeaseDependencies, writeUnderLease } from "./lease.ts";
-import { answerHeartbeat, heardOf } from "./runner-life.ts";
+import { heartbeat, recordHeartbeat } from "./runner-life.ts";
 import { registerRunner } from "./runner-registration.ts";
 import type { FindHandler } from "./work-handler.ts";
 import { leaseWork } from "./work-lease.ts";
@@ -39,12 +39,12 @@ export class WorkService implements ServiceImpl<typeof Contract> {
 
   register = (req: RegisterRequest, ctx: HandlerContext) => registerRunner(this.#deps, req, ctx);
 
-  heartbeat = (req: HeartbeatRequest, ctx: HandlerContext) => answerHeartbeat(this.#deps, req, ctx);
+  heartbeat = (req: HeartbeatRequest, ctx: HandlerContext) => heartbeat(this.#deps, req, ctx);
 
   leaseWork = (req: LeaseWorkRequest, ctx: HandlerContext) => leaseWork(this.#deps, req, ctx);
 
   async renewLease(req: RenewLeaseRequest, ctx: HandlerContext) {
-    await heardOf(this.#deps, ctx);
+    await recordHeartbeat(this.#deps, ctx);
     return writeUnderLease(this.#deps, req, ctx, async (tx, _scope, lease) => {
       const expiresAt = tx.now + this.#deps.leaseMs;
       await renewLease(tx, lease.id, expiresAt);
@@ -54,7 +54,7 @@ export class WorkService implements ServiceImpl<typeof Contract> {
   }
 
   async reportProgress(req: ReportProgressRequest, ctx: HandlerContext) {
-    await heardOf(this.#deps, ctx);
+    await recordHeartbeat(this.#deps, ctx);
     return writeUnderLease(this.#deps, req, ctx, async (tx, scope, lease) => {
       const { stop } = await this.#deps.handlerOf(lease.kind).report(tx, scope, lease, req);
       const expiresAt = tx.now + this.#deps.leaseMs;
@@ -74,5 +74,5 @@ export class WorkService implements ServiceImpl<typeof Contract> {
   }
 
   getHostCredential = (req: GetHostCredentialRequest, ctx: HandlerContext) =>
-    answerHostCredential(this.#deps, req, ctx);
+    getHostCredential(this.#deps, req, ctx);
 }

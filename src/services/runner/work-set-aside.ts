@@ -3,7 +3,7 @@ import { FinishWorkRequest_Outcome, FinishWorkRequestSchema } from "#gen/runner/
 import type { WorkTable } from "../../store/runner/runner-schema.ts";
 import { postponeWork } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
-import { MOST_ATTEMPTS } from "./lease.ts";
+import { MAX_ATTEMPTS } from "./lease.ts";
 import type { FindHandler } from "./work-handler.ts";
 
 /** How long work waits that can neither be given out nor be failed: an operator may repair its rows meanwhile. */
@@ -68,6 +68,6 @@ async function fail(
     outcome: FinishWorkRequest_Outcome.FAILED,
     failure: { reason: "work_unusable", message: MESSAGE },
   });
-  const last = { ...work, attempt: MOST_ATTEMPTS };
+  const last = { ...work, attempt: MAX_ATTEMPTS };
   await handlerOf(work.kind).end(tx, scope, last, { kind: "finished", outcome });
 }

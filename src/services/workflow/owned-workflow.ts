@@ -3,14 +3,14 @@ import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findWorkflow } from "../../store/workflow/workflow.ts";
-import { refuseStranger } from "../call/call.ts";
+import { requireOwnership } from "../call/call.ts";
 
 /**
  * A workflow that the caller may act on where that is for its creator and administrators.
  *
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */
-export async function ownedWorkflow(
+export async function getOwnedWorkflow(
   tx: WriteTransaction,
   ctx: HandlerContext,
   scope: Scope,
@@ -18,6 +18,6 @@ export async function ownedWorkflow(
 ): Promise<Workflow> {
   const workflow = await findWorkflow(tx.db, scope, workflowId);
   if (!workflow) throw notFound("workflow");
-  refuseStranger(ctx, workflow.metadata?.creator);
+  requireOwnership(ctx, workflow.metadata?.creator);
   return workflow;
 }

@@ -5,7 +5,7 @@ import { updateWorkflow } from "../../store/workflow/workflow.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { cancelExecutionsOf } from "./execution/execution-cancel.ts";
-import { ownedWorkflow } from "./owned-workflow.ts";
+import { getOwnedWorkflow } from "./owned-workflow.ts";
 
 /** Marks a workflow for removal, which jobs/workflow-removal.ts does once its executions have ended. */
 export function deleteWorkflow(
@@ -14,7 +14,7 @@ export function deleteWorkflow(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const before = await ownedWorkflow(tx, ctx, caller, workflowId);
+    const before = await getOwnedWorkflow(tx, ctx, caller, workflowId);
     const after = deletingWorkflow(before, tx.now);
     if (after) await updateWorkflow(tx, caller, before, after);
     if (force) await cancelExecutionsOf(tx, caller, workflowId);

@@ -4,8 +4,8 @@ import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import { executorUnfit, notFound, valueUnusable } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { isSuspended } from "../../domain/identity/service-account.ts";
-import { refuseDeleted } from "../../domain/project/project.ts";
-import { refuseDisabled } from "../../domain/runner/environment-class.ts";
+import { requireNotDeleted } from "../../domain/project/project.ts";
+import { requireEnabled } from "../../domain/runner/environment-class.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findWantedPhases } from "../../store/project/project.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
@@ -27,14 +27,14 @@ export async function checkContextReferences(
     context.case === "projects" ? context.value.projectIds : [],
   );
   const projects = await findWantedPhases(db, scope, projectIds);
-  refuseMissing(projectIds, projects, "project");
-  for (const project of projects) refuseDeleted(project);
+  requireExisting(projectIds, projects, "project");
+  for (const project of projects) requireNotDeleted(project);
   const classIds = contexts.flatMap(({ context }) =>
     context.case === "repositories" ? context.value.environmentClassId || [] : [],
   );
   const classes = await findEnvironmentClasses(db, scope, classIds);
-  refuseMissing(classIds, classes, "environment class");
-  for (const each of classes) refuseDisabled(each);
+  requireExisting(classIds, classes, "environment class");
+  for (const each of classes) requireEnabled(each);
 }
 
 /**
@@ -67,7 +67,7 @@ export async function checkExecutor(
   }
 }
 
-function refuseMissing(
+function requireExisting(
   named: readonly string[],
   found: readonly { readonly id: string }[],
   resource: string,

@@ -23,13 +23,13 @@ export class DamagedWebhookSecret extends Error {
 
 /**
  * Seals every webhook secret that is under a former key with the newest one, as
- * sealHostTokensAnew does it for host tokens. One that was replaced and verifies
+ * reencryptHostTokens does it for host tokens. One that was replaced and verifies
  * no more is left out.
  *
  * @returns how many workflows had one under a former key
  * @throws DamagedWebhookSecret; the secrets before it are sealed anew
  */
-export async function sealWebhookSecretsAnew(store: Store, keys: Keys): Promise<number> {
+export async function reencryptWebhookSecrets(store: Store, keys: Keys): Promise<number> {
   let sealed = 0;
   for (const formerId of keys.ids.slice(1)) {
     for (;;) {

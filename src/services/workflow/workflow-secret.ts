@@ -1,8 +1,8 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Kysely } from "kysely";
-import { refuseBorrowedSecret } from "../../domain/workflow/execution/workflow-start.ts";
+import { requireMayReadSecretOf } from "../../domain/workflow/execution/workflow-start.ts";
 import { webhookSecret } from "../../domain/workflow/trigger/webhook-signature.ts";
-import { refuseDeleting } from "../../domain/workflow/workflow.ts";
+import { requireNotDeleting } from "../../domain/workflow/workflow.ts";
 import type { Keys } from "../../keys.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { WriteTransaction } from "../../store/store.ts";
@@ -16,7 +16,7 @@ import {
 } from "../../store/workflow/workflow-secret.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { ownedWorkflow } from "./owned-workflow.ts";
+import { getOwnedWorkflow } from "./owned-workflow.ts";
 
 /** How long a secret that was replaced verifies beside the new one (contract, RotateWorkflowWebhookSecret). */
 const OVERLAP_MS = 24 * 3600 * 1000;
@@ -30,10 +30,14 @@ export interface OpenWebhookSecrets {
 }
 
 /** Returns the secret in force, and records who got it. */
-export function answerWebhookSecret({ store, keys }: Dependencies, workflowId: string, ctx: HandlerContext) {
+export function getWorkflowWebhookSecret(
+  { store, keys }: Dependencies,
+  workflowId: string,
+  ctx: HandlerContext,
+) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const workflow = await ownedWorkflow(tx, ctx, caller, workflowId);
-    refuseBorrowedSecret(workflow, caller);
+    const workflow = await getOwnedWorkflow(tx, ctx, caller, workflowId);
+    requireMayReadSecretOf(workflow, caller);
     const { id } = workflow;
     const { current } = openSecrets(keys, id, await secretsOf(tx.db, id));
     await recordWebhookSecretRead(tx, caller, id, caller.subject);
@@ -44,9 +48,9 @@ export function answerWebhookSecret({ store, keys }: Dependencies, workflowId: s
 /** Makes a new secret; the one that it replaces verifies for another 24 hours. */
 export function rotateWebhookSecret({ store, keys }: Dependencies, workflowId: string, ctx: HandlerContext) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const workflow = await ownedWorkflow(tx, ctx, caller, workflowId);
-    refuseBorrowedSecret(workflow, caller);
-    refuseDeleting(workflow);
+    const workflow = await getOwnedWorkflow(tx, ctx, caller, workflowId);
+    requireMayReadSecretOf(workflow, caller);
+    requireNotDeleting(workflow);
     const { id } = workflow;
     const present = openSecrets(keys, id, await secretsOf(tx.db, id));
     const secret = webhookSecret(keys.randomSecret());

@@ -26,20 +26,20 @@ import type { StreamDependencies } from "../call/stream.ts";
 import { streamActionLogs } from "./action/action-logs.ts";
 import { cancelWorkflowExecution, cancelWorkflowExecutionAction } from "./execution/workflow-cancel.ts";
 import {
-  answerAction,
-  answerActions,
-  answerExecution,
-  answerExecutions,
-  answerOutputs,
+  getWorkflowExecution,
+  getWorkflowExecutionAction,
+  listWorkflowExecutionActions,
+  listWorkflowExecutionOutputs,
+  listWorkflowExecutions,
 } from "./execution/workflow-execution-list.ts";
 import { retryFailedActions, startWorkflow } from "./execution/workflow-start.ts";
-import { answerTriggerEvents } from "./trigger/trigger-event-list.ts";
+import { listWorkflowTriggerEvents } from "./trigger/trigger-event-list.ts";
 import { redeliverTriggerEvent } from "./trigger/trigger-redelivery.ts";
 import { deleteWorkflow } from "./workflow-deletion.ts";
-import { answerWorkflows } from "./workflow-list.ts";
-import { answerWebhookSecret, rotateWebhookSecret } from "./workflow-secret.ts";
-import { answerSummary } from "./workflow-summary.ts";
-import { answerWorkflow, changeWorkflow, createWorkflow } from "./workflow-write.ts";
+import { listWorkflows } from "./workflow-list.ts";
+import { getWorkflowWebhookSecret, rotateWebhookSecret } from "./workflow-secret.ts";
+import { getWorkflowExecutionSummary } from "./workflow-summary.ts";
+import { changeWorkflow, createWorkflow, getWorkflow } from "./workflow-write.ts";
 
 /** Workflows: what runs, when and over which repositories; and their executions. */
 export class WorkflowService {
@@ -52,23 +52,23 @@ export class WorkflowService {
   createWorkflow = (req: CreateWorkflowRequest, ctx: HandlerContext) => createWorkflow(this.#deps, req, ctx);
 
   getWorkflow = ({ workflowId }: GetWorkflowRequest, ctx: HandlerContext) =>
-    answerWorkflow(this.#deps, workflowId, ctx);
+    getWorkflow(this.#deps, workflowId, ctx);
 
   updateWorkflow = (req: UpdateWorkflowRequest, ctx: HandlerContext) => changeWorkflow(this.#deps, req, ctx);
 
   listWorkflows = (req: ListWorkflowsRequest, ctx: HandlerContext) =>
-    answerWorkflows(this.#deps, callerOf(ctx), req);
+    listWorkflows(this.#deps, callerOf(ctx), req);
 
   deleteWorkflow = (req: DeleteWorkflowRequest, ctx: HandlerContext) => deleteWorkflow(this.#deps, req, ctx);
 
   getWorkflowWebhookSecret = ({ workflowId }: GetWorkflowWebhookSecretRequest, ctx: HandlerContext) =>
-    answerWebhookSecret(this.#deps, workflowId, ctx);
+    getWorkflowWebhookSecret(this.#deps, workflowId, ctx);
 
   rotateWorkflowWebhookSecret = ({ workflowId }: RotateWorkflowWebhookSecretRequest, ctx: HandlerContext) =>
     rotateWebhookSecret(this.#deps, workflowId, ctx);
 
   getWorkflowExecutionSummary = (req: GetWorkflowExecutionSummaryRequest, ctx: HandlerContext) =>
-    answerSummary(this.#deps, callerOf(ctx), req);
+    getWorkflowExecutionSummary(this.#deps, callerOf(ctx), req);
 
   startWorkflow = (req: StartWorkflowRequest, ctx: HandlerContext) => startWorkflow(this.#deps, req, ctx);
 
@@ -76,19 +76,19 @@ export class WorkflowService {
     retryFailedActions(this.#deps, req, ctx);
 
   listWorkflowExecutions = (req: ListWorkflowExecutionsRequest, ctx: HandlerContext) =>
-    answerExecutions(this.#deps, callerOf(ctx), req);
+    listWorkflowExecutions(this.#deps, callerOf(ctx), req);
 
   getWorkflowExecution = ({ workflowExecutionId }: GetWorkflowExecutionRequest, ctx: HandlerContext) =>
-    answerExecution(this.#deps, callerOf(ctx), workflowExecutionId);
+    getWorkflowExecution(this.#deps, callerOf(ctx), workflowExecutionId);
 
   cancelWorkflowExecution = (req: CancelWorkflowExecutionRequest, ctx: HandlerContext) =>
     cancelWorkflowExecution(this.#deps, req, ctx);
 
   listWorkflowExecutionActions = (req: ListWorkflowExecutionActionsRequest, ctx: HandlerContext) =>
-    answerActions(this.#deps, callerOf(ctx), req);
+    listWorkflowExecutionActions(this.#deps, callerOf(ctx), req);
 
   getWorkflowExecutionAction = (req: GetWorkflowExecutionActionRequest, ctx: HandlerContext) =>
-    answerAction(this.#deps, callerOf(ctx), req.workflowExecutionActionId);
+    getWorkflowExecutionAction(this.#deps, callerOf(ctx), req.workflowExecutionActionId);
 
   cancelWorkflowExecutionAction = (req: CancelWorkflowExecutionActionRequest, ctx: HandlerContext) =>
     cancelWorkflowExecutionAction(this.#deps, req, ctx);
@@ -97,10 +97,10 @@ export class WorkflowService {
     streamActionLogs(this.#deps, req, ctx);
 
   listWorkflowExecutionOutputs = (req: ListWorkflowExecutionOutputsRequest, ctx: HandlerContext) =>
-    answerOutputs(this.#deps, callerOf(ctx), req);
+    listWorkflowExecutionOutputs(this.#deps, callerOf(ctx), req);
 
   listWorkflowTriggerEvents = (req: ListWorkflowTriggerEventsRequest, ctx: HandlerContext) =>
-    answerTriggerEvents(this.#deps, callerOf(ctx), req);
+    listWorkflowTriggerEvents(this.#deps, callerOf(ctx), req);
 
   redeliverWorkflowTriggerEvent = (req: RedeliverWorkflowTriggerEventRequest, ctx: HandlerContext) =>
     redeliverTriggerEvent(this.#deps, req, ctx);

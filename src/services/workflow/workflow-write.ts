@@ -3,8 +3,8 @@ import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import type { CreateWorkflowRequest, UpdateWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { refuseAgent, refuseAgentSettings } from "../../domain/policy/agent-policy.ts";
-import { refuseTooManySteps } from "../../domain/workflow/execution/workflow-expansion.ts";
+import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../domain/policy/agent-policy.ts";
+import { requireStepLimit } from "../../domain/workflow/execution/workflow-expansion.ts";
 import {
   checkWorkflowParameters,
   requireDefaults,
@@ -15,19 +15,19 @@ import {
   newExecutor,
   newWorkflow,
   onlyDisables,
-  refuseBorrowedExecutor,
+  requireMayRunAs,
   withNextInstants,
   withWebhookUrl,
 } from "../../domain/workflow/workflow.ts";
 import { checkAction, checkTriggers } from "../../domain/workflow/workflow-check.ts";
-import { refuseContext } from "../../domain/workflow/workflow-policy.ts";
+import { requireContextAllowed } from "../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../domain/workflow/workflow-size.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workflow/workflow.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { ownedWorkflow } from "./owned-workflow.ts";
+import { getOwnedWorkflow } from "./owned-workflow.ts";
 import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
 import { makeWebhookSecret } from "./workflow-secret.ts";
 
@@ -48,7 +48,7 @@ export function createWorkflow(
   });
 }
 
-export async function answerWorkflow(
+export async function getWorkflow(
   { store, baseUrl, now }: Dependencies,
   workflowId: string,
   ctx: HandlerContext,
@@ -65,10 +65,10 @@ export function changeWorkflow(
   ctx: HandlerContext,
 ) {
   const change = async (tx: WriteTransaction, caller: Caller) => {
-    const before = await ownedWorkflow(tx, ctx, caller, req.workflowId);
+    const before = await getOwnedWorkflow(tx, ctx, caller, req.workflowId);
     const after = changedWorkflow(before, req, tx.now);
     if (!after) return { workflow: answered(before, baseUrl(), tx.now) };
-    refuseBorrowedExecutor(before, after, caller);
+    requireMayRunAs(before, after, caller);
     await checkWritten(tx, caller, req, after, before);
     await updateWorkflow(tx, caller, before, after);
     return { workflow: answered(after, baseUrl(), tx.now) };
@@ -95,13 +95,13 @@ async function checkWritten(
   checkWorkflowParameters(req);
   if (after.spec && !(before && hasSameParameterUse(before, after))) requireDefaults(after.spec);
   for (const { context } of after.spec?.triggers ?? []) {
-    if (context) refuseTooManySteps(context, after.spec?.action);
+    if (context) requireStepLimit(context, after.spec?.action);
   }
   const contexts = req.triggers.flatMap(({ context }) => context ?? []);
   const policies = await findPolicies(tx.db, caller);
-  for (const context of contexts) refuseContext(policies, context, caller.role);
-  refuseAgent(policies, req.agentId ?? "");
-  if (req.extAgentSettings) refuseAgentSettings(policies, req.extAgentSettings);
+  for (const context of contexts) requireContextAllowed(policies, context, caller.role);
+  requireAgentAllowed(policies, req.agentId ?? "");
+  if (req.extAgentSettings) requireAgentSettingsAllowed(policies, req.extAgentSettings);
   await checkContextReferences(tx.db, caller, contexts);
   const executor = newExecutor(req, before);
   if (executor) await checkExecutor(tx, caller, executor);

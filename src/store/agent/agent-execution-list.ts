@@ -4,7 +4,7 @@ import { type ListedRow, type PagePosition, positionById } from "../../domain/pa
 import { firstRowsInPhases } from "../first-rows.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
-import { inTime, octets } from "../sqlite/expressions.ts";
+import { checkDeadline, octets } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 
@@ -25,7 +25,7 @@ export interface AgentExecutionFilter {
 }
 
 /** Up to `limit` runs behind `after`, the newest first. */
-export async function listAgentExecutions(
+export async function findAgentExecutionPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: AgentExecutionFilter,
@@ -61,7 +61,7 @@ export async function listAgentExecutions(
         .whereRef("child.parent_id", "=", "agent_execution.id")
         .as("child_bytes"),
     )
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.reader) {

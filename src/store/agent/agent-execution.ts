@@ -8,7 +8,7 @@ import {
   type TurnOptions,
   TurnOptionsSchema,
 } from "#gen/service/v1/agent_pb.js";
-import { hasStopped, phaseOfRun } from "../../domain/agent/agent-execution.ts";
+import { hasStopped, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
 import type { AgentProgress } from "../../domain/agent/agent-progress.ts";
 import type { EventFacts } from "../../domain/event-facts.ts";
 import { fromBody, toBody } from "../json.ts";
@@ -168,7 +168,7 @@ export async function insertAgentExecution(
   }
   touchParent(tx, execution);
   const change = { organizationId: scope.organizationId, type: "agent_execution", id: execution.id } as const;
-  tx.record({ ...change, kind: "created", after: columns.body, facts: runFacts(execution) });
+  tx.record({ ...change, kind: "created", after: columns.body, facts: agentExecutionFacts(execution) });
 }
 
 type ChangingColumns = ReturnType<typeof changingColumns>;
@@ -214,7 +214,7 @@ export async function updateAgentExecution(
     kind: "updated",
     before: toBody(AgentExecutionSchema, before),
     after: columns.body,
-    facts: runFacts(after),
+    facts: agentExecutionFacts(after),
   });
 }
 
@@ -245,12 +245,12 @@ export async function removeAgentExecution(
     id: execution.id,
     kind: "deleted",
     before: toBody(AgentExecutionSchema, execution),
-    facts: runFacts(execution),
+    facts: agentExecutionFacts(execution),
   });
 }
 
 /** Returns what events say of an agent execution, which may be its creator's alone. */
-export function runFacts({ metadata, status }: AgentExecution): EventFacts {
+export function agentExecutionFacts({ metadata, status }: AgentExecution): EventFacts {
   const creatorId = metadata?.creator?.id ?? null;
   const environmentId = status?.usedEnvironments[0]?.environmentId ?? null;
   return { creatorId, ownerId: creatorId, environmentId };
@@ -263,7 +263,7 @@ function touchParent(tx: WriteTransaction, { metadata }: AgentExecution): void {
 
 function changingColumns(execution: AgentExecution) {
   return {
-    phase: phaseOfRun(execution),
+    phase: phaseOfAgentExecution(execution),
     desired_phase: execution.spec?.desiredPhase ?? 0,
     body: toBody(AgentExecutionSchema, execution),
   };

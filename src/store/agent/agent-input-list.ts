@@ -4,7 +4,7 @@ import type { ListedRow } from "../../domain/page.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import { inputOfRow } from "./agent-input.ts";
 
 /** Which inputs of a run to list. */
@@ -17,7 +17,7 @@ export interface InputQuery {
 }
 
 /** Inputs, without the data of images, of a run that was found in its organization: the queue in the order of delivery, or all. */
-export async function listInputs(
+export async function findInputPage(
   db: Kysely<Schema>,
   executionId: string,
   { includePast, after, limit }: InputQuery,
@@ -26,7 +26,7 @@ export async function listInputs(
   let query = db
     .selectFrom("agent_input")
     .select(["input_id", "number", "place", "receipt", ...textColumns("agent_input.body")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("execution_id", "=", executionId);
   if (!includePast) query = query.where("receipt", "=", Receipt.QUEUED);
   if (after !== undefined) query = query.where(key, ">", after);

@@ -6,7 +6,7 @@ import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { AgentTable } from "./agent-schema.ts";
 
@@ -69,7 +69,7 @@ export async function findDefaultAgent(
 }
 
 /** Up to `limit` agents that the organization sees behind `after`, by name ascending. */
-export async function listAgents(
+export async function findAgentPage(
   db: Kysely<Schema>,
   scope: Scope,
   after: PagePosition | undefined,
@@ -78,7 +78,7 @@ export async function listAgents(
   let query = db
     .selectFrom("agent")
     .select(["id", "name", "organization_id", ...bodyColumns("agent")])
-    .where(inTime())
+    .where(checkDeadline())
     .where((eb) =>
       eb.or([eb("organization_id", "is", null), eb("organization_id", "=", scope.organizationId)]),
     );

@@ -3,7 +3,7 @@ import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { countRows, firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
-import { contains, inTime } from "../sqlite/expressions.ts";
+import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -33,7 +33,7 @@ const NEVER = Number.POSITIVE_INFINITY;
  * id in the same direction, and what is not archived comes last when the order
  * ascends and first when it descends.
  */
-export async function listEnvironments(
+export async function findEnvironmentPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: EnvironmentFilter,
@@ -118,7 +118,7 @@ async function byArchival(
 function environmentsOf(db: Kysely<Schema>, scope: Scope) {
   return db
     .selectFrom("environment")
-    .where(inTime())
+    .where(checkDeadline())
     .where("environment.organization_id", "=", scope.organizationId);
 }
 

@@ -38,7 +38,7 @@ export async function queueEnvironmentWork(
  * before. A runner that is at it is told to stop; what is to be done then is
  * queued when it has. An action is told to stop with its environment.
  */
-export async function followWant(
+export async function syncEnvironmentWork(
   tx: WriteTransaction,
   scope: Scope,
   before: Environment,

@@ -8,7 +8,11 @@ import { countRemovedEnvironment } from "../project/popularity.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
-import { followWant, queueEnvironmentWork, removeEnvironmentBelongings } from "./environment-work.ts";
+import {
+  queueEnvironmentWork,
+  removeEnvironmentBelongings,
+  syncEnvironmentWork,
+} from "./environment-work.ts";
 
 const selectEnvironment = prepared<
   { id: string; organizationId: string },
@@ -180,7 +184,7 @@ export async function updateEnvironment(
     const stoppedAt = isStopped(after) ? tx.now : null;
     await setStop(tx.db, { id: after.id, organizationId: scope.organizationId, stoppedAt });
   }
-  await followWant(tx, scope, before, after);
+  await syncEnvironmentWork(tx, scope, before, after);
   tx.record({
     organizationId: scope.organizationId,
     type: "environment",

@@ -5,7 +5,7 @@ export interface OrganizationTable {
   name: string;
   created_at: number;
   updated_at: number;
-  /** Number of the organization's newest audit and event row; held during a commit, see HeldRow. */
+  /** Number of the organization's newest audit and event row; held during a commit, see WriteBackRow. */
   sequence: number;
   /** 1 when the operator marked it so; some policies need it. */
   enterprise: number;

@@ -4,7 +4,7 @@ import type { MemberFacts, MemberOrder } from "../../domain/identity/member.ts";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import type { Schema } from "../schema.ts";
-import { contains, inTime } from "../sqlite/expressions.ts";
+import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import type { AccountTable, MemberTable } from "./identity-schema.ts";
 
@@ -19,7 +19,7 @@ export interface MemberFilter {
 }
 
 /** Up to `limit` members behind `after`; the descending order is exactly mirrored. */
-export async function listMembers(
+export async function findMemberPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: MemberFilter,
@@ -98,7 +98,7 @@ function membersOf(db: Kysely<Schema>, scope: Scope) {
   return db
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
-    .where(inTime())
+    .where(checkDeadline())
     .where("member.organization_id", "=", scope.organizationId);
 }
 

@@ -2,7 +2,7 @@ import type { Kysely } from "kysely";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
-import type { HeldRow } from "../write-back-row.ts";
+import type { WriteBackRow } from "../write-back-row.ts";
 import type { OrganizationStorageTable } from "./identity-schema.ts";
 
 const selectBytes = prepared<Pick<Scope, "organizationId">, Pick<OrganizationStorageTable, "bytes">>(
@@ -20,7 +20,7 @@ export async function findStoredBytes(
 }
 
 /** The same by organization, as the first write of a commit that asks finds it. Only read: the engine moves it on. */
-export const bytesBeforeCommit: HeldRow<string, number> = {
+export const bytesBeforeCommit: WriteBackRow<string, number> = {
   read: (db, organizationId) => findStoredBytes(db, { organizationId }),
   write: () => Promise.reject(new Error("the bytes of an organization are counted by the engine")),
 };

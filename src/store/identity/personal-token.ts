@@ -6,12 +6,12 @@ import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /** Up to `limit` personal access tokens of a user behind `after`, by id ascending, expired ones among them. */
-export async function listPersonalTokens(
+export async function findPersonalTokenPage(
   db: Kysely<Schema>,
   scope: Scope,
   userId: string,
@@ -21,7 +21,7 @@ export async function listPersonalTokens(
   const all = db
     .selectFrom("token")
     .select(["id", "last_used_at", ...bodyColumns("token")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "=", "personal")
     .where("subject_id", "=", userId);

@@ -6,7 +6,7 @@ import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
@@ -17,7 +17,7 @@ export interface ServiceAccountTokenFilter {
 }
 
 /** Up to `limit` tokens of service accounts behind `after`, by id ascending, expired and disabled ones among them. */
-export async function listServiceAccountTokens(
+export async function findServiceAccountTokenPage(
   db: Kysely<Schema>,
   scope: Scope,
   { serviceAccountId, creatorAccountId }: ServiceAccountTokenFilter,
@@ -27,7 +27,7 @@ export async function listServiceAccountTokens(
   const own = db
     .selectFrom("token")
     .select(["id", "last_used_at", ...bodyColumns("token")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "=", "service_account");
   let query = own;

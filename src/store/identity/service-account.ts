@@ -7,7 +7,7 @@ import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
-import { contains, inTime } from "../sqlite/expressions.ts";
+import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { ServiceAccountTable } from "./identity-schema.ts";
 
@@ -24,7 +24,7 @@ export interface ServiceAccountFilter {
  *
  * @param now in milliseconds since 1970 UTC: whoever is not valid then is suspended
  */
-export async function listServiceAccounts(
+export async function findServiceAccountPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: ServiceAccountFilter,
@@ -35,7 +35,7 @@ export async function listServiceAccounts(
   const own = db
     .selectFrom("service_account")
     .select(["id", "suspended", "valid_until", ...bodyColumns("service_account")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (!filter.includeSuspended) query = query.where("valid_until", ">", now).where("suspended", "=", 0);

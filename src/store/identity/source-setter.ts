@@ -64,7 +64,7 @@ export async function insertSourceSetters(
 }
 
 /** Who set a source before a change and after it, as JSON for the audit trail. */
-export interface SetterChange {
+export interface SourceSetterChange {
   readonly before: JsonValue[];
   readonly after: JsonValue[];
 }
@@ -80,7 +80,7 @@ export async function replaceSourceSetters(
   table: SourceTable,
   owner: SourceOwner,
   setters: readonly Subject[],
-): Promise<SetterChange> {
+): Promise<SourceSetterChange> {
   const before = await findSourceSetters(tx.db, scope, table, owner);
   await updateSourceSetters(tx, scope, table, owner, setters);
   return { before: subjectsJson(before), after: subjectsJson(setters) };

@@ -7,7 +7,7 @@ import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
-import { contains, inTime } from "../sqlite/expressions.ts";
+import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 
 const selectSecurityPolicy = prepared<{ id: string; organizationId: string }, { body: string }>(
@@ -51,7 +51,7 @@ export interface SecurityPolicyFilter {
 }
 
 /** Up to `limit` security policies behind `after`, by id ascending. */
-export async function listSecurityPolicies(
+export async function findSecurityPolicyPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: SecurityPolicyFilter,
@@ -61,7 +61,7 @@ export async function listSecurityPolicies(
   const own = db
     .selectFrom("security_policy")
     .select(["security_policy.id", ...bodyColumns("security_policy")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("security_policy.organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.ids.length > 0) query = query.where("security_policy.id", "in", filter.ids);

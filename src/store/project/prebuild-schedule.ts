@@ -25,7 +25,7 @@ const deleteSchedule = prepared<{ projectId: string }, unknown>((db, { projectId
  * While their hour stays so does the instant, and nothing that came due
  * meanwhile is lost.
  */
-export async function followPrebuilds(
+export async function syncPrebuildSchedule(
   tx: WriteTransaction,
   scope: Scope,
   before: Project | undefined,

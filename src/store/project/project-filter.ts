@@ -1,6 +1,6 @@
 import type { SelectQueryBuilder } from "kysely";
 import type { Schema } from "../schema.ts";
-import { contains, inTime, unindexed } from "../sqlite/expressions.ts";
+import { checkDeadline, contains, unindexed } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -30,8 +30,10 @@ export type Projects<O> = SelectQueryBuilder<Schema, "project", O>;
  * gone through anew for each row of a lead. It ends with an error where the
  * connection's time limit says so, as only the thread of searches has one.
  */
-export function narrowed<O>(all: Projects<O>, scope: Scope, filter: ProjectFilter): Projects<O> {
-  let query = all.where(unindexed("project.organization_id"), "=", scope.organizationId).where(inTime());
+export function applyFilter<O>(all: Projects<O>, scope: Scope, filter: ProjectFilter): Projects<O> {
+  let query = all
+    .where(unindexed("project.organization_id"), "=", scope.organizationId)
+    .where(checkDeadline());
   if (filter.projectIds.length > 0) query = query.where("project.id", "in", filter.projectIds);
   if (filter.creatorIds.length > 0)
     query = query.where(unindexed("project.creator_id"), "in", filter.creatorIds);

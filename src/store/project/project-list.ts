@@ -15,7 +15,7 @@ import { directions, PROJECT_COLUMNS } from "./search/project-search-rows.ts";
  * descends, and exactly mirrored when it ascends. With a filter it is a search,
  * and fails as one.
  */
-export async function listProjects(
+export async function findProjectPage(
   store: Pick<Store, "reader" | "search">,
   scope: Scope,
   page: ProjectPage,

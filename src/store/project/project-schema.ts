@@ -24,7 +24,7 @@ export interface ProjectTable {
 /** The full-text index of search texts: it tells rows, not texts. */
 export interface ProjectSearchTable {
   rowid: number;
-  /** searchGrams of the search text. */
+  /** searchTrigrams of the search text. */
   grams: string;
 }
 
@@ -32,7 +32,7 @@ export interface ProjectSearchTable {
 export interface ProjectSearchRangeTable {
   organization_id: string;
   number: number;
-  /** Held during a commit, see HeldRow. */
+  /** Held during a commit, see WriteBackRow. */
   last_row: number;
 }
 

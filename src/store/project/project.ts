@@ -7,13 +7,13 @@ import {
   ProjectSchema,
 } from "#gen/service/v1/project_pb.js";
 import { projectSearchText } from "../../domain/project/project.ts";
-import type { SetterChange } from "../identity/source-setter.ts";
+import type { SourceSetterChange } from "../identity/source-setter.ts";
 import { fromBody, toBody, toJsonObject } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import { textAt } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
-import { followPrebuilds } from "./prebuild-schedule.ts";
+import { syncPrebuildSchedule } from "./prebuild-schedule.ts";
 import { replaceProjectIndex } from "./project-index.ts";
 import type { ProjectTable } from "./project-schema.ts";
 import { enterSearchText } from "./search/project-search-index.ts";
@@ -157,7 +157,7 @@ export async function insertProject(
       : toBody(Project_UsedBySchema, create(Project_UsedBySchema)),
   });
   await replaceProjectIndex(tx.db, scope, undefined, project);
-  await followPrebuilds(tx, scope, undefined, project);
+  await syncPrebuildSchedule(tx, scope, undefined, project);
   tx.record({
     organizationId: scope.organizationId,
     type: "project",
@@ -218,7 +218,7 @@ export async function updateProject(
   scope: Scope,
   before: Project,
   after: Project,
-  setBy?: SetterChange,
+  setBy?: SourceSetterChange,
 ): Promise<JsonObject> {
   const json = toJsonObject(ProjectSchema, after);
   const columns = changingColumns(after, json);
@@ -231,7 +231,7 @@ export async function updateProject(
     await updateSearchRow(tx.db, { ...place, search_row });
   }
   await replaceProjectIndex(tx.db, scope, before, after);
-  await followPrebuilds(tx, scope, before, after);
+  await syncPrebuildSchedule(tx, scope, before, after);
   tx.record({
     organizationId: scope.organizationId,
     type: "project",

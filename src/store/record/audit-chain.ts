@@ -5,8 +5,8 @@ import {
   type ChainRemoval,
   type ChainReport,
   chainVerifier,
-  goneChain,
   removalIn,
+  removedChain,
   resurrectedChain,
   type StoredAuditRow,
 } from "../../domain/record/audit-verification.ts";
@@ -40,7 +40,7 @@ export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<C
     return id !== null && removals.has(id) ? resurrectedChain(report) : report;
   });
   const gone = [...named].filter((id) => !verifiers.has(id));
-  return present.concat(gone.map((id) => goneChain(id, removals.get(id))));
+  return present.concat(gone.map((id) => removedChain(id, removals.get(id))));
 }
 
 async function findHeads(db: Kysely<Schema>): Promise<Map<string | null, ChainHead>> {

@@ -9,7 +9,7 @@ import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { kindOf } from "../resource-type.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import { type ResourceType, type Scope, SYSTEM } from "../store.ts";
 import type { AuditLogTable } from "./record-schema.ts";
 
@@ -34,7 +34,7 @@ export interface AuditLogOrder {
 }
 
 /** Returns up to `limit` rows in the order of their sequence. */
-export async function listAuditLogs(
+export async function findAuditLogPage(
   db: Kysely<Schema>,
   { organizationId }: Scope,
   filter: AuditLogFilter,
@@ -44,7 +44,7 @@ export async function listAuditLogs(
   const own = db
     .selectFrom("audit_log")
     .select([...ENTRY_COLUMNS, ...textColumns("audit_log.diff")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", organizationId);
   let query = own;
   if (filter.actorIds.length > 0) query = query.where("actor_id", "in", filter.actorIds);

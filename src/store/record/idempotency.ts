@@ -3,18 +3,18 @@ import type { Scope, WriteTransaction } from "../store.ts";
 import type { IdempotencyTable } from "./record-schema.ts";
 
 /** How long an answer is kept for repetitions of its request. */
-export const KEPT_MS = 24 * 3600 * 1000;
+export const KEEP_MS = 24 * 3600 * 1000;
 
 /** Whose answer to what: keys of different callers or operations are different keys. */
-export interface AnswerPlace {
+export interface ResponseKey {
   readonly callerId: string;
   readonly operation: string;
   readonly key: string;
 }
 
-export type KeptAnswer = Pick<IdempotencyTable, "request_hash" | "response" | "redacted">;
+export type StoredResponse = Pick<IdempotencyTable, "request_hash" | "response" | "redacted">;
 
-const selectAnswer = prepared<AnswerPlace & { after: number }, KeptAnswer>(
+const selectAnswer = prepared<ResponseKey & { after: number }, StoredResponse>(
   (db, { callerId, operation, key, after }) =>
     db
       .selectFrom("idempotency")
@@ -25,12 +25,12 @@ const selectAnswer = prepared<AnswerPlace & { after: number }, KeptAnswer>(
       .where("created_at", ">", after),
 );
 
-/** The answer that is kept under a key; undefined when there is none or it is older than {@link KEPT_MS}. */
+/** The answer that is kept under a key; undefined when there is none or it is older than {@link KEEP_MS}. */
 export async function findKeptAnswer(
   tx: WriteTransaction,
-  place: AnswerPlace,
-): Promise<KeptAnswer | undefined> {
-  const [row] = await selectAnswer(tx.db, { ...place, after: tx.now - KEPT_MS });
+  place: ResponseKey,
+): Promise<StoredResponse | undefined> {
+  const [row] = await selectAnswer(tx.db, { ...place, after: tx.now - KEEP_MS });
   return row;
 }
 
@@ -51,8 +51,8 @@ const replaceAnswer = prepared<IdempotencyTable, unknown>((db, row) =>
 export async function insertKeptAnswer(
   tx: WriteTransaction,
   scope: Scope,
-  { callerId, operation, key }: AnswerPlace,
-  answer: KeptAnswer,
+  { callerId, operation, key }: ResponseKey,
+  answer: StoredResponse,
 ): Promise<void> {
   await replaceAnswer(tx.db, {
     caller_id: callerId,
@@ -74,14 +74,14 @@ export async function removeOldAnswers({ db, now }: WriteTransaction, limit: num
   const last = await db
     .selectFrom("idempotency")
     .select("created_at")
-    .where("created_at", "<=", now - KEPT_MS)
+    .where("created_at", "<=", now - KEEP_MS)
     .orderBy("created_at")
     .limit(1)
     .offset(limit - 1)
     .executeTakeFirst();
   const { numDeletedRows } = await db
     .deleteFrom("idempotency")
-    .where("created_at", "<=", last?.created_at ?? now - KEPT_MS)
+    .where("created_at", "<=", last?.created_at ?? now - KEEP_MS)
     .executeTakeFirst();
   return Number(numDeletedRows);
 }

@@ -56,7 +56,7 @@ export interface IdempotencyTable {
   redacted: number;
 }
 
-/** The one row of the installation's own audit chain; held during a commit, see HeldRow. */
+/** The one row of the installation's own audit chain; held during a commit, see WriteBackRow. */
 export interface InstallationTable {
   id: number;
   sequence: number;

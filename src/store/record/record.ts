@@ -5,7 +5,7 @@ import { type AuditFacts, auditBytes } from "../../domain/record/audit-chain.ts"
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Actor, Change, WriteTransaction } from "../store.ts";
-import type { HeldRow } from "../write-back-row.ts";
+import type { WriteBackRow } from "../write-back-row.ts";
 import type { AuditLogTable, EventTable } from "./record-schema.ts";
 
 /** Place of the newest row in its chain, and the hash that the next one continues. */
@@ -32,7 +32,7 @@ const setInstallationHead = prepared<{ sequence: number; hash: Uint8Array | null
 );
 
 /** The head of an organization's chain, or of the installation's (null). */
-const HEAD: HeldRow<string | null, Head> = {
+const HEAD: WriteBackRow<string | null, Head> = {
   async read(db, organizationId) {
     const [head] =
       organizationId === null

@@ -5,7 +5,7 @@ import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -26,7 +26,7 @@ export interface EnvironmentClassFilter {
 }
 
 /** Up to `limit` classes behind `after`, by id ascending. */
-export async function listEnvironmentClasses(
+export async function findEnvironmentClassPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: EnvironmentClassFilter,
@@ -36,7 +36,7 @@ export async function listEnvironmentClasses(
   const own = db
     .selectFrom("environment_class")
     .select(["environment_class.id", ...bodyColumns("environment_class")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("environment_class.organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.runnerIds.length > 0) query = query.where("environment_class.runner_id", "in", filter.runnerIds);

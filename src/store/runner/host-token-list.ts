@@ -8,7 +8,7 @@ import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
 /** What a list is narrowed to: all conditions must hold. */
@@ -19,7 +19,7 @@ export interface HostTokenFilter {
 }
 
 /** Up to `limit` host tokens behind `after`, by id ascending, without their secrets. */
-export async function listHostTokens(
+export async function findHostTokenPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: HostTokenFilter,
@@ -29,7 +29,7 @@ export async function listHostTokens(
   const own = db
     .selectFrom("host_token")
     .select(["id", ...bodyColumns("host_token")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.runnerId !== undefined) query = query.where("runner_id", "=", filter.runnerId);

@@ -5,7 +5,7 @@ import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -15,7 +15,7 @@ export interface RunnerFilter {
 }
 
 /** Up to `limit` runners behind `after`, by id ascending. */
-export async function listRunners(
+export async function findRunnerPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: RunnerFilter,
@@ -25,7 +25,7 @@ export async function listRunners(
   const own = db
     .selectFrom("runner")
     .select(["id", ...bodyColumns("runner")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.creatorIds.length > 0) query = query.where("creator_id", "in", filter.creatorIds);

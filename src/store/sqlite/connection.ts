@@ -25,7 +25,7 @@ export interface Connection {
   beforeQuery: () => void;
   /** Called after each query of the builder or a prepared one, whose answer waits for what it gives. */
   afterQuery: () => Promise<void> | undefined;
-  /** Returns the rows of a query with `inTime()` among its conditions, or undefined when it tests more than about so many. */
+  /** Returns the rows of a query with `checkDeadline()` among its conditions, or undefined when it tests more than about so many. */
   attempt(rows: number, sql: string, values: readonly unknown[]): unknown[] | undefined;
   close(): void;
 }

@@ -2,7 +2,7 @@ import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import type Database from "better-sqlite3";
 import { Checkpoints } from "./checkpoint/checkpoints.ts";
-import type { Upkeep } from "./checkpoint/upkeep-thread.ts";
+import type { Maintenance } from "./checkpoint/maintenance-thread.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 /** How the commits of the writer come to outlast a loss of power. */
@@ -49,7 +49,7 @@ export interface DurabilityOptions {
   readonly file: string;
   readonly writing: Database.Database;
   readonly snapshot: Snapshot;
-  readonly upkeep: Upkeep;
+  readonly upkeep: Maintenance;
 }
 
 /** Each commit forces the disk itself, and nothing else happens meanwhile: what an ordinary server does. */

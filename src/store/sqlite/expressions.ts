@@ -34,19 +34,19 @@ export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
   return sql<T>`+${sql.ref(column)}`;
 }
 
-/** How many rows a query tests, on average, between two questions of {@link inTime}; a power of two. */
+/** How many rows a query tests, on average, between two questions of {@link checkDeadline}; a power of two. */
 export const ROWS_PER_QUESTION = 64;
 
-/** The function that {@link inTime} calls, by which a query that can be ended is known. */
-export const IN_TIME = "in_time()";
+/** The function that {@link checkDeadline} calls, by which a query that can be ended is known. */
+export const DEADLINE = "in_time()";
 
 /**
  * Asks now and then, while a query tests rows, whether it may go on; the
  * connection defines `in_time()`, which throws when it may not. It comes first
  * among the conditions: what comes behind one that does not hold is not asked.
  */
-export function inTime(): Expression<SqlBool> {
-  return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_QUESTION - 1)}) <> 0 or ${sql.raw(IN_TIME)})`;
+export function checkDeadline(): Expression<SqlBool> {
+  return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_QUESTION - 1)}) <> 0 or ${sql.raw(DEADLINE)})`;
 }
 
 /** Whether columns of a row, compared one after the other, are above or below values. */

@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { type AuditSeal, insertRecords, type PendingRecord } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
-import type { HeldRow } from "../write-back-row.ts";
+import type { WriteBackRow } from "../write-back-row.ts";
 import type { EnteredText, TextIndex } from "./search/text-index.ts";
 
 /** The value of a held row, and whether it is to be written. */
@@ -19,7 +19,7 @@ export class Group {
   readonly #db: Kysely<Schema>;
   readonly #records: PendingRecord[] = [];
   readonly #texts: EnteredText[] = [];
-  readonly #held = new Map<HeldRow<unknown, unknown>, Map<unknown, Held>>();
+  readonly #held = new Map<WriteBackRow<unknown, unknown>, Map<unknown, Held>>();
   /** How to take back each record, text and value, in the order in which they came. */
   readonly #undo: (() => void)[] = [];
 
@@ -37,7 +37,7 @@ export class Group {
     this.#undo.push(() => this.#texts.pop());
   }
 
-  async readHeld<K, V>(row: HeldRow<K, V>, key: K): Promise<V> {
+  async readHeld<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V> {
     const held = this.#held.get(row)?.get(key);
     if (held) return held.value as V;
     const value = await row.read(this.#db, key);
@@ -47,11 +47,11 @@ export class Group {
     return value;
   }
 
-  setHeld<K, V>(row: HeldRow<K, V>, key: K, value: V): void {
+  setHeld<K, V>(row: WriteBackRow<K, V>, key: K, value: V): void {
     this.#put(row, key, { value, isChanged: true });
   }
 
-  #put<K, V>(row: HeldRow<K, V>, key: K, held: Held): void {
+  #put<K, V>(row: WriteBackRow<K, V>, key: K, held: Held): void {
     const rows = this.#held.get(row) ?? new Map<unknown, Held>();
     this.#held.set(row, rows);
     const before = rows.get(key);

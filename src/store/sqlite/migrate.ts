@@ -2,7 +2,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
 import { pageRepository } from "../../domain/project/project.ts";
-import { searchGrams } from "../../domain/project/search-trigrams.ts";
+import { searchTrigrams } from "../../domain/project/search-trigrams.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
@@ -67,7 +67,7 @@ export function migrate(
   begins: (name: string) => void = () => {},
 ): string[] {
   raw.function("fold", { deterministic: true }, (text) => fold(String(text)));
-  raw.function("search_grams", { deterministic: true }, (text) => searchGrams(String(text)));
+  raw.function("search_grams", { deterministic: true }, (text) => searchTrigrams(String(text)));
   raw.function("page_repository", { deterministic: true }, (url) => pageRepository(String(url)));
   raw.exec(`create table if not exists migration (
     position integer primary key,
@@ -78,7 +78,7 @@ export function migrate(
     raw.exec("begin immediate");
     try {
       const done = applied(raw);
-      refuseForeign(done, migrations);
+      requireOwnDatabase(done, migrations);
       if (done[position] === undefined) {
         if (holdsData(raw)) {
           begins(migration.name);
@@ -105,7 +105,7 @@ function applied(raw: Database.Database): string[] {
     .map((row) => row.name);
 }
 
-function refuseForeign(done: readonly string[], migrations: readonly Migration[]): void {
+function requireOwnDatabase(done: readonly string[], migrations: readonly Migration[]): void {
   const foreign = done.find((name, position) => migrations[position]?.name !== name);
   if (foreign !== undefined) {
     throw new Error(

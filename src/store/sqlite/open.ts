@@ -3,14 +3,14 @@ import { join } from "node:path";
 import type { AuditSeal } from "../record/record.ts";
 import {
   type Actor,
+  type BookkeepingUpdate,
   NOTABLE_COLUMNS,
-  type Note,
   OPERATOR,
   type Store,
   type WriteOptions,
   type WriteTransaction,
 } from "../store.ts";
-import { Upkeep } from "./checkpoint/upkeep-thread.ts";
+import { Maintenance } from "./checkpoint/maintenance-thread.ts";
 import { openConnection } from "./connection.ts";
 import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
 import { watchForeignCommits } from "./foreign-commits.ts";
@@ -69,7 +69,7 @@ export function openStore(options: StoreOptions): Store {
   const snapshot = new Snapshot(reading.raw);
   reading.beforeQuery = () => snapshot.share();
   const grouping = options.grouping ?? true;
-  const upkeep = new Upkeep(file, endOnLostForce);
+  const upkeep = new Maintenance(file, endOnLostForce);
   const connections = { file, writing: writing.raw, snapshot, upkeep };
   const durability = grouping ? forcedBeside(connections, options.force) : forcedByCommit(connections);
   const textIndex = new TextIndex(upkeep);
@@ -87,7 +87,7 @@ export function openStore(options: StoreOptions): Store {
 
   const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
 
-  const noteAll: Store["noteAll"] = (notes) =>
+  const touchAll: Store["touchAll"] = (notes) =>
     writer.enqueue(async (db) => {
       for (const { table, id, values } of typeof notes === "function" ? await notes(db) : notes) {
         const allowed: readonly string[] = NOTABLE_COLUMNS[table];
@@ -114,8 +114,8 @@ export function openStore(options: StoreOptions): Store {
       fn: (tx: WriteTransaction) => Promise<T>,
       { signal }: WriteOptions = {},
     ) => writer.write(actor === OPERATOR ? operator : actor, operation, fn, signal),
-    note: (table, id, values) => noteAll([{ table, id, values: values as Note["values"] }]),
-    noteAll,
+    note: (table, id, values) => touchAll([{ table, id, values: values as BookkeepingUpdate["values"] }]),
+    touchAll: touchAll,
     problem: () => writer.problem,
     probe: () => writer.probe(),
     onCommit: (listener) => writer.onCommit(listener),

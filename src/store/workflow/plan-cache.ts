@@ -1,15 +1,15 @@
 import type { WorkflowPlan } from "../../domain/workflow/execution/workflow-plan.ts";
 
 /** A plan with what it counts for. */
-export interface KeptPlan {
+export interface CachedPlan {
   readonly plan: WorkflowPlan;
   /** Characters of its stored text. */
   readonly characters: number;
 }
 
 /** The plans that were asked for last, by the id of their execution: of texts of so many characters in all. */
-export class KeptPlans {
-  readonly #plans = new Map<string, KeptPlan>();
+export class PlanCache {
+  readonly #plans = new Map<string, CachedPlan>();
   readonly #mostCharacters: number;
   #characters = 0;
 
@@ -17,12 +17,12 @@ export class KeptPlans {
     this.#mostCharacters = mostCharacters;
   }
 
-  get(executionId: string): KeptPlan | undefined {
+  get(executionId: string): CachedPlan | undefined {
     return this.#plans.get(executionId);
   }
 
   /** Puts a plan in the newest place, and forgets the oldest ones beyond what is kept. */
-  keep(executionId: string, plan: KeptPlan): void {
+  keep(executionId: string, plan: CachedPlan): void {
     this.#forget(executionId);
     this.#plans.set(executionId, plan);
     this.#characters += plan.characters + executionId.length;

@@ -6,11 +6,11 @@ import {
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import {
+  type ActionCount,
+  countedAs,
   deadlineOf,
   hasFailed,
   phaseOf,
-  type Tally,
-  tallyOf,
 } from "../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../domain/workflow/execution/workflow-transitions.ts";
 import { fromBody, toBody } from "../json.ts";
@@ -18,7 +18,7 @@ import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import { addActionErrors } from "./workflow-action-errors.ts";
-import { changeTally } from "./workflow-execution.ts";
+import { changeCounts } from "./workflow-execution.ts";
 import type { WorkflowActionTable } from "./workflow-schema.ts";
 
 /** Actions are read back without their steps, which all of an execution share: domain/workflow-action.ts fills them in. */
@@ -207,7 +207,7 @@ export async function insertActions(
       after: columns.body,
     });
   }
-  await changeTally(tx, executionId, { ...UNCHANGED, pending: actions.length });
+  await changeCounts(tx, executionId, { ...UNCHANGED, pending: actions.length });
 }
 
 type ChangingColumns = ReturnType<typeof changingColumns>;
@@ -238,10 +238,10 @@ export async function updateAction(
   const columns = changingColumns(after);
   await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
   if (isFinalAction(phaseOf(after))) await setQueued(tx.db, { id: after.id, queued: 0 });
-  const [from, to] = [tallyOf(before), tallyOf(after)];
+  const [from, to] = [countedAs(before), countedAs(after)];
   if (from !== to) {
     const change = { ...UNCHANGED, [from]: -1, [to]: 1 };
-    await changeTally(tx, after.metadata?.workflowExecutionId ?? "", change);
+    await changeCounts(tx, after.metadata?.workflowExecutionId ?? "", change);
   }
   await addActionErrors(tx, after.metadata?.workflowExecutionId ?? "", before, after);
   tx.record({
@@ -282,7 +282,7 @@ export async function setGiven(tx: WriteTransaction, id: string): Promise<void> 
   await setQueued(tx.db, { id, queued: 1 });
 }
 
-const UNCHANGED: Record<Tally, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
+const UNCHANGED: Record<ActionCount, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
 
 function changingColumns(action: WorkflowExecutionAction) {
   const phase = phaseOf(action);

@@ -12,7 +12,7 @@ import { fromBody } from "../json.ts";
 import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
-import { contains, inTime, octets, shortText } from "../sqlite/expressions.ts";
+import { checkDeadline, contains, octets, shortText } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 import { findWholeExecution } from "./workflow-execution.ts";
@@ -33,7 +33,7 @@ export interface ExecutionFilter {
 const shortPlan = shortText("workflow_plan.body", SHORT_BYTES);
 
 /** Up to `limit` executions behind `after`, by id, which is the order of their start. */
-export async function listExecutions(
+export async function findExecutionPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: ExecutionFilter,
@@ -54,7 +54,7 @@ export async function listExecutions(
         .whereRef("workflow_plan.execution_id", "=", "workflow_execution.id")
         .as("plan_bytes"),
     ])
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
@@ -99,7 +99,7 @@ export interface ActionFilter {
 }
 
 /** Up to `limit` actions with their steps behind `after`, by id ascending. */
-export async function listActions(
+export async function findActionPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: ActionFilter,
@@ -116,7 +116,7 @@ export async function listActions(
         .whereRef("workflow_plan.execution_id", "=", "workflow_action.execution_id")
         .as("plan_bytes"),
     )
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
@@ -139,7 +139,7 @@ export async function listActions(
 }
 
 /** Up to `limit` outputs behind `after`, by the id of their action ascending. */
-export async function listOutputs(
+export async function findOutputPage(
   db: Kysely<Schema>,
   scope: Scope,
   executionIds: readonly string[],
@@ -149,7 +149,7 @@ export async function listOutputs(
   const all = db
     .selectFrom("workflow_action")
     .select(["id", ...textColumns("workflow_action.outputs")])
-    .where(inTime());
+    .where(checkDeadline());
   const own =
     executionIds.length > 0
       ? all.where("execution_id", "in", executionsIn(db, scope, executionIds))

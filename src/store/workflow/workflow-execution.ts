@@ -235,9 +235,9 @@ export async function setExpanded(tx: WriteTransaction, id: string): Promise<voi
 }
 
 /** How much more or less each count of an execution is. */
-export type TallyChange = Readonly<Record<"pending" | "running" | "failed" | "done" | "stopped", number>>;
+export type CountChange = Readonly<Record<"pending" | "running" | "failed" | "done" | "stopped", number>>;
 
-const addCounts = prepared<TallyChange & { id: string }, unknown>((db, change) =>
+const addCounts = prepared<CountChange & { id: string }, unknown>((db, change) =>
   db
     .updateTable("workflow_execution")
     .set((eb) => ({
@@ -251,7 +251,7 @@ const addCounts = prepared<TallyChange & { id: string }, unknown>((db, change) =
 );
 
 /** Keeps the counts in step with the actions; only store/workflow-action.ts moves actions. */
-export async function changeTally(tx: WriteTransaction, id: string, change: TallyChange): Promise<void> {
+export async function changeCounts(tx: WriteTransaction, id: string, change: CountChange): Promise<void> {
   await addCounts(tx.db, { ...change, id });
   if (change.failed > 0) await setFailed(tx.db, { id });
 }

@@ -6,7 +6,7 @@ import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
 import type { Schema } from "../schema.ts";
-import { contains, inTime } from "../sqlite/expressions.ts";
+import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
 /** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
@@ -27,7 +27,7 @@ export interface WorkflowFilter {
 const NEVER = Number.NEGATIVE_INFINITY;
 
 /** Up to `limit` workflows behind `after`; the descending order is exactly mirrored. */
-export async function listWorkflows(
+export async function findWorkflowPage(
   db: Kysely<Schema>,
   scope: Scope,
   filter: WorkflowFilter,
@@ -105,7 +105,7 @@ function stretches(
 function workflowsOf(db: Kysely<Schema>, scope: Scope): Rows {
   return db
     .selectFrom("workflow")
-    .where(inTime())
+    .where(checkDeadline())
     .where("workflow.organization_id", "=", scope.organizationId);
 }
 
@@ -139,7 +139,7 @@ function matching(own: Rows, filter: WorkflowFilter): Rows {
           .selectFrom("workflow_execution")
           .select("workflow_execution.id")
           // Of those that failed once, all may have been retried with success.
-          .where(inTime())
+          .where(checkDeadline())
           .whereRef("workflow_execution.workflow_id", "=", "workflow.id")
           .where("workflow_execution.started_at", ">=", failedSince)
           // Written out, so that the engine sees that its index of failures holds them all.

@@ -5,14 +5,14 @@ import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
-import { type KeptPlan, KeptPlans } from "./plan-cache.ts";
+import { type CachedPlan, PlanCache } from "./plan-cache.ts";
 import type { WorkflowPlanTable } from "./workflow-schema.ts";
 
 /** Characters of stored plans of which what they say is kept; a workflow of today has at most 4 Mi. */
 const KEPT_CHARACTERS = 32 * 1024 * 1024;
 
 /** A plan never changes and no id is used twice, so that none of them can be out of date. */
-const kept = new KeptPlans(KEPT_CHARACTERS);
+const kept = new PlanCache(KEPT_CHARACTERS);
 
 const insertRow = prepared<WorkflowPlanTable, unknown>((db, row) =>
   db.insertInto("workflow_plan").values({ execution_id: row.execution_id, body: row.body }),
@@ -49,7 +49,7 @@ export async function findPlanText(db: Kysely<Schema>, executionId: string): Pro
   return row?.body;
 }
 
-async function readPlan(db: Kysely<Schema>, id: string): Promise<KeptPlan> {
+async function readPlan(db: Kysely<Schema>, id: string): Promise<CachedPlan> {
   const body = await findPlanText(db, id);
   return { plan: planOfText(body), characters: body?.length ?? 0 };
 }

@@ -6,7 +6,7 @@ import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
-import { inTime } from "../sqlite/expressions.ts";
+import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
 
@@ -103,7 +103,7 @@ export interface TriggerEventFilter {
 }
 
 /** Up to `limit` entries by id descending, before the one with the id `before` when it is given. */
-export async function listTriggerEvents(
+export async function findTriggerEventPage(
   db: Kysely<Schema>,
   scope: Scope,
   { workflowIds, verdicts }: TriggerEventFilter,
@@ -113,7 +113,7 @@ export async function listTriggerEvents(
   const own = db
     .selectFrom("workflow_trigger_event")
     .select(["id", ...bodyColumns("workflow_trigger_event")])
-    .where(inTime())
+    .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (workflowIds.length > 0) query = query.where("workflow_id", "in", workflowIds);

@@ -10,7 +10,7 @@ import { stepKey } from "../../../src/domain/agent/agent-step.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
 import { agentNamed } from "../../../src/services/agent/agent-choice.ts";
-import { startRun } from "../../../src/services/agent/agent-run.ts";
+import { insertStartedAgentExecution } from "../../../src/services/agent/agent-run.ts";
 import { findEnvironment } from "../../../src/store/environment/environment.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -44,7 +44,7 @@ async function steppedRun() {
   const { execution } = await made.store.write(SYSTEM, "test", async (tx) => {
     const present = await findEnvironment(tx.db, caller, environment?.id ?? "");
     if (!present) throw new Error("the action has no environment");
-    return startRun(tx, caller, {
+    return insertStartedAgentExecution(tx, caller, {
       agent: await agentNamed(tx.db, caller, ""),
       creator: caller.subject,
       accountId: caller.accountId,

@@ -6,7 +6,7 @@ import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { archiveEnvironments } from "../../../src/jobs/archive.ts";
 import { deleteArchivedEnvironments } from "../../../src/jobs/deletion.ts";
-import { stopOutlivedEnvironments } from "../../../src/jobs/lifetime.ts";
+import { stopExpiredEnvironments } from "../../../src/jobs/lifetime.ts";
 import { setEnterprise } from "../../../src/services/policy/enterprise.ts";
 import { findEnvironment, updateEnvironment } from "../../../src/store/environment/environment.ts";
 import { updateEnterprise } from "../../../src/store/policy/enterprise.ts";
@@ -75,7 +75,7 @@ async function archivedAt(id: string): Promise<number | undefined> {
 
 const archive = () => archiveEnvironments(testStore.store, testStore.clock.now);
 const remove = () => deleteArchivedEnvironments(testStore.store, testStore.clock.now);
-const stopOutlived = () => stopOutlivedEnvironments(testStore.store, testStore.clock.now);
+const stopOutlived = () => stopExpiredEnvironments(testStore.store, testStore.clock.now);
 
 describe("archival", () => {
   beforeEach(async () => {

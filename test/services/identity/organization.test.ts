@@ -3,12 +3,12 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import {
   findUsers,
-  foundOrganization,
   issueToken,
+  setUpOrganization,
 } from "../../../src/services/access/organization-creation.ts";
 import { hasOrganization } from "../../../src/store/identity/organization.ts";
 import { findTokenByHash } from "../../../src/store/identity/token.ts";
-import { listRunners } from "../../../src/store/runner/runner-list.ts";
+import { findRunnerPage } from "../../../src/store/runner/runner-list.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
 
 let testStore: TestStore;
@@ -33,7 +33,7 @@ describe("founding an organization", () => {
   test("makes an administrator, a token of 30 days and the runner for local runners, as the operator", async () => {
     const { store, keys, clock } = testStore;
     expect(await hasOrganization(store.reader)).toBe(false);
-    const made = await foundOrganization(store, keys, founding);
+    const made = await setUpOrganization(store, keys, founding);
     expect(await hasOrganization(store.reader)).toBe(true);
     expect(await findUsers(store.reader)).toEqual([
       {
@@ -52,7 +52,7 @@ describe("founding an organization", () => {
       read_only: 0,
       expires_at: clock.now + 30 * DAY_MS,
     });
-    const listed = await listRunners(store.reader, made, { creatorIds: [], kinds: [] }, undefined, 10);
+    const listed = await findRunnerPage(store.reader, made, { creatorIds: [], kinds: [] }, undefined, 10);
     const runners = await Promise.all(listed.map((row) => row.read()));
     expect(runners).toMatchObject([{ name: "Local runners", kind: RunnerKind.LOCAL_CONFIGURATION }]);
     expect(runners[0]?.creator).toBeUndefined();
@@ -70,8 +70,8 @@ describe("founding an organization", () => {
 
   test("takes an account that has the email already for the second organization too", async () => {
     const { store, keys } = testStore;
-    const first = await foundOrganization(store, keys, founding);
-    const second = await foundOrganization(store, keys, { ...founding, accountName: "Someone" });
+    const first = await setUpOrganization(store, keys, founding);
+    const second = await setUpOrganization(store, keys, { ...founding, accountName: "Someone" });
     expect(second.accountId).toBe(first.accountId);
     expect(second.organizationId).not.toBe(first.organizationId);
     expect((await findUsers(store.reader)).map(({ userId, name }) => [userId, name])).toEqual([
@@ -83,7 +83,7 @@ describe("founding an organization", () => {
   test("leaves nothing when the token would hold too long", async () => {
     const { store, keys } = testStore;
     const tooLong = { ...founding, validForMs: 91 * DAY_MS };
-    await expect(foundOrganization(store, keys, tooLong)).rejects.toMatchObject({
+    await expect(setUpOrganization(store, keys, tooLong)).rejects.toMatchObject({
       reason: ErrorReason.VALUE_UNUSABLE,
     });
     for (const table of ["organization", "account", "member", "runner", "token", "audit_log"] as const) {
@@ -95,7 +95,7 @@ describe("founding an organization", () => {
 describe("issuing a token as the operator", () => {
   test("makes one for the user, in the user's organization", async () => {
     const { store, keys, clock } = testStore;
-    const { userId, organizationId } = await foundOrganization(store, keys, founding);
+    const { userId, organizationId } = await setUpOrganization(store, keys, founding);
     const token = await issueToken(store, keys, {
       userId,
       description: "script",
@@ -114,7 +114,7 @@ describe("issuing a token as the operator", () => {
 
   test("refuses a user that does not exist, and a time past 90 days", async () => {
     const { store, keys } = testStore;
-    const { userId } = await foundOrganization(store, keys, founding);
+    const { userId } = await setUpOrganization(store, keys, founding);
     const issue = (id: string, validForMs: number) =>
       issueToken(store, keys, { userId: id, description: "", validForMs });
     await expect(issue(testStore.newId(), DAY_MS)).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });

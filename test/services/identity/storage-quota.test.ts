@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { TriggerVerdict as Verdict } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { NEEDS_NO_ROOM } from "../../../src/domain/identity/storage-quota.ts";
+import { EXEMPT_FROM_QUOTA } from "../../../src/domain/identity/storage-quota.ts";
 import { fireSchedules } from "../../../src/jobs/schedules.ts";
 import { CONTRACT } from "../../../src/rpc/routes.ts";
 import { findStoredBytes } from "../../../src/store/identity/organization-storage.ts";
@@ -162,8 +162,8 @@ describe("each operation that writes", () => {
   const names = writing.map(({ parent, name }) => `${parent.typeName}/${name}`);
 
   test("needs room, or is known not to: a new one has to be thought about", () => {
-    expect([...NEEDS_NO_ROOM].filter((name) => !names.includes(name))).toEqual([]);
-    const needing = names.filter((name) => !NEEDS_NO_ROOM.has(name)).map((name) => name.split("/")[1]);
+    expect([...EXEMPT_FROM_QUOTA].filter((name) => !names.includes(name))).toEqual([]);
+    const needing = names.filter((name) => !EXEMPT_FROM_QUOTA.has(name)).map((name) => name.split("/")[1]);
     expect(needing.toSorted()).toEqual([
       "CreateEnvironment",
       "CreateEnvironmentClass",
@@ -192,6 +192,6 @@ describe("each operation that writes", () => {
 
   test("and deletes, cancels, stops or blocks passes", () => {
     const ending = names.filter((name) => /\/(Delete|Cancel|Stop|Remove|Block)/.test(name));
-    expect(ending.filter((name) => !NEEDS_NO_ROOM.has(name))).toEqual([]);
+    expect(ending.filter((name) => !EXEMPT_FROM_QUOTA.has(name))).toEqual([]);
   });
 });

@@ -140,9 +140,9 @@ describe("the popularity of projects", () => {
     const { store } = testStore;
     const slow: typeof store = {
       ...store,
-      async noteAll(notes) {
+      async touchAll(notes) {
         await own.environments.deleteEnvironment({ environmentId: await own.use(projectId) });
-        await store.noteAll(notes);
+        await store.touchAll(notes);
       },
     };
     await refreshPopularity(slow);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
-import { stopOvertimePrebuilds } from "../../../src/jobs/prebuilds.ts";
+import { stopTimedOutPrebuilds } from "../../../src/jobs/prebuilds.ts";
 import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { openPrebuilt, type Prebuilt, REMOTE, SECOND_MS } from "./prebuilt.ts";
 
@@ -112,11 +112,11 @@ describe("the time of a prebuild", () => {
     await made.passToDay(0);
     const leased = await made.leaseOf("prebuild");
     made.clock.now += TIMEOUT_MS - 1;
-    expect(await stopOvertimePrebuilds(made.store, made.clock.now)).toBe(0);
+    expect(await stopTimedOutPrebuilds(made.store, made.clock.now)).toBe(0);
     expect(await made.isToStop(leased)).toBe(false);
     made.clock.now += 1;
-    expect(await stopOvertimePrebuilds(made.store, made.clock.now)).toBe(1);
-    expect(await stopOvertimePrebuilds(made.store, made.clock.now)).toBe(0);
+    expect(await stopTimedOutPrebuilds(made.store, made.clock.now)).toBe(1);
+    expect(await stopTimedOutPrebuilds(made.store, made.clock.now)).toBe(0);
     expect(await made.isToStop(leased)).toBe(true);
     await made.finish(leased, Outcome.STOPPED);
     expect(await made.states()).toEqual(["failed"]);
@@ -146,7 +146,7 @@ describe("the time of a prebuild", () => {
     await made.passToDay(0);
     const leased = await made.leaseOf("prebuild");
     made.clock.now += TIMEOUT_MS;
-    await stopOvertimePrebuilds(made.store, made.clock.now);
+    await stopTimedOutPrebuilds(made.store, made.clock.now);
     await made.finish(leased);
     expect(await made.states()).toEqual(["removing"]);
   });

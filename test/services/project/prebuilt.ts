@@ -6,7 +6,7 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import type { CreateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
-import { makeDuePrebuilds, stopOvertimePrebuilds } from "../../../src/jobs/prebuilds.ts";
+import { makeDuePrebuilds, stopTimedOutPrebuilds } from "../../../src/jobs/prebuilds.ts";
 import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { claim } from "../../../src/services/runner/work-claim.ts";
 import { findPrebuilds } from "../../../src/store/project/prebuild.ts";
@@ -50,7 +50,7 @@ export async function openPrebuilt() {
   async function passTo(now: number): Promise<void> {
     clock.now = now;
     await makeDuePrebuilds(store, now);
-    await stopOvertimePrebuilds(store, now);
+    await stopTimedOutPrebuilds(store, now);
     await endExpiredLeases(store, now);
   }
 

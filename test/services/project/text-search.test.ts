@@ -7,10 +7,10 @@ import {
   ListWorkflowsRequestSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { answerEnvironments } from "../../../src/services/environment/environment-list.ts";
-import { answerMembers } from "../../../src/services/identity/member-list.ts";
-import { answerExecutions } from "../../../src/services/workflow/execution/workflow-execution-list.ts";
-import { answerWorkflows } from "../../../src/services/workflow/workflow-list.ts";
+import { listEnvironments } from "../../../src/services/environment/environment-list.ts";
+import { listMembers } from "../../../src/services/identity/member-list.ts";
+import { listWorkflowExecutions } from "../../../src/services/workflow/execution/workflow-execution-list.ts";
+import { listWorkflows } from "../../../src/services/workflow/workflow-list.ts";
 import { searching } from "../../../src/store/sqlite/search/searching.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -51,19 +51,19 @@ type Search = (deps: TestStore["deps"], search: string) => Promise<readonly unkn
 const LISTS: Readonly<Record<"executions" | "workflows" | "environments" | "members", Search>> = {
   async executions(deps, search) {
     const req = create(ListWorkflowExecutionsRequestSchema, { filter: { search } });
-    return (await answerExecutions(deps, caller, req)).workflowExecutions;
+    return (await listWorkflowExecutions(deps, caller, req)).workflowExecutions;
   },
   async workflows(deps, search) {
     const req = create(ListWorkflowsRequestSchema, { filter: { search }, count });
-    return (await answerWorkflows(deps, caller, req)).workflows;
+    return (await listWorkflows(deps, caller, req)).workflows;
   },
   async environments(deps, search) {
     const req = create(ListEnvironmentsRequestSchema, { filter: { search }, count });
-    return (await answerEnvironments(deps, caller, req, "any")).environments;
+    return (await listEnvironments(deps, caller, req, "any")).environments;
   },
   async members(deps, search) {
     const req = create(ListMembersRequestSchema, { filter: { search }, count });
-    return (await answerMembers(deps, caller, req)).members;
+    return (await listMembers(deps, caller, req)).members;
   },
 };
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { Principal, type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { keysFrom } from "../../../src/keys.ts";
-import { DamagedHostToken, sealHostTokensAnew } from "../../../src/services/runner/host-token-rotation.ts";
+import { DamagedHostToken, reencryptHostTokens } from "../../../src/services/runner/host-token-rotation.ts";
 import { openHostToken } from "../../../src/services/runner/host-token-secret.ts";
 import type { HostTokenTable } from "../../../src/store/runner/runner-schema.ts";
 import { OPERATOR, type Scope } from "../../../src/store/store.ts";
@@ -140,8 +140,8 @@ describe("a rotation", () => {
     const ids: string[] = [];
     for (let at = 0; at < 250; at++) ids.push(await store(`value ${at}`, at % 2 ? `r ${at}` : "", `h${at}`));
     const before = await testStore.history(caller);
-    expect(await sealHostTokensAnew(testStore.store, rotated)).toBe(250);
-    expect(await sealHostTokensAnew(testStore.store, rotated)).toBe(0);
+    expect(await reencryptHostTokens(testStore.store, rotated)).toBe(250);
+    expect(await reencryptHostTokens(testStore.store, rotated)).toBe(0);
     expect(await testStore.history(caller)).toEqual(before);
     const newest = keysFrom(new Uint8Array(32).fill(8));
     for (const [at, id] of ids.entries()) {
@@ -155,7 +155,7 @@ describe("a rotation", () => {
   test("stops at a credential that does not open, and names it", async () => {
     const id = await store("value");
     await change(id, { sealed_token: new Uint8Array(40) });
-    const stopped = sealHostTokensAnew(testStore.store, rotated);
+    const stopped = reencryptHostTokens(testStore.store, rotated);
     await expect(stopped).rejects.toThrow(DamagedHostToken);
     await expect(stopped).rejects.toThrow(id);
   });

@@ -7,17 +7,17 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../../../src/domain/error.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { tallyOf } from "../../../src/domain/workflow/execution/workflow-action.ts";
+import { countedAs } from "../../../src/domain/workflow/execution/workflow-action.ts";
 import {
-  ACTION_MOVES,
-  EXECUTION_MOVES,
+  ACTION_TRANSITIONS,
+  EXECUTION_TRANSITIONS,
   isFinalAction,
   isFinalExecution,
-  type Move,
+  type Transition,
 } from "../../../src/domain/workflow/execution/workflow-transitions.ts";
-import { stopOvertimeActions } from "../../../src/jobs/action-time.ts";
+import { stopTimedOutActions } from "../../../src/jobs/action-time.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
-import { cutOffExecutions } from "../../../src/services/workflow/execution/execution-cancel.ts";
+import { revokeExecutions } from "../../../src/services/workflow/execution/execution-cancel.ts";
 import { OPERATOR } from "../../../src/store/store.ts";
 import { findPendingStops } from "../../../src/store/workflow/pending-stop.ts";
 import { replay } from "../../harness/seed.ts";
@@ -151,10 +151,10 @@ const commands: fc.Arbitrary<Command> = fc.oneof(
   command(1, "fall silent", nothing, () => runner.fallSilent()),
   command(1, "stop overtime", nothing, () => {
     testStore.clock.now += 10_000;
-    return stopOvertimeActions(testStore.store, testStore.clock.now);
+    return stopTimedOutActions(testStore.store, testStore.clock.now);
   }),
   command(1, "block", nothing, () =>
-    testStore.store.write(OPERATOR, "test", (tx) => cutOffExecutions(tx, caller, caller.subject.id)),
+    testStore.store.write(OPERATOR, "test", (tx) => revokeExecutions(tx, caller, caller.subject.id)),
   ),
   command(1, "go on with stops", nothing, () => continueStops(testStore.store)),
 );
@@ -180,7 +180,7 @@ test("executions never leave their table and their counts always add up, whateve
 }, 600_000);
 
 /** Which phases can follow on which, however many moves lie between two looks. */
-function reachable(table: readonly Move<number, string>[]): ReadonlySet<string> {
+function reachable(table: readonly Transition<number, string>[]): ReadonlySet<string> {
   const pairs = new Set(table.map(([from, , to]) => `${from} ${to}`));
   for (let size = 0; size < pairs.size; ) {
     size = pairs.size;
@@ -192,8 +192,8 @@ function reachable(table: readonly Move<number, string>[]): ReadonlySet<string> 
   return pairs;
 }
 
-const EXECUTION_PAIRS = reachable(EXECUTION_MOVES);
-const ACTION_PAIRS = reachable(ACTION_MOVES);
+const EXECUTION_PAIRS = reachable(EXECUTION_TRANSITIONS);
+const ACTION_PAIRS = reachable(ACTION_TRANSITIONS);
 
 async function holdsTogether({ executionIds }: World, before: Map<string, number>): Promise<void> {
   const { reader } = testStore.store;
@@ -206,7 +206,7 @@ async function holdsTogether({ executionIds }: World, before: Map<string, number
     legal(EXECUTION_PAIRS, before, id, phase);
     const actions = await workflows.actions(id);
     const counts = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
-    for (const each of actions) counts[tallyOf(each)] += 1;
+    for (const each of actions) counts[countedAs(each)] += 1;
     expect(counts).toEqual({
       pending: status?.pendingActionCount,
       running: status?.runningActionCount,
@@ -220,7 +220,7 @@ async function holdsTogether({ executionIds }: World, before: Map<string, number
       legal(ACTION_PAIRS, before, each.id, actionPhase);
       const work = inQueue.find(({ subject_id }) => subject_id === each.id);
       // A runner has what runs; nobody has what ended, save one that has not learnt of a block yet.
-      if (counts.running > 0 && tallyOf(each) === "running") expect(work?.leased_by).toBe(runner.runnerId);
+      if (counts.running > 0 && countedAs(each) === "running") expect(work?.leased_by).toBe(runner.runnerId);
       if (actionPhase === ActionPhase.PENDING) expect(work?.leased_by ?? null).toBeNull();
       if (isFinalAction(actionPhase)) expect([undefined, 1]).toContain(work?.stop);
     }

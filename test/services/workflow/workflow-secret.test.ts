@@ -8,7 +8,7 @@ import { keysFrom } from "../../../src/keys.ts";
 import { openWebhookSecrets } from "../../../src/services/workflow/workflow-secret.ts";
 import {
   DamagedWebhookSecret,
-  sealWebhookSecretsAnew,
+  reencryptWebhookSecrets,
 } from "../../../src/services/workflow/workflow-secret-rotation.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
@@ -190,8 +190,8 @@ describe("webhook secrets in the database", () => {
     const count = (await store.reader.selectFrom("workflow_secret").selectAll().execute()).length;
     const history = (await testStore.history(caller)).audit.length;
 
-    expect(await sealWebhookSecretsAnew(store, newer)).toBe(count);
-    expect(await sealWebhookSecretsAnew(store, newer)).toBe(0);
+    expect(await reencryptWebhookSecrets(store, newer)).toBe(count);
+    expect(await reencryptWebhookSecrets(store, newer)).toBe(0);
 
     const openedAnew = (id: string) => open(id, { ...testStore, keys: keysFrom(new Uint8Array(32).fill(9)) });
     expect({
@@ -219,7 +219,7 @@ describe("webhook secrets in the database", () => {
         .where("workflow_id", "=", damaged)
         .execute(),
     );
-    const act = sealWebhookSecretsAnew(store, newest);
+    const act = reencryptWebhookSecrets(store, newest);
     await expect(act).rejects.toThrow(DamagedWebhookSecret);
     await expect(act).rejects.toThrow(damaged);
   });

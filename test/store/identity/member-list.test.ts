@@ -6,7 +6,7 @@ import type { MemberOrder } from "../../../src/domain/identity/member.ts";
 import { updateAccountBlock } from "../../../src/store/access/account-block.ts";
 import { insertAccount } from "../../../src/store/identity/account.ts";
 import { findMember, insertMember, updateMember } from "../../../src/store/identity/member.ts";
-import { countMembers, listMembers, type MemberFilter } from "../../../src/store/identity/member-list.ts";
+import { countMembers, findMemberPage, type MemberFilter } from "../../../src/store/identity/member-list.ts";
 import { OPERATOR, type Scope } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 
@@ -53,8 +53,8 @@ async function block(userId: string): Promise<void> {
 }
 
 /** Up to `limit` members, and the place of the last. */
-async function list(...args: Parameters<typeof listMembers>) {
-  const rows = await listMembers(...args);
+async function list(...args: Parameters<typeof findMemberPage>) {
+  const rows = await findMemberPage(...args);
   const members = await Promise.all(rows.map((row) => row.read()));
   return { members: members.flatMap((member) => member ?? []), last: rows.at(-1)?.position };
 }
@@ -67,7 +67,7 @@ const names = async (filter: Partial<MemberFilter>, order = JOINING) =>
 /** Every name, taken two at a time. */
 async function inPages(order: MemberOrder, meanwhile = async () => {}): Promise<string[]> {
   const seen: string[] = [];
-  let after: Awaited<ReturnType<typeof listMembers>>[number]["position"] | undefined;
+  let after: Awaited<ReturnType<typeof findMemberPage>>[number]["position"] | undefined;
   for (;;) {
     const page = await list(testStore.store.reader, harbour, ANYBODY, order, after, 2);
     if (page.members.length === 0) return seen;

@@ -8,7 +8,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import type { PagePosition } from "../../../src/domain/page.ts";
 import { insertProject, removeProject, updateProject } from "../../../src/store/project/project.ts";
 import type { ProjectFilter } from "../../../src/store/project/project-filter.ts";
-import { listProjects } from "../../../src/store/project/project-list.ts";
+import { findProjectPage } from "../../../src/store/project/project-list.ts";
 import {
   type ProjectOrder,
   type ProjectPage,
@@ -117,10 +117,10 @@ async function fill(caller: Caller, count: number): Promise<void> {
 const never = new AbortController().signal;
 
 /** Where a page comes from. */
-type Source = (caller: Caller, page: ProjectPage) => ReturnType<typeof listProjects>;
+type Source = (caller: Caller, page: ProjectPage) => ReturnType<typeof findProjectPage>;
 
 /** As it is served: from the thread. */
-const served: Source = (caller, page) => listProjects(made.store, caller, page, () => never);
+const served: Source = (caller, page) => findProjectPage(made.store, caller, page, () => never);
 
 /** The ways that many rows take, although here are few. @param walks whether walks come to an end */
 function common(walks: boolean): Source {
@@ -131,7 +131,12 @@ function common(walks: boolean): Source {
   const search = (_: string, scope: Scope, page: ProjectPage) =>
     searchProjects(db, scope, page, { attempt }, { few: 0, rare: 20 });
   return (caller, page) =>
-    listProjects({ reader: db, search: search as TestStore["store"]["search"] }, caller, page, () => never);
+    findProjectPage(
+      { reader: db, search: search as TestStore["store"]["search"] },
+      caller,
+      page,
+      () => never,
+    );
 }
 const opened: { close(): void }[] = [];
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { Upkeep } from "../../../src/store/sqlite/checkpoint/upkeep-thread.ts";
+import { Maintenance } from "../../../src/store/sqlite/checkpoint/maintenance-thread.ts";
 import { DATABASE_FILE } from "../../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../../src/store/store.ts";
 import { until } from "../../harness/until.ts";
@@ -70,7 +70,7 @@ test("a change that fails enters no text, and takes none of those that share its
 });
 
 test("a merge waits for no other process, and a later one makes up for it", async () => {
-  const upkeep = new Upkeep(join(dataDir, DATABASE_FILE), (error) => {
+  const upkeep = new Maintenance(join(dataDir, DATABASE_FILE), (error) => {
     throw error;
   });
   await enter(1, 7);

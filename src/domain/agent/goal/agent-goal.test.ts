@@ -10,7 +10,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { replay } from "../../../../test/harness/seed.ts";
 import { DomainError } from "../../error.ts";
-import { GOAL_MOVES, type GoalEvent, orderedGoal, reportedGoal } from "./agent-goal.ts";
+import { GOAL_TRANSITIONS, type GoalEvent, orderedGoal, reportedGoal } from "./agent-goal.ts";
 
 const NOW = 1_000;
 const STATUSES = [1, 2, 3, 4, 5, 6] as Status[];
@@ -43,7 +43,7 @@ describe("an order", () => {
   test("does what the table says, and nothing else", () => {
     for (const from of STATUSES) {
       for (const event of EVENTS) {
-        const to = GOAL_MOVES.find(([status, on]) => status === from && on === event)?.[2];
+        const to = GOAL_TRANSITIONS.find(([status, on]) => status === from && on === event)?.[2];
         expect([from, event, ordered(goal(from), event)]).toEqual([from, event, to]);
       }
     }

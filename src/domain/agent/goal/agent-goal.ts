@@ -7,7 +7,7 @@ import {
   AgentGoalStatus as Status,
 } from "#gen/service/v1/agent_pb.js";
 import { phaseUnsuitable } from "../../error.ts";
-import type { Move } from "../../workflow/execution/workflow-transitions.ts";
+import type { Transition } from "../../workflow/execution/workflow-transitions.ts";
 
 export type GoalEvent = "pause" | "resume" | "complete" | "clear";
 
@@ -18,7 +18,7 @@ const NONE = Status.UNSPECIFIED;
  * What people may do to a goal. `set` is not among them: it gives a run a goal
  * whatever it had, in the state that it says.
  */
-export const GOAL_MOVES: readonly Move<Status, GoalEvent>[] = [
+export const GOAL_TRANSITIONS: readonly Transition<Status, GoalEvent>[] = [
   [Status.ACTIVE, "pause", Status.PAUSED],
   [Status.BLOCKED, "pause", Status.PAUSED],
   [Status.USAGE_LIMITED, "pause", Status.PAUSED],
@@ -88,7 +88,7 @@ function follows(from: Status, to: Status): boolean {
 }
 
 function movedGoal(from: Status, event: GoalEvent): Status {
-  const to = GOAL_MOVES.find(([status, on]) => status === from && on === event)?.[2];
+  const to = GOAL_TRANSITIONS.find(([status, on]) => status === from && on === event)?.[2];
   if (to !== undefined) return to;
   const name = from === NONE ? "NONE" : (Status[from] ?? "UNSPECIFIED");
   const message =

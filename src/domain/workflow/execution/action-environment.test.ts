@@ -8,7 +8,7 @@ import {
 import { GitInitializer_CloneTargetMode as Mode } from "#gen/service/v1/environment_pb.js";
 import { ProjectSchema } from "#gen/service/v1/project_pb.js";
 import { WorkflowExecutionActionSchema, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
-import { environmentNameOf, pullRequestOf, specOfAction } from "./action-environment.ts";
+import { environmentNameOf, pullRequestOfAction, specOfAction } from "./action-environment.ts";
 
 const REMOTE = "https://git.example.org/team/ship.git";
 
@@ -105,6 +105,6 @@ describe("the environment of an action", () => {
 });
 
 test("the pull request of an execution is that whose event started it", () => {
-  expect(pullRequestOf(execution([REMOTE], pullRequest()))?.headSha).toBe("abc");
-  expect(pullRequestOf(execution())).toBe(undefined);
+  expect(pullRequestOfAction(execution([REMOTE], pullRequest()))?.headSha).toBe("abc");
+  expect(pullRequestOfAction(execution())).toBe(undefined);
 });

@@ -59,7 +59,7 @@ export function specOfAction({
 }
 
 /** The pull request whose event started an execution. */
-export function pullRequestOf({ spec }: WorkflowExecution): PullRequest | undefined {
+export function pullRequestOfAction({ spec }: WorkflowExecution): PullRequest | undefined {
   const trigger = spec?.trigger?.trigger;
   return trigger?.case === "pullRequest" ? trigger.value : undefined;
 }

@@ -20,12 +20,12 @@ import {
   waiting,
 } from "../../../../test/harness/workflow-action.ts";
 import { DomainError } from "../../error.ts";
-import { phaseOf, tallyOf } from "./workflow-action.ts";
+import { countedAs, phaseOf } from "./workflow-action.ts";
 import type { ActionEnd } from "./workflow-action-end.ts";
-import { cancelledAction, cutOffAction, expiredAction } from "./workflow-action-transitions.ts";
+import { cancelledAction, expiredAction, revokedAction } from "./workflow-action-transitions.ts";
 import { workflowError } from "./workflow-error.ts";
-import type { StepMove } from "./workflow-step.ts";
-import { ACTION_MOVES, isFinalAction, STEP_MOVES } from "./workflow-transitions.ts";
+import type { StepTransition } from "./workflow-step.ts";
+import { ACTION_TRANSITIONS, isFinalAction, STEP_TRANSITIONS } from "./workflow-transitions.ts";
 
 /** One thing that happens to an action. */
 type Happening = (present: WorkflowExecutionAction) => WorkflowExecutionAction | undefined;
@@ -36,7 +36,7 @@ const ends: fc.Arbitrary<ActionEnd> = fc.oneof(
   fc.constant<ActionEnd>({ kind: "failed", error: workflowError("step_failed", "it failed") }),
   fc.boolean().map(lost),
 );
-const stepMoves: fc.Arbitrary<StepMove> = fc.record({
+const stepMoves: fc.Arbitrary<StepTransition> = fc.record({
   stepIndex: fc.nat({ max: steps.length - 1 }),
   state: fc.constantFrom("running" as const, "done" as const, "failed" as const),
   outputs: fc.constantFrom(lines("7"), lines("-7"), lines("seven"), {}),
@@ -53,16 +53,16 @@ const happenings: fc.Arbitrary<Happening> = fc.oneof(
   ends.map((how) => (present: WorkflowExecutionAction) => end(present, how)),
   fc.constantFrom<Happening>(
     (present) => cancelledAction(present, "cancelled", START),
-    (present) => cutOffAction(present, "cut off", START),
+    (present) => revokedAction(present, "cut off", START),
     expiredAction,
   ),
 );
 
 test("an action never leaves its table, nor its steps theirs, whatever happens in whatever order", () => {
-  const legalActions = new Set(ACTION_MOVES.map(([from, , to]) => `${from} ${to}`));
+  const legalActions = new Set(ACTION_TRANSITIONS.map(([from, , to]) => `${from} ${to}`));
   // Of what one report says only the outcome is seen: a step may begin and end in it.
   const legalSteps = new Set([
-    ...STEP_MOVES.map(([from, , to]) => `${from} ${to}`),
+    ...STEP_TRANSITIONS.map(([from, , to]) => `${from} ${to}`),
     `${Step.PENDING} ${Step.DONE}`,
     `${Step.PENDING} ${Step.FAILED}`,
   ]);
@@ -111,11 +111,11 @@ function holdsTogether(action: WorkflowExecutionAction): void {
     const open: Step[] = [Step.PENDING, Step.RUNNING];
     expect(stepPhases.filter((phase) => open.includes(phase))).toEqual([]);
   }
-  if (tallyOf(action) === "done") expect(new Set(stepPhases)).toEqual(new Set([Step.DONE]));
+  if (countedAs(action) === "done") expect(new Set(stepPhases)).toEqual(new Set([Step.DONE]));
   if (stepPhases.includes(Step.FAILED) && phaseOf(action) === Phase.DONE) {
-    expect(tallyOf(action)).toBe("failed");
+    expect(countedAs(action)).toBe("failed");
   }
-  if (tallyOf(action) === "stopped") expect(spec?.desiredPhase).toBe(Phase.STOPPED);
+  if (countedAs(action) === "stopped") expect(spec?.desiredPhase).toBe(Phase.STOPPED);
   // Steps run one at a time and in their order.
   const begun = stepPhases.findIndex((phase) => phase !== Step.DONE);
   if (begun >= 0) expect(stepPhases.slice(begun + 1).some((phase) => phase === Step.DONE)).toBe(false);

@@ -11,15 +11,21 @@ import {
 import { phaseUnsuitable } from "../../error.ts";
 import { phaseOf } from "./workflow-action.ts";
 import { addFailures, addWarnings, workflowError } from "./workflow-error.ts";
-import { cancelSteps, moveStep, type OutputValues, type StepMove, stepErrors } from "./workflow-step.ts";
-import { type ActionEvent, isFinalAction, movedAction } from "./workflow-transitions.ts";
+import {
+  advanceStep,
+  cancelSteps,
+  type OutputValues,
+  type StepTransition,
+  stepErrors,
+} from "./workflow-step.ts";
+import { type ActionEvent, isFinalAction, transitionAction } from "./workflow-transitions.ts";
 
 /** The action as a runner takes it on, as of `now` (milliseconds since 1970 UTC). */
 export function begunAction(
   present: WorkflowExecutionAction,
   { environmentId, attempt, now }: { environmentId: string; attempt: number; now: number },
 ): WorkflowExecutionAction {
-  return movedBy(present, "begin", (action, status) => {
+  return transitionBy(present, "begin", (action, status) => {
     if (action.metadata) action.metadata.startedAt ??= timestampFromMs(now);
     status.environmentId = environmentId;
     status.attempt = attempt;
@@ -47,7 +53,7 @@ export interface SteppedAction {
 export function steppedAction(
   present: WorkflowExecutionAction,
   steps: readonly WorkflowStep[],
-  moves: readonly StepMove[],
+  moves: readonly StepTransition[],
   now: number,
 ): SteppedAction {
   const phase = phaseOf(present);
@@ -61,7 +67,7 @@ export function steppedAction(
   let [began, ended] = [false, false];
   for (const move of moves) {
     const before = statuses[move.stepIndex]?.phase;
-    Object.assign(values, moveStep(statuses, steps, move, now));
+    Object.assign(values, advanceStep(statuses, steps, move, now));
     if (statuses[move.stepIndex]?.phase === before) continue;
     if (move.state === "running") began = true;
     else ended = true;
@@ -85,18 +91,18 @@ export function cancelledAction(
 ): WorkflowExecutionAction | undefined {
   const phase = phaseOf(present);
   if (phase === Phase.STOPPING || isFinalAction(phase)) return undefined;
-  if (phase === Phase.PENDING) return cutOffAction(present, session, now);
-  return movedBy(present, "cancel", (action) => wantStopped(action, session));
+  if (phase === Phase.PENDING) return revokedAction(present, session, now);
+  return transitionBy(present, "cancel", (action) => wantStopped(action, session));
 }
 
 /** The action stopped at once, whoever works on it. Undefined when it has ended. */
-export function cutOffAction(
+export function revokedAction(
   present: WorkflowExecutionAction,
   session: string,
   now: number,
 ): WorkflowExecutionAction | undefined {
   if (isFinalAction(phaseOf(present))) return undefined;
-  return movedBy(present, "stop", (action, status) => {
+  return transitionBy(present, "stop", (action, status) => {
     wantStopped(action, session);
     endInPlace(action, status, now);
   });
@@ -105,7 +111,7 @@ export function cutOffAction(
 /** The action once its longest time is over: it is stopped, and will have failed. Undefined when it is not running. */
 export function expiredAction(present: WorkflowExecutionAction): WorkflowExecutionAction | undefined {
   if (phaseOf(present) !== Phase.RUNNING) return undefined;
-  return movedBy(present, "expire", (action, status) => addFailures(status, timeError(action)));
+  return transitionBy(present, "expire", (action, status) => addFailures(status, timeError(action)));
 }
 
 /** The action with one more warning; undefined when it has one of that reason. */
@@ -120,7 +126,7 @@ export function warnedAction(
 }
 
 /** The action after a move of the table, changed besides as `change` says. */
-export function movedBy(
+export function transitionBy(
   present: WorkflowExecutionAction,
   event: ActionEvent,
   change: (action: WorkflowExecutionAction, status: WorkflowExecutionAction_Status) => void,
@@ -128,7 +134,7 @@ export function movedBy(
   const action = clone(WorkflowExecutionActionSchema, present);
   const { status } = action;
   if (!status) throw new Error(`the action ${present.id} has no status`);
-  status.phase = movedAction(status.phase, event);
+  status.phase = transitionAction(status.phase, event);
   change(action, status);
   status.session = action.spec?.session ?? "";
   return action;

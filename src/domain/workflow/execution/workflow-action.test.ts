@@ -23,7 +23,7 @@ import {
 } from "../../../../test/harness/workflow-action.ts";
 import { deadlineOf, newAction, stepsOf, withSteps } from "./workflow-action.ts";
 import { begunAction, steppedAction } from "./workflow-action-transitions.ts";
-import type { StepMove } from "./workflow-step.ts";
+import type { StepTransition } from "./workflow-step.ts";
 
 describe("an action", () => {
   test("waits with all its steps, wanted done, within the limits of the execution", () => {
@@ -86,7 +86,7 @@ describe("an action", () => {
 
 describe("the steps of an action", () => {
   test("move while a runner has it, and at no other time", () => {
-    const move: StepMove = { stepIndex: 0, state: "running" };
+    const move: StepTransition = { stepIndex: 0, state: "running" };
     expect(phases(moved(running(), move))).toBe("RUNNING PENDING PENDING");
     for (const action of [waiting(), end(allDone(), { kind: "done" })]) {
       expect(() => moved(action, move)).toThrow("no runner has it");
@@ -124,7 +124,7 @@ describe("the steps of an action", () => {
     const outcomes = [done(2, "-7"), done(2, "seven"), [done(2)[0], { stepIndex: 2, state: "done" }]];
     expect(
       outcomes.map((moves) => {
-        const { action, values: none } = steppedAction(before, steps, moves as StepMove[], START);
+        const { action, values: none } = steppedAction(before, steps, moves as StepTransition[], START);
         const step = action.status?.stepStatuses[2];
         return [step?.error?.reason, step?.error?.meta, step?.failureMessage, Object.keys(none)];
       }),

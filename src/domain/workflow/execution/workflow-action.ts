@@ -77,9 +77,9 @@ export function deadlineOf({ metadata, spec }: WorkflowExecutionAction): number 
 }
 
 /** Which of its execution's counts an action is in. */
-export type Tally = "pending" | "running" | "failed" | "done" | "stopped";
+export type ActionCount = "pending" | "running" | "failed" | "done" | "stopped";
 
-export function tallyOf(action: WorkflowExecutionAction): Tally {
+export function countedAs(action: WorkflowExecutionAction): ActionCount {
   const phase = phaseOf(action);
   if (phase === Phase.PENDING) return "pending";
   if (phase === Phase.STOPPED) return "stopped";

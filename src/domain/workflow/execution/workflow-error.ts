@@ -87,16 +87,16 @@ interface Troubled {
 /** Adds failures, and tells them in the deprecated field too. */
 export function addFailures(status: Troubled, ...failures: readonly WorkflowError[]): void {
   status.failures.push(...failures);
-  status.failureMessage = messageOf(status.failures);
+  status.failureMessage = messageOfError(status.failures);
 }
 
 /** Adds warnings, and tells them in the deprecated field too. */
 export function addWarnings(status: Troubled, ...warnings: readonly WorkflowError[]): void {
   status.warnings.push(...warnings);
-  status.warningMessage = messageOf(status.warnings);
+  status.warningMessage = messageOfError(status.warnings);
 }
 
 /** The messages in one text, a line each. */
-export function messageOf(errors: readonly WorkflowError[]): string {
+export function messageOfError(errors: readonly WorkflowError[]): string {
   return errors.map(({ message }) => message).join("\n");
 }

@@ -12,7 +12,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { fold } from "../../fold.ts";
 import { addFailures, addWarnings } from "./workflow-error.ts";
-import { type ExecutionEvent, isFinalExecution, movedExecution } from "./workflow-transitions.ts";
+import { type ExecutionEvent, isFinalExecution, transitionExecution } from "./workflow-transitions.ts";
 
 /** What a new execution is made of: copies, with the parameters in them. */
 export interface ExecutionTemplate {
@@ -102,7 +102,7 @@ export function unwantedExecution(present: WorkflowExecution, session: string): 
   if (!spec || !status) throw new Error(`the execution ${present.id} has no spec or no status`);
   spec.desiredPhase = Phase.STOPPED;
   spec.session = session;
-  if (status.phase === Phase.RUNNING) status.phase = movedExecution(status.phase, "cancel");
+  if (status.phase === Phase.RUNNING) status.phase = transitionExecution(status.phase, "cancel");
   status.session = session;
   return execution;
 }
@@ -162,7 +162,7 @@ function moved(
   const execution = clone(WorkflowExecutionSchema, present);
   const { status } = execution;
   if (!status) throw new Error(`the execution ${present.id} has no status`);
-  status.phase = movedExecution(status.phase, event);
+  status.phase = transitionExecution(status.phase, event);
   change(execution, status);
   status.session = execution.spec?.session ?? "";
   return execution;

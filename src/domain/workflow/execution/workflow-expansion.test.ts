@@ -8,7 +8,7 @@ import {
   WorkflowExecutionTriggerSchema,
   WorkflowTriggerContextSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { actionSources, refuseTooManySteps, remoteOfAction, searchOf } from "./workflow-expansion.ts";
+import { actionSources, remoteOfAction, requireStepLimit, searchOf } from "./workflow-expansion.ts";
 
 const NOTHING = { projectNames: new Map<string, string>(), cloneUrls: [] };
 /** Contexts and pull requests in JSON. */
@@ -87,10 +87,10 @@ test("the prompt of an agent context counts as a step", () => {
     fromJson(WorkflowActionSchema, {
       steps: Array.from({ length: count }, () => ({ task: { command: "true" } })),
     });
-  refuseTooManySteps(context, action(48));
-  refuseTooManySteps(context, action(49));
-  expect(() => refuseTooManySteps(context, action(50))).toThrow("at most 49 others");
-  refuseTooManySteps(contextOf(search), action(50));
+  requireStepLimit(context, action(48));
+  requireStepLimit(context, action(49));
+  expect(() => requireStepLimit(context, action(50))).toThrow("at most 49 others");
+  requireStepLimit(contextOf(search), action(50));
 });
 
 test("the remote of an action is the one that the workflow names", () => {

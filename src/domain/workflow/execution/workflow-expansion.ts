@@ -92,7 +92,7 @@ export function searchOf(
  *
  * @throws DomainError VALUE_UNUSABLE when that makes more steps than an action may have
  */
-export function refuseTooManySteps(
+export function requireStepLimit(
   { context }: WorkflowTriggerContext,
   action: WorkflowAction | undefined,
 ): void {

@@ -5,7 +5,7 @@ import type { Caller } from "../../identity/caller.ts";
 import { isSameSubject } from "../../source/source-trust.ts";
 
 /** @throws DomainError PENDING_DELETION, WORKFLOW_DISABLED */
-export function refuseStart({ spec }: Workflow): void {
+export function requireStartable({ spec }: Workflow): void {
   if (spec?.deleting) throw pendingDeletion("workflow");
   if (spec?.disabled) throw workflowDisabled();
 }
@@ -16,7 +16,7 @@ export function refuseStart({ spec }: Workflow): void {
  *
  * @throws DomainError PERMISSION_DENIED
  */
-export function refuseBorrowedContext(workflow: Workflow, caller: Caller): void {
+export function requireMayRunContextAs(workflow: Workflow, caller: Caller): void {
   if (!isBorrowed(workflow, caller)) return;
   throw permissionDenied(
     "start_workflow",
@@ -31,7 +31,7 @@ export function refuseBorrowedContext(workflow: Workflow, caller: Caller): void 
  *
  * @throws DomainError PERMISSION_DENIED
  */
-export function refuseBorrowedRetry(retried: WorkflowExecution, workflow: Workflow, caller: Caller): void {
+export function requireMayRetryAs(retried: WorkflowExecution, workflow: Workflow, caller: Caller): void {
   if (!isBorrowed(workflow, caller)) return;
   if (isSameSubject(retried.metadata?.executor, workflow.metadata?.executor)) return;
   throw permissionDenied(
@@ -46,7 +46,7 @@ export function refuseBorrowedRetry(retried: WorkflowExecution, workflow: Workfl
  *
  * @throws DomainError PERMISSION_DENIED
  */
-export function refuseBorrowedEvent(workflow: Workflow, caller: Caller): void {
+export function requireMayReportEventAs(workflow: Workflow, caller: Caller): void {
   if (!isBorrowed(workflow, caller)) return;
   throw permissionDenied(
     "start_workflow",
@@ -59,7 +59,7 @@ export function refuseBorrowedEvent(workflow: Workflow, caller: Caller): void {
  *
  * @throws DomainError PERMISSION_DENIED
  */
-export function refuseBorrowedSecret(workflow: Workflow, caller: Caller): void {
+export function requireMayReadSecretOf(workflow: Workflow, caller: Caller): void {
   if (!isBorrowed(workflow, caller)) return;
   throw permissionDenied(
     "get_workflow_webhook_secret",

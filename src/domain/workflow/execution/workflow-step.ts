@@ -12,12 +12,12 @@ import {
 import { phaseUnsuitable, valueUnusable } from "../../error.ts";
 import { readOutput } from "../report-output.ts";
 import { workflowError } from "./workflow-error.ts";
-import { movedStep } from "./workflow-transitions.ts";
+import { transitionStep } from "./workflow-transitions.ts";
 
 type StepStatus = WorkflowExecutionAction_Status_StepStatus;
 
 /** What a runner reports of one step. */
-export interface StepMove {
+export interface StepTransition {
   /** Place of the step in its action, from 0. */
   readonly stepIndex: number;
   readonly state: "running" | "done" | "failed";
@@ -49,10 +49,10 @@ export function waitingSteps(count: number): StepStatus[] {
  * @throws DomainError VALUE_UNUSABLE for a step that the action has not;
  *   PHASE_UNSUITABLE for a move that the step cannot make
  */
-export function moveStep(
+export function advanceStep(
   statuses: readonly StepStatus[],
   steps: readonly WorkflowStep[],
-  move: StepMove,
+  move: StepTransition,
   now: number,
 ): OutputValues | undefined {
   const status = statuses[move.stepIndex];
@@ -62,8 +62,8 @@ export function moveStep(
   }
   if (isKnown(status.phase, move.state)) return undefined;
   if (move.state === "running") {
-    refuseOutOfTurn(statuses, move.stepIndex);
-    status.phase = movedStep(status.phase, "begin");
+    requireInOrder(statuses, move.stepIndex);
+    status.phase = transitionStep(status.phase, "begin");
     status.startedAt = timestampFromMs(now);
     return undefined;
   }
@@ -77,7 +77,7 @@ export function moveStep(
     failStep(status, read.error, now);
     return undefined;
   }
-  status.phase = movedStep(status.phase, "finish");
+  status.phase = transitionStep(status.phase, "finish");
   status.finishedAt = timestampFromMs(now);
   status.pullRequestUrl = move.pullRequestUrl ?? "";
   return read?.values;
@@ -88,7 +88,7 @@ export function cancelSteps(statuses: readonly StepStatus[], now: number): void 
   for (const status of statuses) {
     if (status.phase !== Phase.PENDING && status.phase !== Phase.RUNNING) continue;
     if (status.phase === Phase.RUNNING) status.finishedAt = timestampFromMs(now);
-    status.phase = movedStep(status.phase, "cancel");
+    status.phase = transitionStep(status.phase, "cancel");
   }
 }
 
@@ -96,7 +96,7 @@ export function cancelSteps(statuses: readonly StepStatus[], now: number): void 
 export function resetSteps(statuses: readonly StepStatus[]): void {
   for (const status of statuses) {
     if (status.phase === Phase.PENDING) continue;
-    status.phase = movedStep(status.phase, "lose");
+    status.phase = transitionStep(status.phase, "lose");
     status.pullRequestUrl = "";
     delete status.startedAt;
     delete status.finishedAt;
@@ -113,13 +113,13 @@ export function areAllDone(statuses: readonly StepStatus[]): boolean {
 }
 
 /** A step that has ended is told of as often as the runner likes; the first report holds. */
-function isKnown(phase: Phase, state: StepMove["state"]): boolean {
+function isKnown(phase: Phase, state: StepTransition["state"]): boolean {
   if (phase === Phase.DONE) return state !== "failed";
   if (phase === Phase.FAILED) return true;
   return phase === Phase.RUNNING && state === "running";
 }
 
-function refuseOutOfTurn(statuses: readonly StepStatus[], index: number): void {
+function requireInOrder(statuses: readonly StepStatus[], index: number): void {
   const before = statuses.slice(0, index).find(({ phase }) => phase !== Phase.DONE);
   if (!before) return;
   const phase = Phase[before.phase] ?? "";
@@ -127,7 +127,7 @@ function refuseOutOfTurn(statuses: readonly StepStatus[], index: number): void {
 }
 
 function failStep(status: StepStatus, error: WorkflowError, now: number): void {
-  status.phase = movedStep(status.phase, "fail");
+  status.phase = transitionStep(status.phase, "fail");
   status.finishedAt = timestampFromMs(now);
   status.error = error;
   status.failureMessage = error.message;

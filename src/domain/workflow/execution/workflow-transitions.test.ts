@@ -5,24 +5,24 @@ import {
   WorkflowExecutionAction_Status_StepStatus_StepPhase as Step,
 } from "#gen/service/v1/workflow_pb.js";
 import {
-  ACTION_MOVES,
-  EXECUTION_MOVES,
+  ACTION_TRANSITIONS,
+  EXECUTION_TRANSITIONS,
   isFinalAction,
   isFinalExecution,
-  type Move,
-  movedAction,
-  movedExecution,
-  movedStep,
-  STEP_MOVES,
+  STEP_TRANSITIONS,
+  type Transition,
+  transitionAction,
+  transitionExecution,
+  transitionStep,
 } from "./workflow-transitions.ts";
 
-type Table = readonly Move<number, string>[];
+type Table = readonly Transition<number, string>[];
 type Names = Readonly<Record<number, string>>;
 
 const TABLES: [name: string, table: Table, names: Names, finals: string[]][] = [
-  ["execution", EXECUTION_MOVES, Execution, ["COMPLETED", "STOPPED"]],
-  ["action", ACTION_MOVES, Action, ["DONE", "STOPPED"]],
-  ["step", STEP_MOVES, Step, ["CANCELLED", "FAILED"]],
+  ["execution", EXECUTION_TRANSITIONS, Execution, ["COMPLETED", "STOPPED"]],
+  ["action", ACTION_TRANSITIONS, Action, ["DONE", "STOPPED"]],
+  ["step", STEP_TRANSITIONS, Step, ["CANCELLED", "FAILED"]],
 ];
 
 describe.each(TABLES)("the moves of an %s", (_, table, names, finals) => {
@@ -55,14 +55,14 @@ describe.each(TABLES)("the moves of an %s", (_, table, names, finals) => {
 });
 
 test("a move of a table is made, and any other refused with the phase", () => {
-  expect(movedExecution(Execution.PENDING, "begin")).toBe(Execution.RUNNING);
-  expect(movedAction(Action.RUNNING, "lose")).toBe(Action.PENDING);
-  expect(movedStep(Step.DONE, "lose")).toBe(Step.PENDING);
-  expect(() => movedExecution(Execution.STOPPED, "complete")).toThrow(
+  expect(transitionExecution(Execution.PENDING, "begin")).toBe(Execution.RUNNING);
+  expect(transitionAction(Action.RUNNING, "lose")).toBe(Action.PENDING);
+  expect(transitionStep(Step.DONE, "lose")).toBe(Step.PENDING);
+  expect(() => transitionExecution(Execution.STOPPED, "complete")).toThrow(
     expect.objectContaining({ metadata: { resource: "workflow execution", phase: "STOPPED" } }),
   );
-  expect(() => movedAction(Action.DONE, "begin")).toThrow("is DONE, in which begin is no move");
-  expect(() => movedStep(Step.FAILED, "lose")).toThrow("is FAILED, in which lose is no move");
+  expect(() => transitionAction(Action.DONE, "begin")).toThrow("is DONE, in which begin is no move");
+  expect(() => transitionStep(Step.FAILED, "lose")).toThrow("is FAILED, in which lose is no move");
 });
 
 test("the final phases are those without a move", () => {

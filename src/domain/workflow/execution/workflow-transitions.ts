@@ -6,12 +6,12 @@ import {
 import { phaseUnsuitable } from "../../error.ts";
 
 /** One legal move: in this phase, on this event, to that phase. Whatever is not in a table does not happen. */
-export type Move<P extends number, E extends string> = readonly [from: P, event: E, to: P];
+export type Transition<P extends number, E extends string> = readonly [from: P, event: E, to: P];
 
 export type ExecutionEvent = "begin" | "complete" | "cancel" | "stop";
 
 /** `stop` is the end of a cancellation: at once when no action runs, or when the last one has let go. */
-export const EXECUTION_MOVES: readonly Move<Execution, ExecutionEvent>[] = [
+export const EXECUTION_TRANSITIONS: readonly Transition<Execution, ExecutionEvent>[] = [
   [Execution.PENDING, "begin", Execution.RUNNING],
   [Execution.PENDING, "complete", Execution.COMPLETED],
   [Execution.PENDING, "stop", Execution.STOPPED],
@@ -27,7 +27,7 @@ export type ActionEvent = "begin" | "finish" | "fail" | "lose" | "cancel" | "exp
  * `lose` is an attempt that ended with its runner, `expire` the end of the
  * longest time. Both ends of an action are DONE; one with failures has failed.
  */
-export const ACTION_MOVES: readonly Move<Action, ActionEvent>[] = [
+export const ACTION_TRANSITIONS: readonly Transition<Action, ActionEvent>[] = [
   [Action.PENDING, "begin", Action.RUNNING],
   [Action.PENDING, "fail", Action.DONE],
   [Action.PENDING, "stop", Action.STOPPED],
@@ -45,7 +45,7 @@ export const ACTION_MOVES: readonly Move<Action, ActionEvent>[] = [
 export type StepEvent = "begin" | "finish" | "fail" | "cancel" | "lose";
 
 /** A step whose attempt is lost waits anew, also one that was done: the next attempt has another environment. */
-export const STEP_MOVES: readonly Move<Step, StepEvent>[] = [
+export const STEP_TRANSITIONS: readonly Transition<Step, StepEvent>[] = [
   [Step.PENDING, "begin", Step.RUNNING],
   [Step.PENDING, "cancel", Step.CANCELLED],
   [Step.RUNNING, "finish", Step.DONE],
@@ -56,38 +56,38 @@ export const STEP_MOVES: readonly Move<Step, StepEvent>[] = [
 ];
 
 /** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
-export function movedExecution(from: Execution, event: ExecutionEvent): Execution {
-  const to = target(EXECUTION_MOVES, from, event);
+export function transitionExecution(from: Execution, event: ExecutionEvent): Execution {
+  const to = target(EXECUTION_TRANSITIONS, from, event);
   if (to !== undefined) return to;
   throw illegal("workflow execution", Execution[from], event);
 }
 
 /** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
-export function movedAction(from: Action, event: ActionEvent): Action {
-  const to = target(ACTION_MOVES, from, event);
+export function transitionAction(from: Action, event: ActionEvent): Action {
+  const to = target(ACTION_TRANSITIONS, from, event);
   if (to !== undefined) return to;
   throw illegal("workflow execution action", Action[from], event);
 }
 
 /** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
-export function movedStep(from: Step, event: StepEvent): Step {
-  const to = target(STEP_MOVES, from, event);
+export function transitionStep(from: Step, event: StepEvent): Step {
+  const to = target(STEP_TRANSITIONS, from, event);
   if (to !== undefined) return to;
   throw illegal("step", Step[from], event);
 }
 
 /** Whether no event moves an execution any more. */
 export function isFinalExecution(phase: Execution): boolean {
-  return !EXECUTION_MOVES.some(([from]) => from === phase);
+  return !EXECUTION_TRANSITIONS.some(([from]) => from === phase);
 }
 
 /** Whether no event moves an action any more. */
 export function isFinalAction(phase: Action): boolean {
-  return !ACTION_MOVES.some(([from]) => from === phase);
+  return !ACTION_TRANSITIONS.some(([from]) => from === phase);
 }
 
 function target<P extends number, E extends string>(
-  moves: readonly Move<P, E>[],
+  moves: readonly Transition<P, E>[],
   phase: P,
   event: E,
 ): P | undefined {

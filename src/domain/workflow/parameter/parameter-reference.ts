@@ -1,5 +1,5 @@
 import { valueUnusable } from "../../error.ts";
-import { type ShellPlace, shellPlaces } from "../shell/shell-place.ts";
+import { type ShellPlace, shellPlaces } from "../shell/shell-position.ts";
 import { parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
 
 /** Most characters of a command, before and after its references are in (interface, WorkflowStep.Task). */

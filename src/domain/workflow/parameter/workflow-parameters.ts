@@ -11,7 +11,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../../error.ts";
 import { rewriteTexts, type VisitText } from "../../message-texts.ts";
-import { checkText, refuseExpressions, renderText } from "./parameter-place.ts";
+import { checkText, renderText, requireNoExpressions } from "./parameter-position.ts";
 import { parameterVariable } from "./parameter-reference.ts";
 
 /** What a request writes of a workflow; what is absent is not checked. */
@@ -36,10 +36,10 @@ export function checkWorkflowParameters(written: WrittenWorkflow): void {
     checkText(text);
     return text.text;
   };
-  refuseExpressions(written.name ?? "", "name");
-  refuseExpressions(written.description ?? "", "description");
+  requireNoExpressions(written.name ?? "", "name");
+  requireNoExpressions(written.description ?? "", "description");
   for (const [index, { description }] of (written.parameters ?? []).entries()) {
-    refuseExpressions(description, `parameters[${index}].description`);
+    requireNoExpressions(description, `parameters[${index}].description`);
   }
   for (const [index, trigger] of (written.triggers ?? []).entries()) {
     rewriteTexts(WorkflowTriggerSchema, trigger, `triggers[${index}]`, check);
@@ -49,7 +49,7 @@ export function checkWorkflowParameters(written: WrittenWorkflow): void {
 }
 
 /** What an execution copies of its workflow. */
-export interface ExecutionTemplate {
+export interface RenderedTemplate {
   readonly action?: WorkflowAction | undefined;
   readonly report?: WorkflowAction | undefined;
   readonly context: WorkflowTriggerContext;
@@ -79,7 +79,7 @@ export interface RenderedWorkflow {
  *   does not allow once values are in it, and as {@link checkWorkflowParameters} does
  */
 export function renderWorkflow(
-  { action, report, context, contextPath, declared = [] }: ExecutionTemplate,
+  { action, report, context, contextPath, declared = [] }: RenderedTemplate,
   parameters: Readonly<Record<string, string>>,
   missing: (key: string, path: string) => Error = parameterMissing,
 ): RenderedWorkflow {
@@ -119,7 +119,7 @@ export function renderWorkflow(
  *   that does not allow the default
  */
 export function requireDefaults({ triggers, action, report, parameters }: Workflow_Spec): void {
-  let steps: Pick<ExecutionTemplate, "action" | "report"> = { action, report };
+  let steps: Pick<RenderedTemplate, "action" | "report"> = { action, report };
   for (const [index, { trigger, context }] of triggers.entries()) {
     if (trigger.case === "manual" || trigger.case === undefined || !context) continue;
     const template = { ...steps, context, contextPath: `triggers[${index}].context`, declared: parameters };

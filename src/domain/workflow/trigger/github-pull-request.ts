@@ -1,7 +1,7 @@
 import { PullRequest_State as State } from "#gen/service/v1/agent_pb.js";
 import { WorkflowTrigger_PullRequestEvent as Event } from "#gen/service/v1/workflow_pb.js";
 import { type PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
-import { pullRequestOf, type RepositoryPullRequest } from "./payload-pull-request.ts";
+import { pullRequestFromPayload, type RepositoryPullRequest } from "./payload-pull-request.ts";
 
 /** By `action` of the event `pull_request`; `closed` depends on more. */
 const EVENTS: ReadonlyMap<string, Event> = new Map([
@@ -37,7 +37,7 @@ export function gitHubEvents(name: "pull_request" | "pull_request_review", paylo
 export function gitHubPullRequest(payload: PayloadField): RepositoryPullRequest {
   const pullRequest = payload.at("pull_request");
   const repository = payload.at("repository");
-  return pullRequestOf({
+  return pullRequestFromPayload({
     id: pullRequest.at("number"),
     title: pullRequest.at("title"),
     fromBranch: pullRequest.at("head", "ref"),

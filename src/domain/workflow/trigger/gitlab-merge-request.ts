@@ -1,7 +1,7 @@
 import { PullRequest_State as State } from "#gen/service/v1/agent_pb.js";
 import { WorkflowTrigger_PullRequestEvent as Event } from "#gen/service/v1/workflow_pb.js";
 import { type PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
-import { pullRequestOf, type RepositoryPullRequest } from "./payload-pull-request.ts";
+import { pullRequestFromPayload, type RepositoryPullRequest } from "./payload-pull-request.ts";
 
 /** By `action`; `open` and `update` depend on more. */
 const EVENTS: ReadonlyMap<string, Event> = new Map([
@@ -59,7 +59,7 @@ export function gitLabMergeRequest(payload: PayloadField): RepositoryPullRequest
   if (state === undefined) {
     throw new UnreadPayload("object_attributes.state must be opened, locked, closed or merged");
   }
-  return pullRequestOf({
+  return pullRequestFromPayload({
     id: mergeRequest.at("iid"),
     title: mergeRequest.at("title"),
     fromBranch: mergeRequest.at("source_branch"),

@@ -36,7 +36,7 @@ export interface PullRequestFields {
 }
 
 /** @throws UnreadPayload when something is missing, not of its form or over a limit of the contract */
-export function pullRequestOf(fields: PullRequestFields): RepositoryPullRequest {
+export function pullRequestFromPayload(fields: PullRequestFields): RepositoryPullRequest {
   const cloneUrl = fields.cloneUrl.webUrl(URL_MAX_CHARACTERS);
   const host = new URL(cloneUrl).hostname;
   if (host.length > HOST_MAX_CHARACTERS) {

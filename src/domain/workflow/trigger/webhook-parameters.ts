@@ -10,7 +10,7 @@ type ManualReading = Extract<WebhookReading, { kind: "manual" }>;
  * texts of the fields that parameters were taken from, by their paths, with null
  * for a field that the body does not have.
  */
-export type KeptBody =
+export type StoredBody =
   | { readonly body: string }
   | { readonly fields: Readonly<Record<string, string | null>> };
 
@@ -22,7 +22,10 @@ const BODY_MAX_CHARACTERS = 65_536;
  * the delivery had: all of it up to 65,536 characters of JSON, and of a longer one
  * the fields that the workflow declares, as far as a parameter takes their texts.
  */
-export function keptBody(declared: readonly WorkflowParameter[], { body, fields }: ManualReading): KeptBody {
+export function storedBody(
+  declared: readonly WorkflowParameter[],
+  { body, fields }: ManualReading,
+): StoredBody {
   if (fields) return { fields };
   const json = JSON.stringify(body ?? null);
   if (json.length <= BODY_MAX_CHARACTERS) return { body: json };

@@ -107,12 +107,12 @@ type Refusal = (header: string, verification: Verification) => SignatureRefusal 
 
 /** With the header that shows each to be meant; the first that holds names the delivery. */
 const SCHEMES: readonly (readonly [WebhookScheme, string, Refusal])[] = [
-  ["standard-webhooks", "webhook-signature", refuseStandardWebhooks],
-  ["x-hub-signature-256", "x-hub-signature-256", refuseHubSignature],
-  ["x-gitlab-token", "x-gitlab-token", refuseGitLabToken],
+  ["standard-webhooks", "webhook-signature", verifyStandardWebhooks],
+  ["x-hub-signature-256", "x-hub-signature-256", verifyHubSignature],
+  ["x-gitlab-token", "x-gitlab-token", verifyGitLabToken],
 ];
 
-function refuseStandardWebhooks(header: string, verification: Verification): SignatureRefusal | undefined {
+function verifyStandardWebhooks(header: string, verification: Verification): SignatureRefusal | undefined {
   const { headers, body, secrets, now, hmacSha256, equalBytes } = verification;
   const id = headers["webhook-id"] ?? "";
   const timestamp = headers["webhook-timestamp"] ?? "";
@@ -133,7 +133,7 @@ function refuseStandardWebhooks(header: string, verification: Verification): Sig
   return matches ? undefined : "mismatch";
 }
 
-function refuseHubSignature(header: string, verification: Verification): SignatureRefusal | undefined {
+function verifyHubSignature(header: string, verification: Verification): SignatureRefusal | undefined {
   const { body, secrets, hmacSha256, equalBytes } = verification;
   const hex = HUB_SIGNATURE.exec(header)?.[1];
   if (hex === undefined) return "malformed";
@@ -142,7 +142,7 @@ function refuseHubSignature(header: string, verification: Verification): Signatu
   return matches ? undefined : "mismatch";
 }
 
-function refuseGitLabToken(header: string, verification: Verification): SignatureRefusal | undefined {
+function verifyGitLabToken(header: string, verification: Verification): SignatureRefusal | undefined {
   const { secrets, equalBytes } = verification;
   const token = Buffer.from(header);
   return secrets.some((secret) => equalBytes(Buffer.from(secret), token)) ? undefined : "mismatch";

@@ -8,7 +8,7 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
-import { isWantedStopped, phaseOfRun } from "../../../domain/agent/agent-execution.ts";
+import { isWantedStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
 import { nextInput, type QueuedInput, withoutInput } from "../../../domain/agent/agent-queue.ts";
 import {
   deliverInput,
@@ -25,11 +25,11 @@ import type { Schema } from "../../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { streamSignalOf } from "../../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
-import { createBell } from "../../call/notifier.ts";
+import { createNotifier } from "../../call/notifier.ts";
 import { shuttingDown } from "../../call/stream.ts";
-import { heldLease, type LeaseDependencies, refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
+import { heldLease, type LeaseDependencies, requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
 import type { LeaseStreams } from "../../runner/lease-streams.ts";
-import { heardOf } from "../../runner/runner-life.ts";
+import { recordHeartbeat } from "../../runner/runner-life.ts";
 import { queueOf, reorderQueue } from "../agent-queue.ts";
 
 /**
@@ -49,14 +49,14 @@ export async function* streamInputs(
 ): AsyncGenerator<StreamInputsResponse> {
   const { store, draining, now } = deps;
   const caller = callerOf(ctx);
-  await heardOf(deps, ctx);
+  await recordHeartbeat(deps, ctx);
   const ended = streamSignalOf(ctx);
   const held = () => heldLease(store.reader, caller, req, now());
   const first = await held();
-  refuseOtherWork(first, WorkKind.AGENT, "an agent run");
+  requireWorkKind(first, WorkKind.AGENT, "an agent run");
   const executionId = first.subject_id;
   const { replaced, close } = streams(first.id);
-  const bell = createBell((wake) => store.onChange(executionId, wake), [ended, draining, replaced]);
+  const bell = createNotifier((wake) => store.onChange(executionId, wake), [ended, draining, replaced]);
   let expiresAt = first.expires_at ?? 0;
   let sent = 0;
   try {
@@ -99,7 +99,7 @@ async function findDueInput(
   const run = await findAgentExecution(db, scope, executionId);
   if (!run || isWantedStopped(run.execution)) return undefined;
   const hasAll = !(await hasUnseenInput(db, executionId));
-  const isWaiting = phaseOfRun(run.execution) === Phase.WAITING_FOR_INPUT;
+  const isWaiting = phaseOfAgentExecution(run.execution) === Phase.WAITING_FOR_INPUT;
   const isIdle = hasAll && (isWaiting || (await findLastSeenId(db, executionId, fence)) === undefined);
   const input = nextInput({ revision: run.queueRevision, inputs }, isIdle);
   return input && { run, input };

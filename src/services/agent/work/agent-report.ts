@@ -21,15 +21,15 @@ import { setProgress } from "../../../store/agent/agent-progress.ts";
 import { findLease, type Lease, renewLease, resetAttempts } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
-import { type LeaseDependencies, refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
-import { heardOf } from "../../runner/runner-life.ts";
-import { standRun } from "./agent-reported-state.ts";
+import { type LeaseDependencies, requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
+import { recordHeartbeat } from "../../runner/runner-life.ts";
+import { applyReportedState } from "./agent-reported-state.ts";
 
 /** Takes what a runner reports of an agent run, all of it or nothing. Of one that has stopped nothing is taken. */
 export async function reportAgent(deps: LeaseDependencies, req: ReportAgentRequest, ctx: HandlerContext) {
-  await heardOf(deps, ctx);
+  await recordHeartbeat(deps, ctx);
   return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
-    refuseOtherWork(lease, WorkKind.AGENT, "an agent run");
+    requireWorkKind(lease, WorkKind.AGENT, "an agent run");
     const expiresAt = tx.now + deps.leaseMs;
     await renewLease(tx, lease.id, expiresAt);
     const run = await findAgentExecution(tx.db, scope, lease.subject_id);
@@ -56,7 +56,7 @@ async function take(
   const hasSeen = await acknowledge(tx, run.execution.id, req.seenInputIds, lease.fence);
   const lastSequence = await takeBlocks(tx, lease, run, req);
   await keepProgress(tx, lease, run, req);
-  const hasComeToWait = await standRun(tx, scope, run, req);
+  const hasComeToWait = await applyReportedState(tx, scope, run, req);
   await reportEnvironment(tx, scope, run.environmentId, req.environment);
   const hasMoved = hasComeToWait || lastSequence > run.lastSequence;
   // Attempts are counted of runs that come to nothing, and this one has come on. With an input that the agent has not

@@ -10,7 +10,12 @@ import {
   AgentExecution_Phase as Phase,
   type AgentExecution_WaitingInfo as WaitingInfo,
 } from "#gen/service/v1/agent_pb.js";
-import { changedRun, hasStopped, movedRun, phaseOfRun } from "../../../domain/agent/agent-execution.ts";
+import {
+  changedAgentExecution,
+  hasStopped,
+  movedAgentExecution,
+  phaseOfAgentExecution,
+} from "../../../domain/agent/agent-execution.ts";
 import { awaitedPhase, interestRow, waitingFor } from "../../../domain/agent/agent-interest.ts";
 import { reportedGoal } from "../../../domain/agent/goal/agent-goal.ts";
 import { valueUnusable } from "../../../domain/error.ts";
@@ -26,7 +31,7 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { endOfSubagent, fireInterest, type WakePayload } from "../agent-wake.ts";
 
 /** What of a report moves the run. */
-type Standing = Pick<ReportAgentRequest, "state" | "interests" | "goalStatus">;
+type ReportedState = Pick<ReportAgentRequest, "state" | "interests" | "goalStatus">;
 
 /**
  * Moves a run to where its agent stands. A run that waits already goes on waiting
@@ -36,16 +41,16 @@ type Standing = Pick<ReportAgentRequest, "state" | "interests" | "goalStatus">;
  * @throws DomainError VALUE_UNUSABLE for an interest that cannot fire;
  *   PHASE_UNSUITABLE for a move that the run cannot make
  */
-export async function standRun(
+export async function applyReportedState(
   tx: WriteTransaction,
   scope: Scope,
   { execution: before }: StoredAgentExecution,
-  { state, interests: asked, goalStatus }: Standing,
+  { state, interests: asked, goalStatus }: ReportedState,
 ): Promise<boolean> {
   if (asked.length > 0 && state !== State.WAITING) {
     throw valueUnusable("interests", "interests are registered with STATE_WAITING");
   }
-  const comesToWait = state === State.WAITING && phaseOfRun(before) !== Phase.WAITING_FOR_INPUT;
+  const comesToWait = state === State.WAITING && phaseOfAgentExecution(before) !== Phase.WAITING_FOR_INPUT;
   const interests = comesToWait ? await withoutFired(tx, before.id, asked) : [];
   const fired = comesToWait ? await registerInterests(tx, scope, before, interests) : [];
   const goal = reportedGoal(before.status?.goal, goalStatus, tx.now);
@@ -67,23 +72,23 @@ interface NewStanding {
 }
 
 function standingRun(before: AgentExecution, { state, goal, waitingInfo }: NewStanding): AgentExecution {
-  const phase = phaseOfRun(before);
+  const phase = phaseOfAgentExecution(before);
   const setGoal = (status: AgentExecution_Status) => {
     if (goal) status.goal = goal;
   };
   if (state === State.RUNNING && phase !== Phase.RUNNING) {
-    return movedRun(before, "wake", (status) => {
+    return movedAgentExecution(before, "wake", (status) => {
       setGoal(status);
       delete status.waitingInfo;
     });
   }
   if (state === State.WAITING && phase !== Phase.WAITING_FOR_INPUT) {
-    return movedRun(before, "wait", (status) => {
+    return movedAgentExecution(before, "wait", (status) => {
       setGoal(status);
       if (waitingInfo) status.waitingInfo = waitingInfo;
     });
   }
-  return goal ? changedRun(before, setGoal) : before;
+  return goal ? changedAgentExecution(before, setGoal) : before;
 }
 
 /** Each interest fires once: an agent that has not got the news of it yet asks for it again. */

@@ -7,10 +7,10 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import {
   type AgentFailure,
-  begunRun,
+  begunAgentExecution,
   hasStopped,
   isWantedStopped,
-  lostRun,
+  lostAgentExecution,
 } from "../../../domain/agent/agent-execution.ts";
 import { failureOfAgent } from "../../../domain/agent/agent-failure.ts";
 import { leaseLost, valueUnusable } from "../../../domain/error.ts";
@@ -33,11 +33,11 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
-import { MOST_ATTEMPTS } from "../../runner/lease.ts";
+import { MAX_ATTEMPTS } from "../../runner/lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorNamer } from "../../workflow/execution/executor-namer.ts";
-import { endRun } from "../agent-end.ts";
-import { answeredRun } from "../agent-reading.ts";
+import { endAgentExecution } from "../agent-end.ts";
+import { presentAgentExecution } from "../agent-reading.ts";
 
 /** Running an agent in an environment that is up. */
 export const agentWork: WorkHandler = {
@@ -51,10 +51,13 @@ export const agentWork: WorkHandler = {
     const agent = await findAgent(tx.db, scope, stored.execution.spec?.agentId ?? "");
     if (!environment || !agent) {
       await removeWork(tx, work.id);
-      await endRun(tx, scope, work.subject_id, { event: "stop", failure: lackOf(environment) });
+      await endAgentExecution(tx, scope, work.subject_id, {
+        event: "stop",
+        failure: unavailableReason(environment),
+      });
       return undefined;
     }
-    const execution = begunRun(stored.execution) ?? stored.execution;
+    const execution = begunAgentExecution(stored.execution) ?? stored.execution;
     if (execution !== stored.execution) await updateAgentExecution(tx, scope, stored.execution, execution);
     return {
       work: {
@@ -86,7 +89,7 @@ export const agentWork: WorkHandler = {
     await removeWork(tx, lease.id);
     const event = outcome === Outcome.DONE ? "end" : "stop";
     const failure = outcome === Outcome.FAILED ? failureOfAgent(failureIn(end)) : undefined;
-    await endRun(tx, scope, stored.execution.id, { event, failure });
+    await endAgentExecution(tx, scope, stored.execution.id, { event, failure });
   },
 
   async credentialUse(tx, scope, lease) {
@@ -124,21 +127,24 @@ async function lose(
   { id, attempt, fence }: WorkTable,
   { execution: before, lastSequence }: StoredAgentExecution,
 ): Promise<void> {
-  const after = lostRun(before);
+  const after = lostAgentExecution(before);
   if (!after && !(await hasUnseenInput(tx.db, before.id))) {
     await resetAttempts(tx, id);
     return releaseWork(tx, id);
   }
   const inputId = after && (await findLastSeenId(tx.db, before.id, fence));
   if (inputId !== undefined) await tellLostTurn(tx, before.id, { inputId, sequence: lastSequence + 1 });
-  if (attempt < MOST_ATTEMPTS) {
+  if (attempt < MAX_ATTEMPTS) {
     if (after) await updateAgentExecution(tx, scope, before, after);
     return releaseWork(tx, id);
   }
   await removeWork(tx, id);
   const purpose = after ? "" : " to hand the agent an input";
   const message = `the runner was lost, or gave the run back, in each of ${attempt} attempts${purpose}`;
-  await endRun(tx, scope, before.id, { event: "stop", failure: { reason: Reason.SERVICE, message } });
+  await endAgentExecution(tx, scope, before.id, {
+    event: "stop",
+    failure: { reason: Reason.SERVICE, message },
+  });
 }
 
 /** What the agent got is not told to it again, so people are told that its answer may be missing. */
@@ -165,7 +171,7 @@ async function contentOf(
   { command, form }: RegisteredAgent,
 ) {
   return create(AgentWorkSchema, {
-    agentExecution: await answeredRun(tx.db, scope, stored),
+    agentExecution: await presentAgentExecution(tx.db, scope, stored),
     environment,
     command: [...command],
     form,
@@ -173,7 +179,7 @@ async function contentOf(
   });
 }
 
-function lackOf(environment: Environment | undefined): AgentFailure {
+function unavailableReason(environment: Environment | undefined): AgentFailure {
   return environment
     ? { reason: Reason.SERVICE, message: "its agent is registered no more" }
     : { reason: Reason.ENVIRONMENT, message: "its environment was removed" };

@@ -7,8 +7,8 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { type AgentOutputBlock, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
-import { hasStopped, phaseOfRun } from "../../../domain/agent/agent-execution.ts";
-import { wordsOf } from "../../../domain/agent/agent-output.ts";
+import { hasStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
+import { textOf } from "../../../domain/agent/agent-output.ts";
 import { notFound } from "../../../domain/error.ts";
 import { hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
@@ -18,8 +18,8 @@ import { findOutput, findOutputBefore } from "../../../store/agent/agent-output.
 import type { Schema } from "../../../store/schema.ts";
 import { callerOf } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { heldLease, refuseOtherWork } from "../../runner/lease.ts";
-import { answeredRun } from "../agent-reading.ts";
+import { heldLease, requireWorkKind } from "../../runner/lease.ts";
+import { presentAgentExecution } from "../agent-reading.ts";
 
 /** Most characters of an answer that a step gets (contract, GetStepAgentResponse.last_answer). */
 const MOST_CHARACTERS = 65_536;
@@ -36,12 +36,12 @@ export async function getStepAgent(
   const db = store.reader;
   const caller = callerOf(ctx);
   const lease = await heldLease(db, caller, req, now());
-  refuseOtherWork(lease, WorkKind.ACTION, "an action");
+  requireWorkKind(lease, WorkKind.ACTION, "an action");
   const run = await findAgentExecution(db, caller, req.agentExecutionId);
   const isOfAction = run?.stepKey !== null && run?.execution.metadata?.workflowActionId === lease.subject_id;
   if (!run || !isOfAction) throw notFound("agent execution");
   return create(GetStepAgentResponseSchema, {
-    agentExecution: await answeredRun(db, caller, run),
+    agentExecution: await presentAgentExecution(db, caller, run),
     lastAnswer: await lastAnswer(db, run),
     done: await isDone(db, run),
   });
@@ -50,7 +50,8 @@ export async function getStepAgent(
 async function isDone(db: Kysely<Schema>, { execution }: StoredAgentExecution): Promise<boolean> {
   const { id } = execution;
   if (hasStopped(execution)) return true;
-  if (phaseOfRun(execution) !== Phase.WAITING_FOR_INPUT || (await hasUnseenInput(db, id))) return false;
+  if (phaseOfAgentExecution(execution) !== Phase.WAITING_FOR_INPUT || (await hasUnseenInput(db, id)))
+    return false;
   if ((await findQueuedInputs(db, id)).length > 0) return false;
   return (await findInterests(db, id)).every((interest) => interest.user_message === 1);
 }
@@ -65,7 +66,7 @@ async function lastAnswer(
   for (let after = begin - 1; after < lastSequence && words.length < MOST_CHARACTERS; ) {
     const blocks = await findOutput(db, execution.id, after, BLOCKS_A_READ);
     if (blocks.length === 0) break;
-    words = wordsOf(words, blocks, MOST_CHARACTERS);
+    words = textOf(words, blocks, MOST_CHARACTERS);
     after += blocks.length;
   }
   return words;

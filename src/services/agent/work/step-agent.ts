@@ -11,10 +11,10 @@ import {
   type WorkflowExecutionAction,
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { isStepGoingOn, promptOf, stepKey } from "../../../domain/agent/agent-step.ts";
-import { refuseDeceptiveText } from "../../../domain/deceptive-text.ts";
+import { isStepGoingOn, promptOfStep, stepKey } from "../../../domain/agent/agent-step.ts";
+import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { executorUnfit, leaseLost, notFound, phaseUnsuitable } from "../../../domain/error.ts";
-import { refuseAgent, refuseAgentSettings } from "../../../domain/policy/agent-policy.ts";
+import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../../domain/policy/agent-policy.ts";
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
@@ -28,10 +28,10 @@ import { findAction, updateAction } from "../../../store/workflow/workflow-actio
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { executorOf } from "../../identity/executor.ts";
-import { refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
+import { requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
 import { agentNamed } from "../agent-choice.ts";
 import { queuePrompt } from "../agent-prompt.ts";
-import { startRun } from "../agent-run.ts";
+import { insertStartedAgentExecution } from "../agent-run.ts";
 
 /** Starts the agent run that carries out a step of the action that a lease is on, once for each attempt. */
 export function startStepAgent(
@@ -40,7 +40,7 @@ export function startStepAgent(
   ctx: HandlerContext,
 ) {
   return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
-    refuseOtherWork(lease, WorkKind.ACTION, "an action");
+    requireWorkKind(lease, WorkKind.ACTION, "an action");
     const key = stepKey(lease.attempt, req.stepIndex, req.outputKey);
     const { execution } =
       (await findStepAgent(tx.db, lease.subject_id, key)) ?? (await start(tx, scope, lease, key, req));
@@ -58,14 +58,18 @@ async function start(
   const action = await findAction(tx.db, scope, lease.subject_id);
   const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
   if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
-  const prompt = promptOf(stepsOf(stored.execution, action), stepIndex, outputKey);
-  refuseDeceptiveText(prompt, "prompt");
+  const prompt = promptOfStep(stepsOf(stored.execution, action), stepIndex, outputKey);
+  requireNoDeceptiveText(prompt, "prompt");
   if (!isStepGoingOn(action, key)) {
     const message =
       "the step does not go on: report first that it runs, and start nothing once it is to stop";
     throw phaseUnsuitable("step", "", message);
   }
-  const run = await startRun(tx, scope, await startOf(tx, scope, lease, action, stored.execution, key));
+  const run = await insertStartedAgentExecution(
+    tx,
+    scope,
+    await startOf(tx, scope, lease, action, stored.execution, key),
+  );
   await queuePrompt(tx, run, prompt);
   const after = clone(WorkflowExecutionActionSchema, action);
   if (after.status) after.status.agentExecutionId = run.execution.id;
@@ -92,8 +96,8 @@ async function startOf(
   const { agentId = "", extAgentSettings } = workflow.spec ?? {};
   const policies = await findPolicies(tx.db, scope);
   const agent = await agentNamed(tx.db, scope, agentId);
-  refuseAgent(policies, agentId);
-  if (extAgentSettings) refuseAgentSettings(policies, extAgentSettings);
+  requireAgentAllowed(policies, agentId);
+  if (extAgentSettings) requireAgentSettingsAllowed(policies, extAgentSettings);
   return {
     agent,
     creator: executor.subject,

@@ -6,13 +6,13 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole, AgentMode, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
-import { hasStopped, isWantedStopped, phaseOfRun } from "../../../domain/agent/agent-execution.ts";
-import { refuseDeceptiveText } from "../../../domain/deceptive-text.ts";
+import { hasStopped, isWantedStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
+import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost, notFound, phaseUnsuitable } from "../../../domain/error.ts";
 import {
-  refuseAgent,
-  refuseAgentSettings,
-  refuseAnotherSubagent,
+  requireAgentAllowed,
+  requireAgentSettingsAllowed,
+  requireSubagentQuota,
 } from "../../../domain/policy/agent-policy.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { countOpenSubagents, findSubagentByKey } from "../../../store/agent/agent-execution-search.ts";
@@ -20,10 +20,10 @@ import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { refuseOtherWork, writeUnderLease } from "../../runner/lease.ts";
+import { requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
 import { agentNamed } from "../agent-choice.ts";
 import { queuePrompt } from "../agent-prompt.ts";
-import { startRun } from "../agent-run.ts";
+import { insertStartedAgentExecution } from "../agent-run.ts";
 
 /** Starts a sub-agent of the run that a lease is on, in the same environment and for the same people. */
 export function startSubagent(
@@ -32,7 +32,7 @@ export function startSubagent(
   ctx: HandlerContext,
 ) {
   return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
-    refuseOtherWork(lease, WorkKind.AGENT, "an agent run");
+    requireWorkKind(lease, WorkKind.AGENT, "an agent run");
     const parent = await findAgentExecution(tx.db, scope, lease.subject_id);
     if (!parent) throw leaseLost();
     const known = req.key === "" ? undefined : await findSubagentByKey(tx.db, parent.execution.id, req.key);
@@ -49,20 +49,20 @@ async function start(
 ): Promise<StoredAgentExecution> {
   const { id, metadata, spec } = parent.execution;
   if (hasStopped(parent.execution) || isWantedStopped(parent.execution)) {
-    const phase = Phase[phaseOfRun(parent.execution)] ?? "";
+    const phase = Phase[phaseOfAgentExecution(parent.execution)] ?? "";
     throw phaseUnsuitable("agent execution", phase, "the agent run is to stop, and starts no sub-agents");
   }
-  refuseDeceptiveText(prompt, "prompt");
+  requireNoDeceptiveText(prompt, "prompt");
   const agent = await agentNamed(tx.db, scope, agentId || (spec?.agentId ?? ""));
   const policies = await findPolicies(tx.db, scope);
-  refuseAgent(policies, agentId);
+  requireAgentAllowed(policies, agentId);
   // The policy may have changed since the parent was started.
-  if (spec?.extAgentSettings) refuseAgentSettings(policies, spec.extAgentSettings);
-  refuseAnotherSubagent(policies, await countOpenSubagents(tx.db, id));
+  if (spec?.extAgentSettings) requireAgentSettingsAllowed(policies, spec.extAgentSettings);
+  requireSubagentQuota(policies, await countOpenSubagents(tx.db, id));
   const environment = await findEnvironment(tx.db, scope, parent.environmentId);
   if (!environment) throw notFound("environment");
   if (!metadata?.creator) throw new Error(`the agent run ${id} has no creator`);
-  const started = await startRun(tx, scope, {
+  const started = await insertStartedAgentExecution(tx, scope, {
     agent,
     creator: metadata.creator,
     accountId: parent.accountId,

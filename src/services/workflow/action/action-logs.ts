@@ -12,7 +12,7 @@ import { findLogPieces } from "../../../store/workflow/step-log.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { streamSignalOf } from "../../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
-import { createBell } from "../../call/notifier.ts";
+import { createNotifier } from "../../call/notifier.ts";
 import type { StreamDependencies } from "../../call/stream.ts";
 
 /** Pieces read at a time, 64 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
@@ -35,7 +35,7 @@ export async function* streamActionLogs(
 ): AsyncGenerator<MessageInitShape<typeof StreamActionLogsResponseSchema>> {
   const caller = callerOf(ctx);
   const ended = streamSignalOf(ctx);
-  const bell = createBell((wake) => store.onChange(id, wake), [ended, draining]);
+  const bell = createNotifier((wake) => store.onChange(id, wake), [ended, draining]);
   const lastStep = stepIndex ?? LAST_STEP;
   let position = { stepIndex: stepIndex ?? 0, offset: Number(afterOffset) };
   let attempt: number | undefined;

@@ -14,7 +14,7 @@ import {
   warnedAction,
 } from "../../../domain/workflow/execution/workflow-action-transitions.ts";
 import { begunExecution } from "../../../domain/workflow/execution/workflow-execution.ts";
-import type { StepMove } from "../../../domain/workflow/execution/workflow-step.ts";
+import type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import { stopWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
@@ -26,7 +26,7 @@ import { actionChanged } from "../execution/action-change.ts";
 import { advanceExecution } from "../execution/execution-advance.ts";
 
 export type { ActionEnd } from "../../../domain/workflow/execution/workflow-action-end.ts";
-export type { StepMove } from "../../../domain/workflow/execution/workflow-step.ts";
+export type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 
 /** An action that a runner takes on, and what the runner needs to know with it. */
 export interface BegunAction {
@@ -68,11 +68,11 @@ export async function beginAction(
  * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a step that the action has
  *   not; PHASE_UNSUITABLE for a move that a step cannot make
  */
-export async function moveSteps(
+export async function advanceSteps(
   tx: WriteTransaction,
   scope: Scope,
   actionId: string,
-  moves: readonly StepMove[],
+  moves: readonly StepTransition[],
 ): Promise<{ stop: boolean }> {
   const before = await foundAction(tx, scope, actionId);
   if (moves.length === 0 || isFinalAction(phaseOf(before))) return { stop: isToStop(before) };

@@ -8,7 +8,7 @@ import type { WorkflowExecutionAction, WorkflowStep } from "#gen/service/v1/work
 import { valueUnusable } from "../../../domain/error.ts";
 import { reportedError } from "../../../domain/workflow/execution/reported-failure.ts";
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
-import type { StepMove } from "../../../domain/workflow/execution/workflow-step.ts";
+import type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import type { WorkTable } from "../../../store/runner/runner-schema.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
@@ -16,7 +16,7 @@ import { appendLog } from "../../../store/workflow/step-log.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
-import { moveSteps } from "./action-progress.ts";
+import { advanceSteps } from "./action-progress.ts";
 
 /**
  * Takes what a runner reports of an action. Of one that has been brought to its
@@ -31,7 +31,7 @@ export async function reportAction(
   const action = await findAction(tx.db, scope, lease.subject_id);
   if (!action || isFinalAction(phaseOf(action))) return { stop: true };
   await reportEnvironment(tx, scope, action.status?.environmentId ?? "", req.environment);
-  const progress = await moveSteps(tx, scope, action.id, await movesOf(tx, scope, action, req.steps));
+  const progress = await advanceSteps(tx, scope, action.id, await movesOf(tx, scope, action, req.steps));
   await appendLogs(tx, lease, action, req.logs);
   return progress;
 }
@@ -41,7 +41,7 @@ async function movesOf(
   scope: Scope,
   action: WorkflowExecutionAction,
   reported: readonly StepProgress[],
-): Promise<StepMove[]> {
+): Promise<StepTransition[]> {
   const hasFailure = reported.some(({ state }) => state === State.FAILED);
   const steps = hasFailure ? await stepsOfAction(tx, scope, action) : [];
   return reported.map((each, index) => moveOf(each, steps[each.stepIndex], `steps[${index}]`));
@@ -60,7 +60,7 @@ function moveOf(
   { stepIndex, state, failure, pullRequestUrl, outputs }: StepProgress,
   step: WorkflowStep | undefined,
   path: string,
-): StepMove {
+): StepTransition {
   switch (state) {
     case State.RUNNING:
       return { stepIndex, state: "running" };

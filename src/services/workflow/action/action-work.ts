@@ -9,7 +9,7 @@ import { DomainError, leaseLost } from "../../../domain/error.ts";
 import { PolicyDenied } from "../../../domain/policy/policy-decision.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
-import { pullRequestOf } from "../../../domain/workflow/execution/action-environment.ts";
+import { pullRequestOfAction } from "../../../domain/workflow/execution/action-environment.ts";
 import { reportedError } from "../../../domain/workflow/execution/reported-failure.ts";
 import { deadlineOf, phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
@@ -24,7 +24,7 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { prebuildFor } from "../../project/prebuild-choice.ts";
-import { MOST_ATTEMPTS } from "../../runner/lease.ts";
+import { MAX_ATTEMPTS } from "../../runner/lease.ts";
 import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorNamer } from "../execution/executor-namer.ts";
 import {
@@ -38,9 +38,9 @@ import { reportAction } from "./action-report.ts";
 import { reportInput } from "./report-input.ts";
 import {
   type ActionEnvironment,
-  abandonActionEnvironment,
   insertActionEnvironment,
   newActionEnvironment,
+  releaseActionEnvironment,
   removeActionEnvironment,
 } from "./work-environment.ts";
 
@@ -75,7 +75,7 @@ export const actionWork: WorkHandler = {
     const warnings =
       end.kind === "finished" ? end.outcome.warnings.map((warning) => reportedError(warning)) : [];
     const next = await finishAction(tx, scope, lease.subject_id, how, warnings);
-    if (how.kind === "lost") await abandonActionEnvironment(tx, scope, environmentId);
+    if (how.kind === "lost") await releaseActionEnvironment(tx, scope, environmentId);
     else await removeActionEnvironment(tx, scope, environmentId);
     if (next === "again") await releaseWork(tx, lease.id);
     else await removeWork(tx, lease.id);
@@ -87,7 +87,7 @@ export const actionWork: WorkHandler = {
     // An action that was stopped meanwhile, with its executor unblocked since, needs no credential any more.
     if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
     const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
-    const cloneUrl = pullRequestOf(stored.execution)?.repository?.cloneUrl;
+    const cloneUrl = pullRequestOfAction(stored.execution)?.repository?.cloneUrl;
     return {
       subject: stored.execution.metadata?.executor ?? create(SubjectSchema),
       addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
@@ -156,7 +156,7 @@ async function contentOf(
 ) {
   const report = action.metadata?.report ?? false;
   const deadline = deadlineOf(action);
-  const pullRequest = pullRequestOf(execution);
+  const pullRequest = pullRequestOfAction(execution);
   return create(ActionWorkSchema, {
     actionId: action.id,
     workflowExecutionId: execution.id,
@@ -186,6 +186,6 @@ function endOf({ leased_by, attempt }: WorkTable, end: LeaseEnd): ActionEnd {
     case Outcome.STOPPED:
       return { kind: "stopped" };
     default:
-      return { kind: "lost", runnerId: leased_by ?? "", attempt, exhausted: attempt >= MOST_ATTEMPTS };
+      return { kind: "lost", runnerId: leased_by ?? "", attempt, exhausted: attempt >= MAX_ATTEMPTS };
   }
 }

@@ -1,7 +1,7 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
-import { abandonedEnvironment, takenOn } from "../../../domain/environment/environment-phase.ts";
+import { assigned, orphanedEnvironment } from "../../../domain/environment/environment-phase.ts";
 import { executorUnfit, notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
@@ -11,7 +11,7 @@ import { findSourceSetters, insertSourceSetters } from "../../../store/identity/
 import { findProject } from "../../../store/project/project.ts";
 import { insertProjectUse } from "../../../store/project/project-use.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { changeEnvironment, dropEnvironment } from "../../environment/environment-change.ts";
+import { changeEnvironment, deleteEnvironmentRow } from "../../environment/environment-change.ts";
 import { newEnvironmentUnderPolicies } from "../../environment/environment-policy.ts";
 import { checkEnvironmentReferences } from "../../environment/environment-references.ts";
 import { executorOf } from "../../identity/executor.ts";
@@ -58,7 +58,7 @@ export async function newActionEnvironment(
   await checkEnvironmentReferences(tx.db, scope, spec);
   const name = environmentNameOf(action);
   const template = { spec, name, annotations: {}, sessionId: "", projectId, runnerId };
-  const environment = takenOn(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
+  const environment = assigned(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
   if (environment.spec) environment.spec.workflowActionId = action.id;
   const ofContext = await findSourceSetters(tx.db, scope, "workflow_execution", execution);
   const ofProject = project ? await findSourceSetters(tx.db, scope, "project", project) : [];
@@ -84,15 +84,15 @@ export async function removeActionEnvironment(
   environmentId: string,
 ): Promise<void> {
   const environment = await findEnvironment(tx.db, scope, environmentId);
-  if (environment) await dropEnvironment(tx, scope, environment);
+  if (environment) await deleteEnvironmentRow(tx, scope, environment);
 }
 
 /** Leaves the environment of a lost attempt to its runner to clean up, whenever that is heard of again. */
-export async function abandonActionEnvironment(
+export async function releaseActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   environmentId: string,
 ): Promise<void> {
   const before = await findEnvironment(tx.db, scope, environmentId);
-  if (before) await changeEnvironment(tx, scope, before, abandonedEnvironment(before));
+  if (before) await changeEnvironment(tx, scope, before, orphanedEnvironment(before));
 }

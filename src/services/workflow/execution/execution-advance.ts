@@ -24,7 +24,7 @@ import {
 import { findExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findPlan } from "../../../store/workflow/workflow-plan.ts";
 import { accountOfExecutor } from "../../identity/executor.ts";
-import { placeOfAction } from "../action/action-place.ts";
+import { resolveEnvironment } from "../action/action-placement.ts";
 
 /**
  * Lets an execution go on: gives the actions whose turn it is to the queue of
@@ -78,7 +78,7 @@ async function fillQueue(tx: WriteTransaction, scope: Scope, execution: Workflow
     const executor = execution.metadata?.executor;
     const accountId = executor ? await accountOfExecutor(tx, scope, executor) : null;
     for (const action of waiting) {
-      const place = await placeOfAction(tx, scope, action);
+      const place = await resolveEnvironment(tx, scope, action);
       if ("error" in place) {
         const failed = endedAction(action, { kind: "failed", error: place.error }, [], tx.now);
         await updateAction(tx, scope, action, failed);

@@ -2,10 +2,10 @@ import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { deletedEnvironment } from "../../../domain/environment/environment.ts";
 import { notFound } from "../../../domain/error.ts";
-import { tallyOf } from "../../../domain/workflow/execution/workflow-action.ts";
+import { countedAs } from "../../../domain/workflow/execution/workflow-action.ts";
 import {
   cancelledAction,
-  cutOffAction,
+  revokedAction,
 } from "../../../domain/workflow/execution/workflow-action-transitions.ts";
 import {
   cancelledExecution,
@@ -87,7 +87,7 @@ export async function cancelExecutionsOf(
  *
  * @returns how many executions there were to stop
  */
-export async function cutOffExecutions(
+export async function revokeExecutions(
   tx: WriteTransaction,
   scope: Scope,
   executorId: string,
@@ -160,14 +160,14 @@ async function stopActions(
   turn: Turn,
 ): Promise<boolean> {
   const isCut = mode === "cut_off";
-  const stopped = isCut ? cutOffAction : cancelledAction;
+  const stopped = isCut ? revokedAction : cancelledAction;
   for await (const before of findOpenActions(tx.db, executionId)) {
     const after = stopped(before, tx.newId(), tx.now);
     if (!after) continue;
     if (isOver(turn)) return false;
     spend(turn, costOf(before));
     await stopAction(tx, scope, before, after);
-    if (isCut && tallyOf(before) === "running") {
+    if (isCut && countedAs(before) === "running") {
       await releaseEnvironment(tx, scope, before.status?.environmentId ?? "");
     }
   }

@@ -13,7 +13,7 @@ import {
   newExecution,
   phaseOfExecution,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
-import { refuseStart } from "../../../domain/workflow/execution/workflow-start.ts";
+import { requireStartable } from "../../../domain/workflow/execution/workflow-start.ts";
 import { findSourceSetters, insertSourceSetters } from "../../../store/identity/source-setter.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findActionsOfExecution, insertActions } from "../../../store/workflow/workflow-action.ts";
@@ -41,7 +41,7 @@ export async function retryExecution(
   workflow: Workflow,
   creator: Subject,
 ): Promise<WorkflowExecution> {
-  refuseStart(workflow);
+  requireStartable(workflow);
   const failed = await failedActions(tx, scope, retried);
   const trigger = retried.spec?.trigger;
   if (!trigger?.context) throw new Error(`the execution ${retried.id} has no context`);

@@ -10,7 +10,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { contextMissing, credentialMissing } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { refuseAgent, refuseAgentSettings } from "../../../domain/policy/agent-policy.ts";
+import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../../domain/policy/agent-policy.ts";
 import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
 import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
 import {
@@ -18,13 +18,13 @@ import {
   executionSearchText,
   newExecution,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
-import { refuseTooManySteps, searchOf } from "../../../domain/workflow/execution/workflow-expansion.ts";
-import { refuseStart } from "../../../domain/workflow/execution/workflow-start.ts";
+import { requireStepLimit, searchOf } from "../../../domain/workflow/execution/workflow-expansion.ts";
+import { requireStartable } from "../../../domain/workflow/execution/workflow-start.ts";
 import {
   type RenderedWorkflow,
   renderWorkflow,
 } from "../../../domain/workflow/parameter/workflow-parameters.ts";
-import { refuseContext } from "../../../domain/workflow/workflow-policy.ts";
+import { requireContextAllowed } from "../../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../../domain/workflow/workflow-size.ts";
 import { insertSourceSetters } from "../../../store/identity/source-setter.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
@@ -70,7 +70,7 @@ export async function startExecution(
 ): Promise<WorkflowExecution> {
   const { organizationId, workflow, trigger, triggerIndex, creator } = start;
   const scope = { organizationId };
-  refuseStart(workflow);
+  requireStartable(workflow);
   if (!trigger.context) throw contextMissing();
   const executor = await startingExecutor(tx, scope, workflow, trigger.context);
   const rendered = renderWorkflow(
@@ -83,7 +83,7 @@ export async function startExecution(
     },
     start.parameters,
   );
-  refuseTooManySteps(rendered.context, rendered.action);
+  requireStepLimit(rendered.context, rendered.action);
   requireWorkflowFits(
     copied(rendered),
     copied({ action: workflow.spec?.action, report: workflow.spec?.report, context: trigger.context }),
@@ -121,9 +121,9 @@ export async function startingExecutor(
   if (!metadata?.executor) throw new Error(`the workflow ${id} has no executor`);
   const executor = await executorOf(tx, scope, metadata.executor);
   const policies = await findPolicies(tx.db, scope);
-  refuseContext(policies, context, executor.role);
-  refuseAgent(policies, spec?.agentId ?? "");
-  if (spec?.extAgentSettings) refuseAgentSettings(policies, spec.extAgentSettings);
+  requireContextAllowed(policies, context, executor.role);
+  requireAgentAllowed(policies, spec?.agentId ?? "");
+  if (spec?.extAgentSettings) requireAgentSettingsAllowed(policies, spec.extAgentSettings);
   const host = searchOf(context)?.host;
   if (host !== undefined) {
     const use = { host, subject: executor.subject };
@@ -163,7 +163,7 @@ function copied({
 
 /**
  * On whose word a workflow names repositories: the person that it runs as, who
- * wrote it or took it on (refuseBorrowedExecutor keeps others from changing it
+ * wrote it or took it on (requireMayRunAs keeps others from changing it
  * then), or who made it and has it run as a service account.
  */
 function authorsOf({ metadata }: Workflow): Subject[] {

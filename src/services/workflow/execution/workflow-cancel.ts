@@ -9,7 +9,7 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findWorkflow } from "../../../store/workflow/workflow.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findExecution } from "../../../store/workflow/workflow-execution.ts";
-import { refuseStranger, writeAsCaller } from "../../call/call.ts";
+import { requireOwnership, writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { cancelAction, cancelExecution } from "./execution-cancel.ts";
 
@@ -24,7 +24,7 @@ export function cancelWorkflowExecution(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const stored = await findExecution(tx.db, caller, workflowExecutionId);
     if (!stored) throw notFound("workflow execution");
-    await refuseUninvolved(tx, caller, ctx, stored.execution);
+    await requireInvolvement(tx, caller, ctx, stored.execution);
     await cancelExecution(tx, caller, workflowExecutionId);
     return {};
   });
@@ -40,18 +40,18 @@ export function cancelWorkflowExecutionAction(
     const action = await findAction(tx.db, caller, workflowExecutionActionId);
     const stored = await findExecution(tx.db, caller, action?.metadata?.workflowExecutionId ?? "");
     if (!stored) throw notFound("workflow execution action");
-    await refuseUninvolved(tx, caller, ctx, stored.execution);
+    await requireInvolvement(tx, caller, ctx, stored.execution);
     await cancelAction(tx, caller, workflowExecutionActionId);
     return {};
   });
 }
 
-async function refuseUninvolved(
+async function requireInvolvement(
   tx: WriteTransaction,
   scope: Scope,
   ctx: HandlerContext,
   { metadata }: WorkflowExecution,
 ): Promise<void> {
   const workflow = await findWorkflow(tx.db, scope, metadata?.workflowId ?? "");
-  refuseStranger(ctx, metadata?.creator, workflow?.metadata?.creator);
+  requireOwnership(ctx, metadata?.creator, workflow?.metadata?.creator);
 }

@@ -15,17 +15,21 @@ import { pageSize, queryText } from "../../../domain/page.ts";
 import { withSteps } from "../../../domain/workflow/execution/workflow-action.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
-import { listActions, listExecutions, listOutputs } from "../../../store/workflow/workflow-execution-list.ts";
+import {
+  findActionPage,
+  findExecutionPage,
+  findOutputPage,
+} from "../../../store/workflow/workflow-execution-list.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { onePage, readerFor } from "../../call/page.ts";
 
-export async function answerExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
+export async function getWorkflowExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await findWholeExecution(store.reader, caller, id);
   if (!stored) throw notFound("workflow execution");
   return { workflowExecution: stored.answered() };
 }
 
-export async function answerAction({ store }: ServiceDependencies, caller: Caller, id: string) {
+export async function getWorkflowExecutionAction({ store }: ServiceDependencies, caller: Caller, id: string) {
   const action = await findAction(store.reader, caller, id);
   const stored = await findWholeExecution(store.reader, caller, action?.metadata?.workflowExecutionId ?? "");
   if (!action || !stored) throw notFound("workflow execution action");
@@ -33,7 +37,7 @@ export async function answerAction({ store }: ServiceDependencies, caller: Calle
 }
 
 /** One page of the organization's executions, the newest first unless the request says otherwise. */
-export async function answerExecutions(
+export async function listWorkflowExecutions(
   deps: ServiceDependencies,
   caller: Caller,
   { filter, pagination, sort }: ListWorkflowExecutionsRequest,
@@ -54,7 +58,7 @@ export async function answerExecutions(
     hasFailedActions: filter?.hasFailedActions,
     search: fold(filter?.search ?? ""),
   };
-  const found = await listExecutions(
+  const found = await findExecutionPage(
     readerFor(deps, caller, narrowed.search),
     caller,
     narrowed,
@@ -67,7 +71,7 @@ export async function answerExecutions(
 }
 
 /** One page of the organization's actions, by id ascending. */
-export async function answerActions(
+export async function listWorkflowExecutionActions(
   deps: ServiceDependencies,
   caller: Caller,
   { filter, pagination }: ListWorkflowExecutionActionsRequest,
@@ -85,13 +89,13 @@ export async function answerActions(
     workflowIds: filter?.workflowIds ?? [],
     phases: filter?.phases ?? [],
   };
-  const found = await listActions(readerFor(deps, caller), caller, narrowed, after, size + 1);
+  const found = await findActionPage(readerFor(deps, caller), caller, narrowed, after, size + 1);
   const page = await onePage(deps, query, found, size);
   return { pagination: page.pagination, workflowExecutionActions: page.rows };
 }
 
 /** One page of what actions reported, by the id of the action ascending. */
-export async function answerOutputs(
+export async function listWorkflowExecutionOutputs(
   deps: ServiceDependencies,
   caller: Caller,
   { filter, pagination }: ListWorkflowExecutionOutputsRequest,
@@ -104,7 +108,7 @@ export async function answerOutputs(
   const after = deps.pageTokens.read(query, pagination?.token ?? "");
   const size = pageSize(pagination);
   const executionIds = filter?.workflowExecutionIds ?? [];
-  const found = await listOutputs(readerFor(deps, caller), caller, executionIds, after, size + 1);
+  const found = await findOutputPage(readerFor(deps, caller), caller, executionIds, after, size + 1);
   const page = await onePage(deps, query, found, size);
   return { pagination: page.pagination, outputs: page.rows };
 }

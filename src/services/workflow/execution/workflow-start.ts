@@ -11,13 +11,13 @@ import type { RetryFailedActionsRequest, StartWorkflowRequest } from "#gen/servi
 import { contextMissing, DomainError, notFound, valueUnusable } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import {
-  refuseBorrowedContext,
-  refuseBorrowedRetry,
-  refuseStart,
+  requireMayRetryAs,
+  requireMayRunContextAs,
+  requireStartable,
 } from "../../../domain/workflow/execution/workflow-start.ts";
 import { manualTrigger } from "../../../domain/workflow/trigger/trigger-match.ts";
 import { checkContext } from "../../../domain/workflow/workflow-check.ts";
-import { refuseContext } from "../../../domain/workflow/workflow-policy.ts";
+import { requireContextAllowed } from "../../../domain/workflow/workflow-policy.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Store, WriteTransaction } from "../../../store/store.ts";
 import { findWorkflow } from "../../../store/workflow/workflow.ts";
@@ -25,9 +25,9 @@ import { findWholeExecution } from "../../../store/workflow/workflow-execution.t
 import { callerOf, operationOf, writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { withinQuota } from "../../call/storage-quota.ts";
-import { ownedWorkflow } from "../owned-workflow.ts";
+import { getOwnedWorkflow } from "../owned-workflow.ts";
 import { recordTriggerEvent, type TriggerOccurrence } from "../trigger/trigger-ledger.ts";
-import { whyOff } from "../trigger/trigger-start.ts";
+import { disabledReason } from "../trigger/trigger-start.ts";
 import { checkContextReferences } from "../workflow-references.ts";
 import { retryExecution } from "./execution-retry.ts";
 import { type ExecutionStart, startExecution } from "./execution-start.ts";
@@ -47,10 +47,10 @@ export async function startWorkflow({ store }: Dependencies, req: StartWorkflowR
   let refusal: Pick<TriggerOccurrence, "verdict" | "reason"> | undefined;
   try {
     return await writeAsCaller(store, ctx, async (tx, caller) => {
-      const workflow = await ownedWorkflow(tx, ctx, caller, req.workflowId);
+      const workflow = await getOwnedWorkflow(tx, ctx, caller, req.workflowId);
       try {
-        refuseStart(workflow);
-        const start = await manualStart(tx, caller, workflow, req);
+        requireStartable(workflow);
+        const start = await startManually(tx, caller, workflow, req);
         const execution = await withinQuota(tx, caller, () => startExecution(tx, start));
         await recordTriggerEvent(tx, caller, {
           ...entry,
@@ -72,7 +72,7 @@ export async function startWorkflow({ store }: Dependencies, req: StartWorkflowR
 }
 
 function refusalOf(workflow: Workflow, error: DomainError): Pick<TriggerOccurrence, "verdict" | "reason"> {
-  const off = whyOff(workflow);
+  const off = disabledReason(workflow);
   return off === undefined
     ? { verdict: TriggerVerdict.REFUSED, reason: error.message }
     : { verdict: TriggerVerdict.DISABLED, reason: off };
@@ -96,8 +96,8 @@ export function retryFailedActions(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const stored = await findWholeExecution(tx.db, caller, workflowExecutionId);
     if (!stored) throw notFound("workflow execution");
-    const workflow = await ownedWorkflow(tx, ctx, caller, stored.execution.metadata?.workflowId ?? "");
-    refuseBorrowedRetry(stored.execution, workflow, caller);
+    const workflow = await getOwnedWorkflow(tx, ctx, caller, stored.execution.metadata?.workflowId ?? "");
+    requireMayRetryAs(stored.execution, workflow, caller);
     return { workflowExecution: await retryExecution(tx, caller, stored, workflow, caller.subject) };
   });
 }
@@ -108,7 +108,7 @@ export function retryFailedActions(
  * @throws DomainError CONTEXT_MISSING without either; VALUE_UNUSABLE, NOT_FOUND,
  *   PENDING_DELETION, PHASE_UNSUITABLE, PolicyDenied for what the given one names
  */
-export async function manualStart(
+export async function startManually(
   tx: WriteTransaction,
   caller: Caller,
   workflow: Workflow,
@@ -136,7 +136,7 @@ async function usableOverride(
   workflow: Workflow,
   context: WorkflowTriggerContext,
 ): Promise<WorkflowTriggerContext> {
-  refuseBorrowedContext(workflow, caller);
+  requireMayRunContextAs(workflow, caller);
   if (context.context.case === "fromTrigger") {
     throw valueUnusable(
       "contextOverride.fromTrigger",
@@ -144,7 +144,7 @@ async function usableOverride(
     );
   }
   checkContext(context, "contextOverride");
-  refuseContext(await findPolicies(tx.db, caller), context, caller.role);
+  requireContextAllowed(await findPolicies(tx.db, caller), context, caller.role);
   await checkContextReferences(tx.db, caller, [context]);
   return context;
 }

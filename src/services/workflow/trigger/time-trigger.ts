@@ -15,7 +15,7 @@ import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-
 import { cancelExecution } from "../execution/execution-cancel.ts";
 import { startExecution } from "../execution/execution-start.ts";
 import { recordTriggerEvent } from "./trigger-ledger.ts";
-import { startAndRecord, whyOff } from "./trigger-start.ts";
+import { disabledReason, startAndRecord } from "./trigger-start.ts";
 
 /** One instant of a time trigger. */
 export interface DueInstant {
@@ -43,7 +43,7 @@ export async function fireTimeTrigger(tx: WriteTransaction, due: DueInstant): Pr
   const record = (verdict: TriggerVerdict, reason = "", executionId = "") =>
     recordTriggerEvent(tx, due, { ...entry, verdict, reason, executionId });
 
-  const off = whyOff(workflow);
+  const off = disabledReason(workflow);
   if (off !== undefined) return record(TriggerVerdict.DISABLED, off);
   const { trigger, context } = workflow.spec?.triggers[triggerIndex] ?? {};
   if (trigger?.case !== "time" || !context) {

@@ -38,7 +38,7 @@ export interface TriggerOccurrence {
 export interface TriggerPayload {
   /** The values of parameters that the start was given. */
   readonly parameters?: Readonly<Record<string, string>>;
-  /** JSON of the body that ran the manual trigger; or, of a long one, the texts of its fields. One of the two, see KeptBody. */
+  /** JSON of the body that ran the manual trigger; or, of a long one, the texts of its fields. One of the two, see StoredBody. */
   readonly body?: string;
   readonly fields?: Readonly<Record<string, string | null>>;
   /** The context of StartWorkflow that stood in for the manual trigger's. */

@@ -16,11 +16,11 @@ import { findTriggerEvent } from "../../../store/workflow/workflow-trigger-event
 import { writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { startExecution } from "../execution/execution-start.ts";
-import { manualStart } from "../execution/workflow-start.ts";
-import { ownedWorkflow } from "../owned-workflow.ts";
+import { startManually } from "../execution/workflow-start.ts";
+import { getOwnedWorkflow } from "../owned-workflow.ts";
 import { fireTimeTrigger } from "./time-trigger.ts";
 import { readPayload, recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
-import { startAndRecord, whyOff } from "./trigger-start.ts";
+import { disabledReason, startAndRecord } from "./trigger-start.ts";
 import { fireWebhook } from "./webhook-triggers.ts";
 
 /** What is delivered again, by whom, and to what. */
@@ -44,8 +44,8 @@ export function redeliverTriggerEvent(
     const found = await findTriggerEvent(tx.db, caller, triggerEventId);
     if (!found) throw notFound("workflow trigger event");
     const { event } = found;
-    const workflow = await ownedWorkflow(tx, ctx, caller, event.workflowId);
-    refuseUnbelieved(event);
+    const workflow = await getOwnedWorkflow(tx, ctx, caller, event.workflowId);
+    requireCredibleEvent(event);
     const payload = readPayload(found.payload);
     return { triggerEvents: await redeliver(tx, { event, payload, workflow, caller }) };
   });
@@ -99,13 +99,13 @@ async function startAgain(
     redeliveredEventId: event.id,
     payload,
   };
-  const off = whyOff(workflow);
+  const off = disabledReason(workflow);
   if (off !== undefined) {
     return recordTriggerEvent(tx, caller, { ...entry, verdict: TriggerVerdict.DISABLED, reason: off });
   }
   return startAndRecord(tx, caller, entry, async () => {
     const asked = { parameters: { ...parameters }, ...(contextOverride && { contextOverride }) };
-    return startExecution(tx, await manualStart(tx, caller, workflow, asked));
+    return startExecution(tx, await startManually(tx, caller, workflow, asked));
   });
 }
 
@@ -126,7 +126,7 @@ function readingOf(event: WorkflowTriggerEvent, payload: TriggerPayload): Webhoo
     : { kind: "problem", problem };
 }
 
-function refuseUnbelieved({ verdict }: WorkflowTriggerEvent): void {
+function requireCredibleEvent({ verdict }: WorkflowTriggerEvent): void {
   if (verdict !== TriggerVerdict.BAD_SIGNATURE) return;
   throw phaseUnsuitable(
     "workflow trigger event",

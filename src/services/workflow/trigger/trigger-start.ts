@@ -43,7 +43,7 @@ export async function startAndRecord(
 }
 
 /** Why triggers of a workflow do not fire; undefined while they do. */
-export function whyOff({ spec }: Workflow): string | undefined {
+export function disabledReason({ spec }: Workflow): string | undefined {
   if (spec?.deleting) return "the workflow is pending deletion";
   return spec?.disabled ? "the workflow is disabled" : undefined;
 }

@@ -15,14 +15,14 @@ import {
   projectIdsOf,
   type TriggerMatch,
 } from "../../../domain/workflow/trigger/trigger-match.ts";
-import { keptBody, webhookParameters } from "../../../domain/workflow/trigger/webhook-parameters.ts";
+import { storedBody, webhookParameters } from "../../../domain/workflow/trigger/webhook-parameters.ts";
 import type { WebhookReading } from "../../../domain/workflow/trigger/webhook-reading.ts";
 import { findProjectRemotes } from "../../../store/project/project-index.ts";
 import type { WriteTransaction } from "../../../store/store.ts";
 import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-event.ts";
 import { startExecution } from "../execution/execution-start.ts";
 import { recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
-import { startAndRecord, whyOff } from "./trigger-start.ts";
+import { disabledReason, startAndRecord } from "./trigger-start.ts";
 
 /** A delivery that proved whom it comes from. */
 export interface Delivered {
@@ -49,7 +49,7 @@ export async function fireWebhook(
   delivered: Delivered,
 ): Promise<WorkflowTriggerEvent[]> {
   const { workflow, reading } = delivered;
-  const off = whyOff(workflow);
+  const off = disabledReason(workflow);
   if (off !== undefined) return [await recordWhole(tx, delivered, TriggerVerdict.DISABLED, off)];
   switch (reading.kind) {
     case "pull_request":
@@ -183,7 +183,7 @@ function payloadOf({ workflow, reading }: Delivered): TriggerPayload {
     case "pull_request":
       return { events: reading.delivery.events, repositoryUrls: reading.delivery.repositoryUrls };
     case "manual":
-      return { parameters: reading.parameters, ...keptBody(workflow.spec?.parameters ?? [], reading) };
+      return { parameters: reading.parameters, ...storedBody(workflow.spec?.parameters ?? [], reading) };
     case "problem":
     case "malformed":
       return { problem: reading.problem };

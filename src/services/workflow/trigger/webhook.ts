@@ -6,7 +6,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { refuseBorrowedEvent } from "../../../domain/workflow/execution/workflow-start.ts";
+import { requireMayReportEventAs } from "../../../domain/workflow/execution/workflow-start.ts";
 import { readWebhook } from "../../../domain/workflow/trigger/webhook-reading.ts";
 import {
   type SignatureCryptography,
@@ -22,9 +22,9 @@ import { findDeliveryEvents, insertDelivery } from "../../../store/workflow/webh
 import { findAnyWorkflow } from "../../../store/workflow/workflow.ts";
 import { findWebhookSecretHolders } from "../../../store/workflow/workflow-secret.ts";
 import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-event.ts";
-import { refuseStrangerTo } from "../../call/call.ts";
+import { requireNotRevoked } from "../../call/authenticated-caller.ts";
+import { requireOwnershipFor } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { refuseCutOff } from "../../call/standing.ts";
 import { openWebhookSecrets } from "../workflow-secret.ts";
 import { recordDuplicate, recordTriggerEvent } from "./trigger-ledger.ts";
 import { fireWebhook } from "./webhook-triggers.ts";
@@ -121,11 +121,11 @@ async function deliver(
   proof: DeliveryProof,
 ): Promise<Delivery> {
   const caller = "caller" in proof ? proof.caller : undefined;
-  if (caller) await refuseCutOff(tx, caller, START_WORKFLOW);
+  if (caller) await requireNotRevoked(tx, caller, START_WORKFLOW);
   const found = await findAnyWorkflow(tx.db, workflowId);
   if (!found || (caller && caller.organizationId !== found.organizationId)) throw unbelieved();
   const { workflow, organizationId } = found;
-  if (caller) refuseStrangerTo(START_WORKFLOW, caller, workflow.metadata?.creator);
+  if (caller) requireOwnershipFor(START_WORKFLOW, caller, workflow.metadata?.creator);
   const creator = caller?.subject ?? workflow.metadata?.executor;
   if (!creator) throw new Error(`the workflow ${workflowId} has no executor`);
 
@@ -143,7 +143,7 @@ async function deliver(
     for (const id of earlier) copies.push(await recordDuplicate(tx, found, id, reason));
     return { entries: copies };
   }
-  if (caller && reading.kind === "pull_request") refuseBorrowedEvent(workflow, caller);
+  if (caller && reading.kind === "pull_request") requireMayReportEventAs(workflow, caller);
   const sourceSetters = caller ? [caller.subject] : await findWebhookSecretHolders(tx.db, workflowId, tx.now);
   const entered = await fireWebhook(tx, {
     organizationId,

@@ -1,5 +1,10 @@
 import type { Kysely, SelectQueryBuilder } from "kysely";
-import { allGrams, askedGrams, gramQuery, isShort } from "../../../domain/project/search-trigrams.ts";
+import {
+  allTrigrams,
+  isShort,
+  queryTrigrams,
+  trigramQuery,
+} from "../../../domain/project/search-trigrams.ts";
 import { prepared } from "../../prepared.ts";
 import type { Schema } from "../../schema.ts";
 import { hasGrams, listAsRows, listOf, type RowRange } from "../../sqlite/expressions.ts";
@@ -7,7 +12,7 @@ import type { Scope } from "../../store.ts";
 import type { ProjectFilter, Projects } from "../project-filter.ts";
 
 /** What leads to projects that a filter may let through, and to all that it does. */
-export interface Lead {
+export interface CandidateSource {
   /** One row or more for each of the projects; cheap to count. */
   readonly rows: SelectQueryBuilder<Schema, keyof Schema, object>;
   /** Those projects, found by these rows whatever the planner thinks of it. */
@@ -34,9 +39,13 @@ const END_GRAMS = 4;
  *
  * @param range which rows of the index are the organization's
  */
-export function endLead(db: Kysely<Schema>, search: string, range: RowRange): Lead | undefined {
-  const asked = isShort(search) ? [] : askedGrams(search);
-  return asked.length > END_GRAMS ? gramsLead(db, allGrams(asked.slice(-END_GRAMS)), range) : undefined;
+export function endCandidates(
+  db: Kysely<Schema>,
+  search: string,
+  range: RowRange,
+): CandidateSource | undefined {
+  const asked = isShort(search) ? [] : queryTrigrams(search);
+  return asked.length > END_GRAMS ? gramsLead(db, allTrigrams(asked.slice(-END_GRAMS)), range) : undefined;
 }
 
 /**
@@ -45,16 +54,16 @@ export function endLead(db: Kysely<Schema>, search: string, range: RowRange): Le
  *
  * @param rare a gram that no more texts have is rare, and leads without the others
  */
-export async function textLead(
+export async function textCandidates(
   db: Kysely<Schema>,
   search: string,
   range: RowRange,
   rare: number,
-): Promise<Lead> {
+): Promise<CandidateSource> {
   return gramsLead(db, await tellingQuery(db, search, range, rare), range);
 }
 
-function gramsLead(db: Kysely<Schema>, query: string, [first, last]: RowRange): Lead {
+function gramsLead(db: Kysely<Schema>, query: string, [first, last]: RowRange): CandidateSource {
   const rows = db.selectFrom("project_search").where(hasGrams(query, [first, last]));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "project_search.rowid");
   return { ...lead(rows, projects), texts: { query, first, last } };
@@ -67,17 +76,17 @@ async function tellingQuery(
   [first, last]: RowRange,
   rare: number,
 ): Promise<string> {
-  if (isShort(search)) return gramQuery(search);
-  const asked = askedGrams(search);
+  if (isShort(search)) return trigramQuery(search);
+  const asked = queryTrigrams(search);
   const telling: string[] = [];
   // More than `rare` texts have those of the end all together, so none of them is rare.
   for (const gram of asked.slice(0, -END_GRAMS)) {
-    const [found] = await countTexts(db, { query: allGrams([gram]), first, last, most: rare + 1 });
+    const [found] = await countTexts(db, { query: allTrigrams([gram]), first, last, most: rare + 1 });
     const count = found?.count ?? 0;
-    if (count === 0) return allGrams([gram]);
+    if (count === 0) return allTrigrams([gram]);
     if (count <= rare) telling.push(gram);
   }
-  return allGrams(telling.length > 0 ? telling : asked);
+  return allTrigrams(telling.length > 0 ? telling : asked);
 }
 
 type UpTo = Texts & { readonly most: number };
@@ -104,8 +113,8 @@ function textRows(db: Kysely<Schema>, { query, first, last, most }: UpTo) {
 }
 
 /** The leads of the other fields, which say at once how many rows they have. */
-export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter): Lead[] {
-  const leads: Lead[] = [];
+export function fastCandidates(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter): CandidateSource[] {
+  const leads: CandidateSource[] = [];
   if (filter.creatorIds.length > 0) {
     const rows = db
       .selectFrom("project")
@@ -145,27 +154,31 @@ export function quickLeads(db: Kysely<Schema>, scope: Scope, filter: ProjectFilt
 }
 
 /** Leads to every project of the organization. */
-export function noLead(db: Kysely<Schema>, scope: Scope): Lead {
+export function noCandidates(db: Kysely<Schema>, scope: Scope): CandidateSource {
   const rows = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
   return lead(rows, rows);
 }
 
 /** A lead to the same projects, if it has `most` rows at most. The index of texts is read once: that takes the most time. */
-export async function fewOf(db: Kysely<Schema>, lead: Lead, most: number): Promise<Lead | undefined> {
+export async function isSelective(
+  db: Kysely<Schema>,
+  lead: CandidateSource,
+  most: number,
+): Promise<CandidateSource | undefined> {
   if (!lead.texts) return (await isFew(db, lead, most)) ? lead : undefined;
   const [found] = await listTexts(db, { ...lead.texts, most: most + 1 });
   return found && found.count <= most ? rowsLead(db, found.rows) : undefined;
 }
 
 /** @param searchRows a list in JSON */
-function rowsLead(db: Kysely<Schema>, searchRows: string): Lead {
+function rowsLead(db: Kysely<Schema>, searchRows: string): CandidateSource {
   const rows = db.selectFrom(listAsRows<number>(searchRows).as("found"));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "found.value");
   return { ...lead(rows, projects), isSortable: true };
 }
 
 /** Whether a lead has `most` rows at most. */
-export async function isFew(db: Kysely<Schema>, { rows }: Lead, most: number): Promise<boolean> {
+export async function isFew(db: Kysely<Schema>, { rows }: CandidateSource, most: number): Promise<boolean> {
   const { count } = await db
     .selectFrom(
       rows
@@ -182,11 +195,11 @@ export async function isFew(db: Kysely<Schema>, { rows }: Lead, most: number): P
 type NamesProject = "project_remote" | "project_environment_class" | "project_annotation";
 
 /** A lead by rows that each name a project. */
-function leadById(rows: SelectQueryBuilder<Schema, NamesProject, object>): Lead {
+function leadById(rows: SelectQueryBuilder<Schema, NamesProject, object>): CandidateSource {
   return lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_id"));
 }
 
 /** The builder's types tell which tables a query names; that projects are among them is enough here. */
-function lead(rows: object, projects: object): Lead {
-  return { rows: rows as Lead["rows"], projects: projects as Lead["projects"] };
+function lead(rows: object, projects: object): CandidateSource {
+  return { rows: rows as CandidateSource["rows"], projects: projects as CandidateSource["projects"] };
 }

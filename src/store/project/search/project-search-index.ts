@@ -1,10 +1,10 @@
 import type { Kysely } from "kysely";
-import { searchGrams } from "../../../domain/project/search-trigrams.ts";
+import { searchTrigrams } from "../../../domain/project/search-trigrams.ts";
 import { prepared } from "../../prepared.ts";
 import type { Schema } from "../../schema.ts";
 import type { RowRange } from "../../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../../store.ts";
-import type { HeldRow } from "../../write-back-row.ts";
+import type { WriteBackRow } from "../../write-back-row.ts";
 import type { ProjectSearchTable } from "../project-schema.ts";
 
 /**
@@ -26,7 +26,7 @@ const setLastRow = prepared<Scope & { lastRow: number }, unknown>((db, { organiz
 );
 
 /** The last row that an organization has taken; 0 while {@link openRange} has not made it a range to write it to. */
-const LAST_ROW: HeldRow<string, number> = {
+const LAST_ROW: WriteBackRow<string, number> = {
   read: async (db, organizationId) => (await selectLastRow(db, { organizationId }))[0]?.last_row ?? 0,
   write: (db, organizationId, lastRow) => setLastRow(db, { organizationId, lastRow }),
 };
@@ -52,7 +52,7 @@ export async function enterSearchText(tx: WriteTransaction, scope: Scope, text: 
 
 /** What {@link enterSearchText} asked for, at the end of a transaction. */
 export async function insertSearchText(db: Kysely<Schema>, row: number, text: string): Promise<void> {
-  await insertGrams(db, { rowid: row, grams: searchGrams(text) });
+  await insertGrams(db, { rowid: row, grams: searchTrigrams(text) });
 }
 
 /** The first row of an organization that has had no project so far. */

@@ -3,10 +3,10 @@ import { bodyColumns } from "../../listed-row.ts";
 import type { Schema } from "../../schema.ts";
 import { listAsRows, unindexed } from "../../sqlite/expressions.ts";
 import type { Scope } from "../../store.ts";
-import { narrowed, type Projects } from "../project-filter.ts";
+import { applyFilter, type Projects } from "../project-filter.ts";
 import type { ProjectTable } from "../project-schema.ts";
 import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
-import type { Lead } from "./project-search-candidates.ts";
+import type { CandidateSource } from "./project-search-candidates.ts";
 
 /** What a list is made of. */
 export const PROJECT_COLUMNS = [
@@ -21,17 +21,17 @@ export const PROJECT_COLUMNS = [
  * when more than `most` pass. Where it can be sorted beforehand and no count is
  * asked for, it looks no further than it must.
  */
-export async function gather(
+export async function collect(
   db: Kysely<Schema>,
   scope: Scope,
   page: ProjectPage,
-  { projects, isSortable }: Lead,
+  { projects, isSortable }: CandidateSource,
   most: number,
 ): Promise<FoundProjects | undefined> {
   if (isSortable && page.countLimit === undefined) {
     return { rows: await firstPassing(db, scope, page, projects), count: undefined };
   }
-  const passing = await narrowed(projects, scope, page.filter)
+  const passing = await applyFilter(projects, scope, page.filter)
     .select(["project.id", "project.popularity"])
     .limit(most + 1)
     .execute();
@@ -60,13 +60,13 @@ function comparison({ field, direction }: ProjectOrder): (one: Placed, other: Pl
 }
 
 /** Tests one project after the other in the order of the page, until that is full. */
-export async function walk(
+export async function scan(
   db: Kysely<Schema>,
   scope: Scope,
   { after, limit, order, filter }: ProjectPage,
 ): Promise<FoundProject[]> {
   const own = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
-  const all = narrowed(own, scope, filter).select(PROJECT_COLUMNS);
+  const all = applyFilter(own, scope, filter).select(PROJECT_COLUMNS);
   const { popularity, id } = directions(order);
   if (order.field === "id") {
     const rest = after ? all.where("project.id", id.behind, after.id) : all;
@@ -102,7 +102,7 @@ async function firstPassing(
   let [start, size] = [0, page.limit];
   while (found.length < page.limit && start < all.length) {
     const some = all.slice(start, start + size);
-    const passing = await narrowed(projectsById(db, idsOf(some)), scope, page.filter)
+    const passing = await applyFilter(projectsById(db, idsOf(some)), scope, page.filter)
       .select("project.id")
       .execute();
     const ids = new Set(idsOf(passing));
@@ -118,9 +118,9 @@ export async function findPage(
   db: Kysely<Schema>,
   scope: Scope,
   page: ProjectPage,
-  { projects }: Lead,
+  { projects }: CandidateSource,
 ): Promise<FoundProject[]> {
-  const all = narrowed(projects, scope, page.filter).select("project.id").distinct();
+  const all = applyFilter(projects, scope, page.filter).select("project.id").distinct();
   const found = await sorted(all, page).limit(page.limit).execute();
   return wholeRows(db, scope, idsOf(found));
 }
@@ -159,11 +159,11 @@ export async function countPassing(
   db: Kysely<Schema>,
   scope: Scope,
   { filter, countLimit = 0 }: ProjectPage,
-  { projects }: Lead,
+  { projects }: CandidateSource,
 ): Promise<number> {
   const { count } = await db
     .selectFrom(
-      narrowed(projects, scope, filter).select("project.id").distinct().limit(countLimit).as("found"),
+      applyFilter(projects, scope, filter).select("project.id").distinct().limit(countLimit).as("found"),
     )
     .select((eb) => eb.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();

@@ -7,16 +7,16 @@ import type { Scope } from "../../store.ts";
 import type { ProjectFilter } from "../project-filter.ts";
 import type { ProjectTable } from "../project-schema.ts";
 import {
-  endLead,
-  fewOf,
+  type CandidateSource,
+  endCandidates,
+  fastCandidates,
   isFew,
-  type Lead,
-  noLead,
-  quickLeads,
-  textLead,
+  isSelective,
+  noCandidates,
+  textCandidates,
 } from "./project-search-candidates.ts";
 import { findSearchRange } from "./project-search-index.ts";
-import { countPassing, findPage, gather, walk } from "./project-search-rows.ts";
+import { collect, countPassing, findPage, scan } from "./project-search-rows.ts";
 
 export interface ProjectOrder {
   readonly field: "id" | "popularity";
@@ -84,24 +84,24 @@ export async function searchProjects(
   const range = await findSearchRange(db, scope);
   // The text holds one value a line; a search across lines would find what no value contains.
   if (!range || search.includes("\n")) return { rows: [], count: page.countLimit && 0 };
-  const gatherFew = async (lead: Lead, most: number) => {
-    const small = await fewOf(db, lead, most);
-    return small && gather(db, scope, page, small, most);
+  const gatherFew = async (lead: CandidateSource, most: number) => {
+    const small = await isSelective(db, lead, most);
+    return small && collect(db, scope, page, small, most);
   };
-  const leads = quickLeads(db, scope, page.filter);
+  const leads = fastCandidates(db, scope, page.filter);
   if (search !== "") {
-    const end = endLead(db, search, range);
+    const end = endCandidates(db, search, range);
     const found = end && (await gatherFew(end, rare));
     if (found) return found;
-    leads.unshift(await textLead(db, search, range, rare));
+    leads.unshift(await textCandidates(db, search, range, rare));
   }
   for (const lead of leads) {
     const found = await gatherFew(lead, few);
     if (found) return found;
   }
   const [first] = leads;
-  const lead = first ?? noLead(db, scope);
-  const along = (rows: number) => limit.attempt(rows, () => walk(db, scope, page));
+  const lead = first ?? noCandidates(db, scope);
+  const along = (rows: number) => limit.attempt(rows, () => scan(db, scope, page));
   let rows = await along(first ? WALK_ROWS : LONG_SHOT_ROWS);
   if (!rows && first && !(await isFew(db, first, MANY))) rows = await along(LONG_WALK_ROWS);
   rows ??= await findPage(db, scope, page, lead);
@@ -113,7 +113,7 @@ async function count(
   scope: Scope,
   page: ProjectPage,
   found: readonly FoundProject[],
-  lead: Lead,
+  lead: CandidateSource,
 ): Promise<number | undefined> {
   const { countLimit, after } = page;
   if (countLimit === undefined) return undefined;

@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import type { Pass, Upkeep } from "./upkeep-thread.ts";
+import type { Maintenance, Pass } from "./maintenance-thread.ts";
 
 /**
  * The log is copied into the file whenever it has grown by so many pages of
@@ -21,7 +21,7 @@ const EMPTY: Pass = { log: 0, checkpointed: 0 };
  * log anew. Where the disk is slower than the writes, they wait for more.
  */
 export class Checkpoints {
-  readonly #upkeep: Upkeep;
+  readonly #upkeep: Maintenance;
   readonly #look: Database.Statement<[], Pass>;
   #running: Promise<void> | undefined;
   /** What the last pass came to. */
@@ -31,7 +31,7 @@ export class Checkpoints {
   /** By how many pages the log was ahead of the file before it. */
   #ahead = Number.POSITIVE_INFINITY;
 
-  constructor(upkeep: Upkeep, writing: Database.Database) {
+  constructor(upkeep: Maintenance, writing: Database.Database) {
     this.#upkeep = upkeep;
     this.#look = writing.prepare<[], Pass>("pragma wal_checkpoint(NOOP)");
   }

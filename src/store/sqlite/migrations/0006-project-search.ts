@@ -1,6 +1,6 @@
 /**
  * A full-text index for the search in projects. `search_grams(text)` is
- * searchGrams of domain/; the row numbers of one organization stand in a range
+ * searchTrigrams of domain/; the row numbers of one organization stand in a range
  * of their own, so that what other organizations hold costs a search nothing.
  * Texts shorter than a gram are found by the index of the first characters.
  * The server merges the index in small steps, of eight segments of a size.

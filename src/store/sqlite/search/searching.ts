@@ -12,7 +12,7 @@ import type { Schema } from "../../schema.ts";
 import type { Scope, Store } from "../../store.ts";
 import type { Connection } from "../connection.ts";
 import { StablePlans } from "../dialect.ts";
-import { IN_TIME } from "../expressions.ts";
+import { DEADLINE } from "../expressions.ts";
 
 /**
  * Rows that one query of a list tests on the main thread before it moves to the
@@ -23,7 +23,7 @@ const MAIN_THREAD_ROWS = 1_000;
 
 /**
  * A database whose queries run on the thread of searches, each as a search of
- * its own: for lists that test row by row, with `inTime()` among what they ask.
+ * its own: for lists that test row by row, with `checkDeadline()` among what they ask.
  * It only reads, and each query fails as Store.search does.
  */
 export function searching(store: Pick<Store, "search">, scope: Scope): Kysely<Schema> {
@@ -43,12 +43,12 @@ export interface ListReading extends Pick<Connection, "db"> {
 /**
  * A database whose queries begin on the main thread and move to the thread of
  * searches, where they begin anew and fail as Store.search does, when they test
- * many rows that do not fit: for lists. A query without `inTime()`, which nothing
+ * many rows that do not fit: for lists. A query without `checkDeadline()`, which nothing
  * could end, is refused; prepared ones run as those of `reading`.
  */
 export function listing(store: Pick<Store, "search">, reading: ListReading, scope: Scope): Kysely<Schema> {
   const db = readingBy(async ({ sql, parameters }) => {
-    if (!sql.includes(IN_TIME)) throw new Error(`a query of a list cannot be ended: ${sql}`);
+    if (!sql.includes(DEADLINE)) throw new Error(`a query of a list cannot be ended: ${sql}`);
     const found = await reading.attempt(MAIN_THREAD_ROWS, sql, parameters);
     return found ?? (await store.search("rows", scope, { sql, values: parameters })).rows;
   });

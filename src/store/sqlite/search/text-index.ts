@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { insertSearchText } from "../../project/search/project-search-index.ts";
 import type { Schema } from "../../schema.ts";
-import type { Upkeep } from "../checkpoint/upkeep-thread.ts";
+import type { Maintenance } from "../checkpoint/maintenance-thread.ts";
 
 /** A text of a project and its row in the index. */
 export interface EnteredText {
@@ -30,10 +30,10 @@ const RETRY_AFTER = 4;
 
 /** Writes the index of texts; its upkeep is done in a thread, a little after each few changes. */
 export class TextIndex {
-  readonly #upkeep: Upkeep;
+  readonly #upkeep: Maintenance;
   #segments = 0;
 
-  constructor(upkeep: Upkeep) {
+  constructor(upkeep: Maintenance) {
     this.#upkeep = upkeep;
   }
 

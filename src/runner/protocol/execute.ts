@@ -1,13 +1,13 @@
 import type { Work } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
-import { carryOutAgent } from "../agent/agent-work.ts";
-import { carryOutAction } from "../steps/action-work.ts";
-import { carryOutEnvironment } from "../steps/environment-work.ts";
-import { carryOutPrebuild, carryOutPrebuildRemoval } from "../steps/prebuild-work.ts";
+import { executeAgent } from "../agent/agent-work.ts";
+import { executeAction } from "../steps/action-work.ts";
+import { executeEnvironment } from "../steps/environment-work.ts";
+import { executePrebuild, executePrebuildRemoval } from "../steps/prebuild-work.ts";
 import { type Assignment, assignmentOf, type RunnerTools } from "./assignment.ts";
-import { failureOf, isFault } from "./failure-report.ts";
+import { failureReportOf, isFault } from "./failure-report.ts";
 import { type Interruption, type Lease, type WorkEnd, WorkInterrupted } from "./lease.ts";
-import { refuseUnkeptPolicies } from "./supported-policies.ts";
+import { requireSupportedPolicies } from "./supported-policies.ts";
 import { WorkFailure } from "./work-failure.ts";
 
 /** Warnings that the contract takes with the end of work (FinishWorkRequest.warnings). */
@@ -18,7 +18,7 @@ const MOST_WARNINGS = 10;
  * lease was lost. Never rejects: what goes wrong is told to the service and in
  * the log.
  */
-export async function carryOut(tools: RunnerTools, work: Work, lease: Lease): Promise<void> {
+export async function execute(tools: RunnerTools, work: Work, lease: Lease): Promise<void> {
   const facts = factsOf(work);
   tools.log.info(facts, "work taken");
   const startedAt = performance.now();
@@ -69,7 +69,7 @@ async function endOf(assignment: Assignment, facts: object): Promise<WorkEnd | u
     // What failed by itself has failed, also when it was told to stop because of that.
     if (error instanceof WorkInterrupted) return interruptedEnd(assignment, error.interruption);
     if (isFault(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
-    return { outcome: Outcome.FAILED, failure: failureOf(error), warnings: warningsOf(assignment) };
+    return { outcome: Outcome.FAILED, failure: failureReportOf(error), warnings: warningsOf(assignment) };
   }
 }
 
@@ -80,24 +80,24 @@ function interruptedEnd(assignment: Assignment, interruption: Interruption): Wor
 }
 
 function warningsOf({ warnings }: Assignment): NonNullable<WorkEnd["warnings"]> {
-  return warnings.slice(0, MOST_WARNINGS).map(failureOf);
+  return warnings.slice(0, MOST_WARNINGS).map(failureReportOf);
 }
 
 async function doWork(assignment: Assignment): Promise<void> {
   const { work, policies } = assignment.work;
   switch (work.case) {
     case "environment":
-      return carryOutEnvironment(assignment, work.value);
+      return executeEnvironment(assignment, work.value);
     case "action":
-      refuseUnkeptPolicies(policies);
-      return carryOutAction(assignment, work.value);
+      requireSupportedPolicies(policies);
+      return executeAction(assignment, work.value);
     case "agent":
-      refuseUnkeptPolicies(policies);
-      return carryOutAgent(assignment, work.value);
+      requireSupportedPolicies(policies);
+      return executeAgent(assignment, work.value);
     case "prebuild":
-      return carryOutPrebuild(assignment, work.value);
+      return executePrebuild(assignment, work.value);
     case "prebuildRemoval":
-      return carryOutPrebuildRemoval(assignment, work.value);
+      return executePrebuildRemoval(assignment, work.value);
     default:
       throw new WorkFailure("work_unknown", "the work is of a kind that this runner does not know");
   }

@@ -9,12 +9,12 @@ import { findLocalRunnerId } from "../../../store/runner/runner.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 
 /** Which runner, or the runners of which class, can take an action on; null where any can. */
-export interface ActionPlace {
+export interface ActionPlacement {
   readonly runnerId: string | null;
   readonly environmentClassId: string | null;
 }
 
-const ANYWHERE: ActionPlace = { runnerId: null, environmentClassId: null };
+const ANYWHERE: ActionPlacement = { runnerId: null, environmentClassId: null };
 
 /**
  * Where an action can be carried out: for a project by the first of its classes
@@ -22,11 +22,11 @@ const ANYWHERE: ActionPlace = { runnerId: null, environmentClassId: null };
  *
  * @returns why nobody could take it, where nobody could: it would wait forever
  */
-export async function placeOfAction(
+export async function resolveEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   { spec }: WorkflowExecutionAction,
-): Promise<ActionPlace | { readonly error: WorkflowError }> {
+): Promise<ActionPlacement | { readonly error: WorkflowError }> {
   const context = spec?.context?.context;
   switch (context?.case) {
     case "projectId":

@@ -1,6 +1,6 @@
 import http2 from "node:http2";
 import type { Duplex } from "node:stream";
-import { HEADERS_TOO_SLOW, refuseConnection } from "../dispatch/answer.ts";
+import { HEADERS_TOO_SLOW, rejectConnection } from "../dispatch/rejected-request.ts";
 import type { Connection } from "./connections.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 
@@ -21,7 +21,7 @@ export function endConnection({ socket, session, open }: Connection, limits: Lis
 }
 
 /** Asks the client of an HTTP/2 connection to go elsewhere, and closes it if no request was on its way. */
-export function sendAway(connection: Connection, limits: ListenerLimits): void {
+export function sendGoAway(connection: Connection, limits: ListenerLimits): void {
   const { session } = connection;
   if (!session || session.closed || session.destroyed) return;
   session.goaway(http2.constants.NGHTTP2_NO_ERROR, ANY_STREAM);
@@ -31,12 +31,12 @@ export function sendAway(connection: Connection, limits: ListenerLimits): void {
 }
 
 /** Ends a connection on which no complete request headers came in time. */
-export function refuseSlow(connection: Connection, limits: ListenerLimits): void {
+export function rejectSlowHeaders(connection: Connection, limits: ListenerLimits): void {
   const { socket, session, isReadable } = connection;
   if (session) {
     endConnection(connection, limits);
   } else if (isReadable && socket.writable) {
-    refuseConnection(socket, HEADERS_TOO_SLOW);
+    rejectConnection(socket, HEADERS_TOO_SLOW);
     destroyWithin(socket, limits.discardMs);
   } else if (!socket.writableEnded) {
     socket.destroy();

@@ -5,11 +5,11 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { permissionOf } from "../../domain/identity/permissions.ts";
 import { callerKey, operationOf } from "../../services/call/call.ts";
-import { answer } from "../error/error.ts";
+import { writeConnectError } from "../error/error.ts";
 import type { Route } from "../routes.ts";
 
 /** A request that no operation can take, and what HTTP says about it. */
-export interface Misdirection {
+export interface RoutingError {
   readonly error: ConnectError;
   readonly status: number;
   readonly header: Readonly<Record<string, string>>;
@@ -20,18 +20,18 @@ export interface Misdirection {
  *
  * @param suggestion the operation that the path most likely means; undefined when none comes near
  */
-export function misdirection(
+export function routingError(
   route: Route | undefined,
   method: string,
   contentType: string,
   suggestion: () => string | undefined,
-): Misdirection | undefined {
+): RoutingError | undefined {
   if (!route) {
     const near = suggestion();
     const instead = near
       ? `did you mean /api/${near}?`
       : "operations are at /api/service.v1.<Service>/<Operation>";
-    const error = answer(
+    const error = writeConnectError(
       ErrorReason.OPERATION_UNKNOWN,
       `no operation is served under this path; ${instead}`,
       near ? { suggestion: near } : {},
@@ -39,7 +39,7 @@ export function misdirection(
     return { error, status: 404, header: {} };
   }
   if (method !== "POST") {
-    const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, "operations are called with POST", {
+    const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, "operations are called with POST", {
       allowed: "POST",
     });
     return { error, status: 405, header: { allow: "POST" } };
@@ -51,7 +51,7 @@ export function misdirection(
       ? `${route.handle.method.name} streams: send ${allowed}, each message behind five bytes that give its length, ` +
         "or call it with a generated client; docs/clients.md shows both"
       : `the content type is not one that the operation takes; send ${allowed}`;
-    const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed });
+    const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed });
     return { error, status: 415, header: { "accept-post": allowed } };
   }
   return undefined;
@@ -59,23 +59,23 @@ export function misdirection(
 
 /** What a draining server answers to calls that come late. */
 export function shuttingDown(): ConnectError {
-  return answer(
+  return writeConnectError(
     ErrorReason.UNAVAILABLE,
     "the server is shutting down: call again, another instance or a restart will answer",
   );
 }
 
 /** Why a call must not go on; set before the protocol layer, which writes it in its own form. */
-export const refusalKey = createContextKey<ConnectError | undefined>(undefined, { description: "refusal" });
+export const authErrorKey = createContextKey<ConnectError | undefined>(undefined, { description: "refusal" });
 
 /** Runs inside the protocol layer before anything of the body is read. */
-export function enterGate(ctx: HandlerContext): void {
-  const refusal = ctx.values.get(refusalKey);
+export function runAuthentication(ctx: HandlerContext): void {
+  const refusal = ctx.values.get(authErrorKey);
   if (refusal) throw refusal;
   const caller = ctx.values.get(callerKey);
   if (!caller) return;
   const changes = ctx.method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
-  const refused = unpermitted(operationOf(ctx), caller, changes);
+  const refused = authorize(operationOf(ctx), caller, changes);
   if (refused) throw refused;
 }
 
@@ -84,16 +84,22 @@ export function enterGate(ctx: HandlerContext): void {
  *
  * @param changes whether the operation has side effects
  */
-export function unpermitted(operation: string, caller: Caller, changes: boolean): ConnectError | undefined {
+export function authorize(operation: string, caller: Caller, changes: boolean): ConnectError | undefined {
   const needed = permissionOf(operation);
   if (needed && needed.grants[caller.role] === "none") {
     const { permission } = needed;
-    return answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} is missing`, { permission });
+    return writeConnectError(ErrorReason.PERMISSION_DENIED, `the permission ${permission} is missing`, {
+      permission,
+    });
   }
   if (changes && caller.readOnly) {
-    return answer(ErrorReason.PERMISSION_DENIED, "the token is read-only: use one that may make changes", {
-      permission: "write",
-    });
+    return writeConnectError(
+      ErrorReason.PERMISSION_DENIED,
+      "the token is read-only: use one that may make changes",
+      {
+        permission: "write",
+      },
+    );
   }
   return undefined;
 }

@@ -3,9 +3,9 @@ import { type ContextKey, createContextKey, type HandlerContext } from "@connect
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { findKeptAnswer, insertKeptAnswer, type KeptAnswer } from "../../store/record/idempotency.ts";
+import { findKeptAnswer, insertKeptAnswer, type StoredResponse } from "../../store/record/idempotency.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { withoutSecrets } from "./answer-secret.ts";
+import { withoutSecrets } from "./response-secret.ts";
 
 /** What a request with an idempotency key asks for. */
 export interface RepeatableRequest {
@@ -25,7 +25,7 @@ const REPLAYED = "Idempotency-Replayed";
 const SECRET_OMITTED = "Idempotency-Secret-Omitted";
 
 /** Either the answer of a write that was done, or one that was kept. */
-export type Once<T> = { readonly done: T } | { readonly kept: KeptAnswer };
+export type Replay<T> = { readonly done: T } | { readonly kept: StoredResponse };
 
 /**
  * Does `fn` unless the caller's key has an answer already, and keeps its answer,
@@ -34,13 +34,13 @@ export type Once<T> = { readonly done: T } | { readonly kept: KeptAnswer };
  *
  * @throws DomainError IDEMPOTENCY_KEY_REUSED when the key came with another request
  */
-export async function answerOnce<T>(
+export async function replayOrRun<T>(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
   operation: string,
   fn: () => Promise<T>,
-): Promise<Once<T>> {
+): Promise<Replay<T>> {
   const request = ctx.values.get(repeatableKey);
   if (!request) return { done: await fn() };
   const place = { callerId: caller.subject.id, operation, key: request.key };
@@ -63,7 +63,7 @@ export async function answerOnce<T>(
 }
 
 /** The answer to send, with the headers that tell a kept one. */
-export function tellOnce<T>(ctx: HandlerContext, once: Once<T>): T {
+export function replayContext<T>(ctx: HandlerContext, once: Replay<T>): T {
   if ("done" in once) return once.done;
   ctx.responseHeader.set(REPLAYED, "true");
   if (once.kept.redacted === 1) ctx.responseHeader.set(SECRET_OMITTED, "true");

@@ -7,11 +7,11 @@ import { type ReportFault, toConnectError } from "./error.ts";
  * The outermost interceptor: whatever the operation throws leaves as an error
  * of the catalogue, and the record of the call learns its code.
  */
-export function faults(report: ReportFault): Interceptor {
+export function errorInterceptor(report: ReportFault): Interceptor {
   return (next) => async (req) => {
     const record = req.contextValues.get(callRecordKey);
     const leave = (thrown: unknown): ConnectError => {
-      const error = toConnectError(givenUp(thrown, req) ?? thrown, record, report);
+      const error = toConnectError(clientCancelled(thrown, req) ?? thrown, record, report);
       record.code = error.code;
       return error;
     };
@@ -26,7 +26,7 @@ export function faults(report: ReportFault): Interceptor {
 }
 
 /** That a caller goes away in the middle of a call is no fault of the server. */
-function givenUp(thrown: unknown, req: { readonly signal: AbortSignal }): ConnectError | undefined {
+function clientCancelled(thrown: unknown, req: { readonly signal: AbortSignal }): ConnectError | undefined {
   // Before the look at the signal, which may have to be made for it.
   if (thrown instanceof DomainError || thrown instanceof ConnectError) return undefined;
   const { aborted, reason } = req.signal;

@@ -1,10 +1,10 @@
-import type { ParseBeside } from "../../rpc/request/parsed-request.ts";
+import type { ParseElsewhere } from "../../rpc/request/parsed-request.ts";
 import { BodyBudget } from "./body-budget.ts";
 import { RequestThread } from "./request-thread.ts";
 
 const MIB = 1024 * 1024;
 
-export interface IntakeSettings {
+export interface BodyReaderSettings {
   readonly allowUnknownFields: boolean;
   /** In MiB. */
   readonly callerBodyBytes: number;
@@ -13,9 +13,9 @@ export interface IntakeSettings {
 }
 
 /** What bounds the cost of requests that are read. */
-export interface Intake {
+export interface BodyReader {
   readonly budget: BodyBudget;
-  readonly parseBeside: ParseBeside;
+  readonly parseBeside: ParseElsewhere;
   close(): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ export interface Intake {
 const LARGEST_BESIDE = MIB;
 
 /** Makes what the ways in share; each thread starts with its first request. */
-export function createIntake(settings: IntakeSettings): Intake {
+export function createIntake(settings: BodyReaderSettings): BodyReader {
   const large = new RequestThread(settings.allowUnknownFields);
   const largest = new RequestThread(settings.allowUnknownFields);
   return {

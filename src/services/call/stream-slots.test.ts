@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { createStreamPlaces } from "./stream-places.ts";
+import { createStreamPlaces } from "./stream-slots.ts";
 
 const LIMITS = { perToken: 2, perOrganization: 3, inAll: 4 };
 const caller = (tokenId: string, organizationId: string) => ({ tokenId, organizationId });

@@ -11,7 +11,7 @@ const LAST_SECOND = 253_402_300_799n;
  * @param field JSON path of the value
  * @throws DomainError VALUE_UNUSABLE
  */
-export function refuseNoMoment(field: string, moment: Timestamp | undefined): void {
+export function requireTimestampInRange(field: string, moment: Timestamp | undefined): void {
   if (!moment) return;
   const { seconds, nanos } = moment;
   if (seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999) return;

@@ -38,7 +38,7 @@ const HEADER_VALUES: readonly [RegExp, string][] = [
  * request that it quotes: one of them may be a secret in a wrong place. What it
  * says of JSON is told only where it is known to hold none.
  */
-export function withoutValues(message: string): string {
+export function redactErrorMessage(message: string): string {
   const decoding = DECODING.exec(message);
   if (!decoding) {
     if (QUOTING.test(message)) return "the body is no valid JSON";

@@ -1,19 +1,19 @@
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import { shuttingDown } from "./access/admission.ts";
+import { shuttingDown } from "./access/authorization.ts";
 import { callRecordKey, type OutputAccount } from "./access/call-record.ts";
 
 /**
  * Has reads wait until their answers may be produced. By then their bodies have
  * arrived, so a request that arrives slowly occupies no place.
  */
-export function outputRoom(draining: AbortSignal): Interceptor {
+export function outputLimit(draining: AbortSignal): Interceptor {
   return (next) => (req) => {
     if (req.stream || req.method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return next(req);
     const { output, operation } = req.contextValues.get(callRecordKey);
     const room = output?.enter(operation);
     if (!output || !room) return next(req);
-    return waitForRoom(output, room, req.signal, draining).then(() => next(req));
+    return waitForOutputSpace(output, room, req.signal, draining).then(() => next(req));
   };
 }
 
@@ -24,7 +24,7 @@ export function outputRoom(draining: AbortSignal): Interceptor {
  * @param signal aborted when the deadline passes or the client leaves
  * @throws ConnectError deadline_exceeded, canceled, or UNAVAILABLE when the server shuts down
  */
-export async function waitForRoom(
+export async function waitForOutputSpace(
   output: OutputAccount,
   room: Promise<void>,
   signal: AbortSignal,

@@ -3,10 +3,15 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { accountBlocked, unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Keys } from "../../keys.ts";
-import { type Admission, admissionOf, changedPermission, UNKNOWN } from "../../services/call/standing.ts";
+import {
+  type AuthenticatedCaller,
+  authenticatedCallerOf,
+  changedPermission,
+  UNKNOWN,
+} from "../../services/call/authenticated-caller.ts";
 import { type FoundToken, findTokenByHash, findTokenById } from "../../store/identity/token.ts";
 import type { Store } from "../../store/store.ts";
-import { answer, fromDomain } from "../error/error.ts";
+import { fromDomain, writeConnectError } from "../error/error.ts";
 
 /** The last use of a token is written at most this often. */
 const LAST_USED_EVERY_MS = 60_000;
@@ -14,7 +19,7 @@ const LAST_USED_EVERY_MS = 60_000;
 /** `Bearer` and one token, as RFC 6750 writes it; the scheme's case does not matter. */
 const BEARER = /^bearer +(\S+) *$/i;
 
-export interface GateOptions {
+export interface AuthenticationOptions {
   readonly store: Store;
   readonly keys: Keys;
   readonly now: () => number;
@@ -22,13 +27,18 @@ export interface GateOptions {
   readonly onNoteFailure: (error: unknown) => void;
 }
 
-export type Gate = (authorization: string | undefined) => Promise<Admission>;
+export type Authentication = (authorization: string | undefined) => Promise<AuthenticatedCaller>;
 
 /**
  * Finds the caller of a request before anything of its body is read. It looks
  * each time: what the last commit revoked or blocked opens nothing.
  */
-export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Gate {
+export function createAuthentication({
+  store,
+  keys,
+  now,
+  onNoteFailure,
+}: AuthenticationOptions): Authentication {
   /** Tokens whose last use is being written: of requests at the same time one is enough. */
   const noting = new Set<string>();
   /** `hash` is given for a token that is still stored under its HMAC, and replaces that. */
@@ -55,25 +65,27 @@ export function createGate({ store, keys, now, onNoteFailure }: GateOptions): Ga
     const found = stored ?? (await findByMac(value as string));
     const at = now();
     if (!found || found.kind !== token.kind) return UNKNOWN;
-    const admission = admissionOf(found, at);
+    const admission = authenticatedCallerOf(found, at);
     if (admission.kind === "known") noteUse(found, at, stored ? undefined : token.hash);
     return admission;
   };
 }
 
 /** Judges a caller that was let in anew: why it may not go on with the operation; undefined while it may. */
-export function createStanding({ store, now }: Pick<GateOptions, "store" | "now">) {
+export function createRevalidation({ store, now }: Pick<AuthenticationOptions, "store" | "now">) {
   return async (caller: Caller, operation: string): Promise<ConnectError | undefined> => {
-    const admission = admissionOf(await findTokenById(store.reader, caller.tokenId), now());
-    if (admission.kind !== "known") return rejection(admission);
+    const admission = authenticatedCallerOf(await findTokenById(store.reader, caller.tokenId), now());
+    if (admission.kind !== "known") return authError(admission);
     const permission = changedPermission(caller, admission.caller, operation);
     if (permission === undefined) return undefined;
-    return answer(ErrorReason.PERMISSION_DENIED, `the permission ${permission} has changed`, { permission });
+    return writeConnectError(ErrorReason.PERMISSION_DENIED, `the permission ${permission} has changed`, {
+      permission,
+    });
   };
 }
 
 /** The error for who may not enter; undefined for who may. */
-export function rejection(admission: Admission): ConnectError | undefined {
+export function authError(admission: AuthenticatedCaller): ConnectError | undefined {
   if (admission.kind === "known") return undefined;
   return fromDomain(admission.kind === "blocked" ? accountBlocked() : unauthenticated());
 }

@@ -70,9 +70,9 @@ describe("a note", () => {
       { table: "token", id: "a", values: { last_used_at: 7 } },
       { table: "token", id: "b", values: { expires_at: 7 } },
     ] as const;
-    await expect(store.noteAll(notes)).rejects.toThrow("token.expires_at");
+    await expect(store.touchAll(notes)).rejects.toThrow("token.expires_at");
     expect(await lastUses()).toEqual([null, null]);
-    await store.noteAll(notes.map(({ table, id }) => ({ table, id, values: { last_used_at: 8 } })));
+    await store.touchAll(notes.map(({ table, id }) => ({ table, id, values: { last_used_at: 8 } })));
     expect(await lastUses()).toEqual([8, 8]);
   });
 

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
-import type { UpkeepAnswer, UpkeepOrder } from "./upkeep-thread.ts";
+import type { MaintenanceRequest, MaintenanceResult } from "./maintenance-thread.ts";
 
 // The thread of Upkeep: one order at a time, each answered once.
 
@@ -26,7 +26,7 @@ const changes = raw.prepare<[], number>("select total_changes()").pluck();
 /** What the index changes for a merge that finds nothing to do. */
 const IDLE_CHANGES = 1;
 
-function done(order: UpkeepOrder): UpkeepAnswer {
+function done(order: MaintenanceRequest): MaintenanceResult {
   try {
     if ("start" in order) return {};
     if ("mergePages" in order) {
@@ -35,7 +35,7 @@ function done(order: UpkeepOrder): UpkeepAnswer {
       return { hasMerged: (changes.get() ?? 0) - before > IDLE_CHANGES };
     }
     // PASSIVE waits for nobody and lets nobody wait.
-    const [pass] = raw.pragma("wal_checkpoint(PASSIVE)") as [NonNullable<UpkeepAnswer["pass"]>];
+    const [pass] = raw.pragma("wal_checkpoint(PASSIVE)") as [NonNullable<MaintenanceResult["pass"]>];
     return { pass };
   } catch (error) {
     const { message, code } = error as Error & { code?: string };
@@ -43,4 +43,4 @@ function done(order: UpkeepOrder): UpkeepAnswer {
   }
 }
 
-parentPort?.on("message", (order: UpkeepOrder) => parentPort?.postMessage(done(order)));
+parentPort?.on("message", (order: MaintenanceRequest) => parentPort?.postMessage(done(order)));

@@ -54,17 +54,17 @@ const DECODING: PropertyDescriptor = {
  * answer; a writer of JSON may copy the texts that {@link storedTexts} tells
  * instead.
  */
-export function withStored<R extends object, F extends string, D extends DescMessage>(
+export function withStoredText<R extends object, F extends string, D extends DescMessage>(
   rest: R,
   field: F,
   stored: Stored<D, string>,
 ): R & { readonly [K in F]: MessageShape<D> };
-export function withStored<R extends object, F extends string, D extends DescMessage>(
+export function withStoredText<R extends object, F extends string, D extends DescMessage>(
   rest: R,
   field: F,
   stored: Stored<D, readonly string[]>,
 ): R & { readonly [K in F]: MessageShape<D>[] };
-export function withStored<R extends object>(
+export function withStoredText<R extends object>(
   rest: R,
   field: string,
   { schema, texts }: Stored<DescMessage, string | readonly string[]>,
@@ -74,7 +74,7 @@ export function withStored<R extends object>(
   return Object.defineProperty(answer, field, DECODING);
 }
 
-/** What {@link withStored} made the answer of; undefined for any other object, copies of an answer among them. */
+/** What {@link withStoredText} made the answer of; undefined for any other object, copies of an answer among them. */
 export function storedTexts(answer: object): StoredTexts | undefined {
   return StoredAnswer.madeOf(answer);
 }

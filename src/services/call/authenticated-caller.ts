@@ -9,19 +9,19 @@ import type { Schema } from "../../store/schema.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 
 /** What a token says of who carries it: who that is, or why it is nobody known. */
-export type Admission =
+export type AuthenticatedCaller =
   | { readonly kind: "known"; readonly caller: Caller }
   | { readonly kind: "unknown" }
   /** The token is good and the account behind it is cut off. */
   | { readonly kind: "blocked" };
 
-export const UNKNOWN: Admission = { kind: "unknown" };
+export const UNKNOWN: AuthenticatedCaller = { kind: "unknown" };
 
 /** Role of a member that is an administrator, as its row has it. */
 const ADMINISTRATOR = 1;
 
 /** Judges a token that was found, as of `at` (milliseconds since 1970 UTC). */
-export function admissionOf(found: FoundToken | undefined, at: number): Admission {
+export function authenticatedCallerOf(found: FoundToken | undefined, at: number): AuthenticatedCaller {
   if (!found || !holds(found, at)) return UNKNOWN;
   if (found.blocked_at !== null) return { kind: "blocked" };
   const acting = actingAs(found);
@@ -45,8 +45,8 @@ export function admissionOf(found: FoundToken | undefined, at: number): Admissio
  * @param at milliseconds since 1970 UTC
  * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED when its token opens nothing any longer
  */
-export async function presentCaller(db: Kysely<Schema>, caller: Caller, at: number): Promise<Caller> {
-  const admission = admissionOf(await findTokenById(db, caller.tokenId), at);
+export async function revalidate(db: Kysely<Schema>, caller: Caller, at: number): Promise<Caller> {
+  const admission = authenticatedCallerOf(await findTokenById(db, caller.tokenId), at);
   if (admission.kind === "blocked") throw accountBlocked();
   if (admission.kind === "unknown") throw unauthenticated();
   return admission.caller;
@@ -65,8 +65,12 @@ export function changedPermission(caller: Caller, now: Caller, operation: string
  *
  * @throws DomainError UNAUTHENTICATED, ACCOUNT_BLOCKED or PERMISSION_DENIED
  */
-export async function refuseCutOff(tx: WriteTransaction, caller: Caller, operation: string): Promise<void> {
-  const permission = changedPermission(caller, await presentCaller(tx.db, caller, tx.now), operation);
+export async function requireNotRevoked(
+  tx: WriteTransaction,
+  caller: Caller,
+  operation: string,
+): Promise<void> {
+  const permission = changedPermission(caller, await revalidate(tx.db, caller, tx.now), operation);
   if (permission !== undefined)
     throw permissionDenied(permission, `the permission ${permission} has changed`);
 }

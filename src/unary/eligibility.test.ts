@@ -1,13 +1,16 @@
 import { describe, expect, test } from "@jest/globals";
 import type { UnaryOperation } from "../rpc/routes.ts";
-import { taken } from "./taken.ts";
+import { isEligible } from "./eligibility.ts";
 import type { HttpRequest } from "./unary-call.ts";
 
 const LIMIT = 1_000;
 const PLAIN = { "content-type": "application/json", "content-length": "2" };
 
 const look = (headers: Record<string, string | undefined>, method = "POST") =>
-  taken({ method, headers } as unknown as HttpRequest, { requests: { limitBytes: LIMIT } } as UnaryOperation);
+  isEligible(
+    { method, headers } as unknown as HttpRequest,
+    { requests: { limitBytes: LIMIT } } as UnaryOperation,
+  );
 
 describe("the unary path takes", () => {
   test.each([

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { keysFrom } from "../../src/keys.ts";
 import { verifyChains } from "../../src/store/record/audit-chain.ts";
 import { type Store, StoreUnavailable, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
-import type { HeldRow } from "../../src/store/write-back-row.ts";
+import type { WriteBackRow } from "../../src/store/write-back-row.ts";
 import {
   auditOf,
   change,
@@ -19,7 +19,7 @@ let store: Store;
 let accesses: string[];
 
 /** A number in the row of a fact. */
-const COUNT: HeldRow<string, number> = {
+const COUNT: WriteBackRow<string, number> = {
   async read(db, name) {
     accesses.push(`read ${name}`);
     const row = await db.selectFrom("fact").select("value").where("name", "=", name).executeTakeFirst();

@@ -11,14 +11,14 @@ import {
 import { createInMemoryTransport } from "../../rpc/in-memory.ts";
 import { createRoutes, type Implementation } from "../../rpc/routes.ts";
 import { toBody } from "../../store/json.ts";
-import { storedTexts, withStored } from "./stored-answer.ts";
+import { storedTexts, withStoredText } from "./stored-text.ts";
 
 const project = (name: string): Project => create(ProjectSchema, { id: `id-of-${name}`, metadata: { name } });
 const text = (name: string): string => toBody(ProjectSchema, project(name));
 
-const one = () => withStored({}, "project", { schema: ProjectSchema, texts: text("quay") });
+const one = () => withStoredText({}, "project", { schema: ProjectSchema, texts: text("quay") });
 const several = () =>
-  withStored({ pagination: { nextToken: "next" } }, "projects", {
+  withStoredText({ pagination: { nextToken: "next" } }, "projects", {
     schema: ProjectSchema,
     texts: [text("quay"), text("mole")],
   });
@@ -31,7 +31,7 @@ test("an answer shows the messages of its texts, decoded once", () => {
 });
 
 test("nothing is decoded before somebody looks", () => {
-  const answer = withStored({}, "project", { schema: ProjectSchema, texts: "no JSON" });
+  const answer = withStoredText({}, "project", { schema: ProjectSchema, texts: "no JSON" });
   expect(storedTexts(answer)?.texts).toBe("no JSON");
   expect(() => answer.project).toThrow();
 });

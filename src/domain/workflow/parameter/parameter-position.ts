@@ -12,7 +12,7 @@ import { meansParameter, parameterExpressions, replaceExpressions } from "./para
 import { withReferences } from "./parameter-reference.ts";
 
 /** A place that can carry parameter expressions. */
-type Place =
+type ParameterPosition =
   | { readonly kind: "command" }
   | {
       readonly kind: "text" | "branch";
@@ -21,10 +21,10 @@ type Place =
       readonly most: number;
     };
 
-const PROMPT: Place = { kind: "text", least: 1, most: 20_000 };
+const PROMPT: ParameterPosition = { kind: "text", least: 1, most: 20_000 };
 
 /** The six places of the interface specification (StartWorkflow), and the limits of their fields. */
-const PLACES: ReadonlyMap<DescField, Place> = new Map<DescField, Place>([
+const PLACES: ReadonlyMap<DescField, ParameterPosition> = new Map<DescField, ParameterPosition>([
   [WorkflowStep_TaskSchema.field.command, { kind: "command" }],
   [WorkflowStep_AgentSchema.field.prompt, PROMPT],
   [WorkflowStep_PullRequestSchema.field.title, { kind: "text", least: 1, most: 500 }],
@@ -41,7 +41,7 @@ const PLACES: ReadonlyMap<DescField, Place> = new Map<DescField, Place>([
  */
 export function checkText({ text, path, field }: MessageText): void {
   const place = PLACES.get(field);
-  if (!place) refuseExpressions(text, path);
+  if (!place) requireNoExpressions(text, path);
   else if (place.kind === "command") withReferences(text, path);
   else {
     const expressions = parameterExpressions(text, path);
@@ -72,7 +72,7 @@ export interface ParameterSource {
 export function renderText({ text, path, field }: MessageText, source: ParameterSource): string {
   const place = PLACES.get(field);
   if (!place) {
-    refuseExpressions(text, path);
+    requireNoExpressions(text, path);
     return text;
   }
   if (place.kind === "command") {
@@ -95,7 +95,7 @@ export function renderText({ text, path, field }: MessageText, source: Parameter
 }
 
 /** @throws DomainError VALUE_UNUSABLE for an expression in a text that carries none */
-export function refuseExpressions(text: string, path: string): void {
+export function requireNoExpressions(text: string, path: string): void {
   if (!meansParameter(text)) return;
   throw valueUnusable(
     path,

@@ -1,6 +1,6 @@
 import { create, type DescMessage, type MessageInitShape, toJson, toJsonString } from "@bufbuild/protobuf";
 import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
-import { type StoredTexts, storedTexts } from "../services/call/stored-answer.ts";
+import { type StoredTexts, storedTexts } from "../services/call/stored-text.ts";
 
 /**
  * The JSON of an answer, in the form of all answers. This is the one place that
@@ -9,7 +9,7 @@ import { type StoredTexts, storedTexts } from "../services/call/stored-answer.ts
  *
  * @param answer a message of the schema, or what {@link storedTexts} knows
  */
-export function answerJson(schema: DescMessage, answer: object): string {
+export function responseJson(schema: DescMessage, answer: object): string {
   const stored = storedTexts(answer);
   if (!stored) return toJsonString(schema, answer as never, JSON_OPTIONS);
   const { field, rest } = stored;

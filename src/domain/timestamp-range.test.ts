@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "@jest/globals";
-import { momentMs } from "./moment.ts";
+import { momentMs } from "./timestamp-range.ts";
 
 test.each([
   [0, 5_000],

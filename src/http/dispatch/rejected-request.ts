@@ -3,49 +3,55 @@ import type { Duplex } from "node:stream";
 import type { ConnectError } from "@connectrpc/connect";
 import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { answer } from "../../rpc/error/error.ts";
+import { writeConnectError } from "../../rpc/error/error.ts";
 import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
 import type { HttpResponse } from "../connection/listener.ts";
 
 /** An error that the listener answers itself, in the form of Connect's JSON errors. */
-export interface Refusal {
+export interface RejectedRequest {
   readonly status: number;
   readonly error: ConnectError;
 }
 
-export const MALFORMED: Refusal = {
+export const MALFORMED: RejectedRequest = {
   status: 400,
-  error: answer(ErrorReason.BODY_MALFORMED, "malformed HTTP request"),
+  error: writeConnectError(ErrorReason.BODY_MALFORMED, "malformed HTTP request"),
 };
-export const HEADERS_TOO_SLOW: Refusal = {
+export const HEADERS_TOO_SLOW: RejectedRequest = {
   status: 408,
-  error: answer(ErrorReason.DEADLINE_EXCEEDED, "the request headers arrived too slowly"),
+  error: writeConnectError(ErrorReason.DEADLINE_EXCEEDED, "the request headers arrived too slowly"),
 };
-export const BODY_TOO_SLOW: Refusal = {
+export const BODY_TOO_SLOW: RejectedRequest = {
   status: 408,
-  error: answer(ErrorReason.DEADLINE_EXCEEDED, "the request body arrived too slowly"),
+  error: writeConnectError(ErrorReason.DEADLINE_EXCEEDED, "the request body arrived too slowly"),
 };
-export const UNKNOWN_EXPECTATION: Refusal = {
+export const UNKNOWN_EXPECTATION: RejectedRequest = {
   status: 417,
-  error: answer(ErrorReason.TRANSPORT_UNSUPPORTED, "the expectation of the request is not supported", {
-    allowed: "100-continue",
+  error: writeConnectError(
+    ErrorReason.TRANSPORT_UNSUPPORTED,
+    "the expectation of the request is not supported",
+    {
+      allowed: "100-continue",
+    },
+  ),
+};
+export const NO_TUNNEL: RejectedRequest = {
+  status: 405,
+  error: writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, "the server opens no tunnels", {
+    allowed: "POST",
   }),
 };
-export const NO_TUNNEL: Refusal = {
-  status: 405,
-  error: answer(ErrorReason.TRANSPORT_UNSUPPORTED, "the server opens no tunnels", { allowed: "POST" }),
-};
 
-export function headersTooLarge(limitBytes: number): Refusal {
+export function headersTooLarge(limitBytes: number): RejectedRequest {
   const metadata = { limit_bytes: String(limitBytes) };
   return {
     status: 431,
-    error: answer(ErrorReason.BODY_TOO_LARGE, "the request headers are too large", metadata),
+    error: writeConnectError(ErrorReason.BODY_TOO_LARGE, "the request headers are too large", metadata),
   };
 }
 
 /** Answers a request of either protocol; its headers must not have been sent. */
-export function refuse(res: HttpResponse, refusal: Refusal): void {
+export function reject(res: HttpResponse, refusal: RejectedRequest): void {
   const body = bodyOf(refusal);
   for (const name of res.getHeaderNames()) if (name.startsWith("content-")) res.removeHeader(name);
   res.statusCode = refusal.status;
@@ -55,7 +61,7 @@ export function refuse(res: HttpResponse, refusal: Refusal): void {
 }
 
 /** Answers on an HTTP/1.1 connection on which no request can be read, and ends our side of it. */
-export function refuseConnection(socket: Duplex, refusal: Refusal): void {
+export function rejectConnection(socket: Duplex, refusal: RejectedRequest): void {
   const body = bodyOf(refusal);
   const head = [
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
@@ -70,7 +76,7 @@ export function refuseConnection(socket: Duplex, refusal: Refusal): void {
  * Makes a response deaf: what its handler still writes goes nowhere, without
  * an error, as the answer has been given by someone else.
  */
-export function mute(res: HttpResponse): void {
+export function suppressWrites(res: HttpResponse): void {
   const self = () => res;
   const nothing = () => {};
   const taken = () => true;
@@ -90,6 +96,6 @@ export function mute(res: HttpResponse): void {
   Object.defineProperty(res, "statusCode", { get: () => statusCode, set: nothing });
 }
 
-function bodyOf({ error }: Refusal): Uint8Array {
+function bodyOf({ error }: RejectedRequest): Uint8Array {
   return errorToJsonBytes(error, JSON_OPTIONS);
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { CreateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { CreateHostAuthenticationTokenRequestSchema } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { readJsonText } from "../request/json-text.ts";
-import { withoutValues } from "./without-values.ts";
+import { redactErrorMessage } from "./error-redaction.ts";
 
 const SECRET = "s3cr3t-in-the-wrong-place";
 const HOST_TOKEN = "cannot decode message service.v1.CreateHostAuthenticationTokenRequest from JSON";
@@ -31,8 +31,8 @@ describe("what is said of JSON that is no request", () => {
     ["a token for a name", { cr_pat_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ: 1 }, HOST_TOKEN],
   ])("names the place and not the value of %s", (_, body, told) => {
     const message = said(JSON.stringify(body));
-    expect(withoutValues(message)).toContain(told);
-    expect(withoutValues(message)).not.toMatch(/s3cr3t|9876543210|cr_pat_|canary/);
+    expect(redactErrorMessage(message)).toContain(told);
+    expect(redactErrorMessage(message)).not.toMatch(/s3cr3t|9876543210|cr_pat_|canary/);
   });
 
   test("does not quote the text around a mistake", () => {
@@ -47,7 +47,7 @@ describe("what is said of JSON that is no request", () => {
       `{"note": "🗝", "token": ${SECRET}}`,
     ];
     for (const text of texts) {
-      const told = withoutValues(said(text));
+      const told = redactErrorMessage(said(text));
       expect(told).toMatch(/JSON/);
       expect(told).not.toContain("s3cr3t");
     }
@@ -58,7 +58,7 @@ describe("what is said of JSON that is no request", () => {
     for (const text of [JSON.stringify(annotations), `{"annotations":{"${SECRET}":"","${SECRET}":""}}`]) {
       const message = said(text, CreateProjectRequestSchema as never);
       expect(message).toContain(SECRET);
-      expect(withoutValues(message)).not.toContain(SECRET);
+      expect(redactErrorMessage(message)).not.toContain(SECRET);
     }
   });
 
@@ -73,7 +73,7 @@ describe("what is said of JSON that is no request", () => {
     ['{"host": "\\ud800"}', "the escape \\ud800 is half a character without its other half"],
     ['{"scopes": [null]}', "list item must not be null"],
   ])("still tells what is wrong with %s", (text, told) => {
-    expect(withoutValues(said(text))).toContain(told);
+    expect(redactErrorMessage(said(text))).toContain(told);
   });
 });
 
@@ -90,13 +90,13 @@ describe("what is said of a header", () => {
     [`protocol error: invalid grpc timeout value: ${SECRET}`, "protocol error: invalid grpc timeout value"],
     [`connect-protocol-version must be "1": got "${SECRET}"`, 'connect-protocol-version must be "1"'],
   ])("is %s without its value", (message, told) => {
-    expect(withoutValues(message)).toBe(told);
+    expect(redactErrorMessage(message)).toBe(told);
   });
 });
 
 test.each(["parse binary: premature EOF", "protocol error: incomplete envelope", "decompression failed"])(
   "%s is told as it is",
   (message) => {
-    expect(withoutValues(message)).toBe(message);
+    expect(redactErrorMessage(message)).toBe(message);
   },
 );

@@ -7,22 +7,27 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { type Misdirection, misdirection, refusalKey, shuttingDown } from "../../rpc/access/admission.ts";
+import { type Authentication, authError } from "../../rpc/access/authentication.ts";
+import {
+  authErrorKey,
+  type RoutingError,
+  routingError,
+  shuttingDown,
+} from "../../rpc/access/authorization.ts";
 import { type CallRecord, callRecordKey } from "../../rpc/access/call-record.ts";
-import { type Gate, rejection } from "../../rpc/access/gate.ts";
 import { capDeadline, deadlineMs } from "../../rpc/deadline.ts";
 import { completeError, completeUnaryError } from "../../rpc/error/complete-error.ts";
-import { answer, type ReportFault, toConnectError } from "../../rpc/error/error.ts";
+import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import { type Suggest, suggestions } from "../../rpc/error/suggestion.ts";
 import type { Readiness } from "../../rpc/health.ts";
-import { waitForRoom } from "../../rpc/output-room.ts";
+import { waitForOutputSpace } from "../../rpc/output-limit.ts";
 import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
-import { type ParseBeside, parsedRequestKey, turnOf } from "../../rpc/request/parsed-request.ts";
+import { type ParseElsewhere, parsedRequestKey, turnOf } from "../../rpc/request/parsed-request.ts";
 import { queryKey } from "../../rpc/request/query-pagination.ts";
 import { deadlinePassed } from "../../rpc/request/request-failure.ts";
 import type { Route } from "../../rpc/routes.ts";
 import { callerKey, streamBegunKey } from "../../services/call/call.ts";
-import { taken } from "../../unary/taken.ts";
+import { isEligible } from "../../unary/eligibility.ts";
 import { isGone } from "../../unary/unary-call.ts";
 import type { UnaryPath } from "../../unary/unary-path.ts";
 import type { BodyBudget, BodyHold } from "../body/body-budget.ts";
@@ -47,34 +52,34 @@ const STREAM_COMPRESSION_HEADERS = ["connect-accept-encoding", "grpc-accept-enco
 const ANSWER_LIMIT = 0xffffffff;
 const EMPTY = new Uint8Array();
 
-export interface EntryOptions {
+export interface DispatchOptions {
   readonly routes: ReadonlyMap<string, Route>;
-  readonly gate: Gate;
+  readonly gate: Authentication;
   readonly readiness: Readiness;
   /** Answers what it takes; everything goes through the protocol layer without it. */
   readonly unaryPath?: UnaryPath | undefined;
   readonly budget: BodyBudget;
   /** For large requests. */
-  readonly parseBeside: ParseBeside;
+  readonly parseBeside: ParseElsewhere;
   /** Deadlines that ask for more are cut to this. */
   readonly maxTimeoutMs: number;
   readonly report: ReportFault;
 }
 
 /** Takes one HTTP request to its operation and writes the answer. */
-export type Entry = (req: HttpRequest, res: HttpResponse, record: CallRecord) => Promise<void>;
+export type Dispatch = (req: HttpRequest, res: HttpResponse, record: CallRecord) => Promise<void>;
 
 /**
  * The way into the operations: path, then gate, then method and content type,
  * and only then the unary path or the protocol layer, which read the body.
  */
-export function createEntry(options: EntryOptions): Entry {
+export function createEntry(options: DispatchOptions): Dispatch {
   const parts: EntryParts = { ...options, suggest: suggestions(options.routes.keys()) };
-  return answeringErrors((req, res, record) => enter(parts, req, res, record), options.report);
+  return withErrorResponses((req, res, record) => enter(parts, req, res, record), options.report);
 }
 
 /** The same way in, on which whatever is thrown becomes the answer. */
-export function answeringErrors(entry: Entry, report: ReportFault): Entry {
+export function withErrorResponses(entry: Dispatch, report: ReportFault): Dispatch {
   return async (req, res, record) => {
     try {
       await entry(req, res, record);
@@ -88,7 +93,7 @@ export function answeringErrors(entry: Entry, report: ReportFault): Entry {
   };
 }
 
-interface EntryParts extends EntryOptions {
+interface EntryParts extends DispatchOptions {
   readonly suggest: Suggest;
 }
 
@@ -99,19 +104,19 @@ async function enter(
   record: CallRecord,
 ): Promise<void> {
   // A preflight that is not answered before: browsers send them without a token.
-  if (req.method === "OPTIONS") return refuseOptions(res, record);
+  if (req.method === "OPTIONS") return rejectPreflight(res, record);
   const path = pathOf(req.url ?? "");
   const route = options.routes.get(path);
   if (route) record.operation = route.operation;
   const admission = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
   if (admission?.kind === "known") record.caller = admission.caller;
-  let rejected = admission && rejection(admission);
+  let rejected = admission && authError(admission);
   capDeadline(req.headers, options.maxTimeoutMs);
   const { accountId, subject } = admission?.kind === "known" ? admission.caller : NOBODY;
   const callerId = accountId || subject.id;
   if (route && record.caller) {
     record.output?.charge(callerId);
-    // Reads wait later, when their bodies have arrived; see outputRoom.
+    // Reads wait later, when their bodies have arrived; see outputLimit.
     const room = rejected || route.isRead ? undefined : record.output?.enter(undefined);
     if (room) rejected = await waitBeforeBody(room, options, req, res, record);
     if (isGone(res)) return;
@@ -132,7 +137,7 @@ async function enter(
  */
 async function waitBeforeBody(
   room: Promise<void>,
-  { maxTimeoutMs, readiness }: EntryOptions,
+  { maxTimeoutMs, readiness }: DispatchOptions,
   req: HttpRequest,
   res: HttpResponse,
   record: CallRecord,
@@ -145,7 +150,7 @@ async function waitBeforeBody(
   const leave = () => over.abort();
   res.once("close", leave);
   try {
-    if (record.output) await waitForRoom(record.output, room, over.signal, readiness.draining);
+    if (record.output) await waitForOutputSpace(record.output, room, over.signal, readiness.draining);
     if (timeoutMs === undefined) return undefined;
     capDeadline(req.headers, Math.max(0, Math.ceil(timeoutMs - (performance.now() - began))));
     return undefined;
@@ -175,7 +180,7 @@ async function admitted(
   record: CallRecord,
 ): Promise<void> {
   if (options.unaryPath && route?.unary) {
-    const short = taken(req, route.unary);
+    const short = isEligible(req, route.unary);
     if (short) {
       const values = valuesOf(options, route, req, record, rejected);
       if (!rejected) hold.set(short.lengthBytes);
@@ -185,11 +190,11 @@ async function admitted(
   const contentType = req.headers["content-type"] ?? "";
   // Whoever is rejected is not told, and costs nothing.
   const suggestion = () => (rejected ? undefined : options.suggest(path));
-  const misdirected = misdirection(route, req.method ?? "", contentType, suggestion);
+  const misdirected = routingError(route, req.method ?? "", contentType, suggestion);
   if (misdirected || !route) {
     const { error, status, header } = rejected
       ? { error: rejected, status: codeToHttpStatus(rejected.code), header: {} }
-      : (misdirected as Misdirection);
+      : (misdirected as RoutingError);
     writeError(res, record, error, status, header);
     return;
   }
@@ -234,10 +239,10 @@ async function admitted(
   }
 }
 
-function refuseOptions(res: HttpResponse, record: CallRecord): void {
+function rejectPreflight(res: HttpResponse, record: CallRecord): void {
   const message =
     "operations are called with POST; pages of other origins may call them only where --cors-origins names the origin";
-  const error = answer(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });
+  const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });
   writeError(res, record, error, 405, { allow: "POST" });
 }
 
@@ -250,7 +255,7 @@ function pathOf(url: string): string {
 
 /** What the interceptors and the operation find beside a request. */
 function valuesOf(
-  { readiness }: EntryOptions,
+  { readiness }: DispatchOptions,
   route: Route,
   { url = "" }: HttpRequest,
   record: CallRecord,
@@ -259,8 +264,8 @@ function valuesOf(
   const values = createContextValues().set(callRecordKey, record).set(callerKey, record.caller);
   const query = url.indexOf("?");
   if (query !== -1) values.set(queryKey, url.slice(query + 1));
-  if (rejected) values.set(refusalKey, rejected);
-  else if (route.gated && readiness.draining.aborted) values.set(refusalKey, shuttingDown());
+  if (rejected) values.set(authErrorKey, rejected);
+  else if (route.gated && readiness.draining.aborted) values.set(authErrorKey, shuttingDown());
   return values;
 }
 

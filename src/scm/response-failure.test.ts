@@ -1,11 +1,11 @@
 import { describe, expect, test } from "@jest/globals";
-import { answerFailure } from "./answer-failure.ts";
+import { failureOfResponse } from "./response-failure.ts";
 
 const NOW = Date.parse("2026-11-21T12:00:00Z");
 const IN_SECONDS = (seconds: number) => String(NOW / 1_000 + seconds);
 
 const failure = (status: number, headers: Record<string, string> = {}, body: unknown = {}) =>
-  answerFailure("git.example.org", { status, headers, text: JSON.stringify(body) }, ["s3cret"], NOW);
+  failureOfResponse("git.example.org", { status, headers, text: JSON.stringify(body) }, ["s3cret"], NOW);
 
 describe("the kind of a failure", () => {
   test.each([
@@ -118,7 +118,7 @@ describe("the host's own words", () => {
   test("hold no secret, in part neither", () => {
     expect(words({ message: "Bearer s3cret and again s3cret" })).toBe(": Bearer *** and again ***");
     expect(words({ message: `${"x".repeat(497)}s3cret` })).toBe(`: ${"x".repeat(497)}***`);
-    const odd = answerFailure(
+    const odd = failureOfResponse(
       "h",
       { status: 400, headers: {}, text: '{"message":"?t=a%2Fb"}' },
       ["a/b"],
@@ -129,12 +129,14 @@ describe("the host's own words", () => {
 
   test("are left out when the answer is no JSON", () => {
     const text = "<h1>Bad gateway s3cret</h1>";
-    const { message } = answerFailure("h", { status: 502, headers: {}, text }, ["s3cret"], NOW);
+    const { message } = failureOfResponse("h", { status: 502, headers: {}, text }, ["s3cret"], NOW);
     expect(message).toBe("h answered 502");
   });
 
   test("that are nested without end are read in time", () => {
     const text = `{"message":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
-    expect(answerFailure("h", { status: 400, headers: {}, text }, [], NOW).message).toBe("h answered 400");
+    expect(failureOfResponse("h", { status: 400, headers: {}, text }, [], NOW).message).toBe(
+      "h answered 400",
+    );
   });
 });

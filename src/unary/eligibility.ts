@@ -10,7 +10,7 @@ const BINARY: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 /** A request that the unary path answers. */
-export interface Taken {
+export interface Eligibility {
   readonly isBinary: boolean;
   readonly lengthBytes: number;
   /** undefined for a call without a deadline. */
@@ -24,7 +24,7 @@ export interface Taken {
  *
  * @param req its deadline is within the longest that is allowed
  */
-export function taken(req: HttpRequest, { requests }: UnaryOperation): Taken | undefined {
+export function isEligible(req: HttpRequest, { requests }: UnaryOperation): Eligibility | undefined {
   const { headers } = req;
   const isBinary = BINARY.get(headers["content-type"] ?? "");
   if (isBinary === undefined || req.method !== "POST") return undefined;

@@ -13,7 +13,7 @@ const UNSAID_WAIT_MS = 60_000;
  *
  * @param now milliseconds since 1970 UTC
  */
-export function answerFailure(
+export function failureOfResponse(
   host: string,
   { status, headers, text }: HostAnswer,
   secrets: readonly string[],

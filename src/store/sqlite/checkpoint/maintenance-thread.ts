@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { isLostForce } from "../storage-problem.ts";
 
 /** A pass of a checkpoint over the log, the merging of so many pages of the index of texts, or nothing but to be there. */
-export type UpkeepOrder =
+export type MaintenanceRequest =
   | { readonly checkpoint: true }
   | { readonly mergePages: number }
   | { readonly start: true };
@@ -15,7 +15,7 @@ export interface Pass {
   readonly checkpointed: number;
 }
 
-export interface UpkeepAnswer {
+export interface MaintenanceResult {
   /** Of a checkpoint. */
   readonly pass?: Pass;
   /** Whether there was anything to merge. */
@@ -28,7 +28,7 @@ export interface UpkeepAnswer {
  * thread starts with the first order and anew after its death, and keeps no
  * process alive but for an order under way.
  */
-export class Upkeep {
+export class Maintenance {
   readonly #file: string;
   readonly #onLostForce: (error: Error) => void;
   #thread: Worker | undefined;
@@ -57,7 +57,7 @@ export class Upkeep {
   }
 
   /** @returns undefined when it failed, or the thread ended; later orders try again */
-  async order(order: UpkeepOrder): Promise<UpkeepAnswer | undefined> {
+  async order(order: MaintenanceRequest): Promise<MaintenanceResult | undefined> {
     let thread: Worker;
     try {
       this.#thread ??= this.#start();
@@ -69,10 +69,10 @@ export class Upkeep {
     // The next write may wait for this, and the process for nothing else.
     thread.ref();
     this.#isBusy = true;
-    const answer = await new Promise<UpkeepAnswer | undefined>((resolve) => {
+    const answer = await new Promise<MaintenanceResult | undefined>((resolve) => {
       const onEnd = () => resolve(undefined);
       thread.once("exit", onEnd);
-      thread.once("message", (message: UpkeepAnswer) => {
+      thread.once("message", (message: MaintenanceResult) => {
         thread.off("exit", onEnd);
         resolve(message);
       });
@@ -95,7 +95,9 @@ export class Upkeep {
   }
 
   #start(): Worker {
-    const thread = new Worker(new URL("./upkeep-worker.ts", import.meta.url), { workerData: this.#file });
+    const thread = new Worker(new URL("./maintenance-worker.ts", import.meta.url), {
+      workerData: this.#file,
+    });
     const forget = () => {
       if (this.#thread === thread) this.#thread = undefined;
     };
