@@ -156,6 +156,24 @@ describe("a client that sends more than the operation takes", () => {
     expect((await answerOf(next)).status).toBe(200);
     session.destroy();
   });
+
+  test.each([
+    ["says how much", { "content-length": 300_000 }],
+    ["does not say how much", {}],
+  ])("and %s gets it for each of 100 requests at once on HTTP/2", async (_, length) => {
+    // In MB. Past its own default of 10 Node's client resets what it has yet to send with ENHANCE_YOUR_CALM.
+    const session = await connectHttp2(server.port, { maxSessionMemory: 100 });
+    const answers = Array.from({ length: 100 }, () => {
+      const stream = open(session, path, { ...headers(), ...length });
+      const answer = answerOf(stream);
+      stream.end(Buffer.from(blank(300_000)));
+      return answer;
+    });
+    for (const { status, body, resetCode } of await Promise.all(answers)) {
+      expect([status, JSON.parse(body).code, resetCode]).toEqual([429, "resource_exhausted", 0]);
+    }
+    session.destroy();
+  });
 });
 
 describe("ten images of 4 MiB to an agent", () => {
