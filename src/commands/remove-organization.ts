@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Kysely } from "kysely";
 import type { Config } from "../config/config.ts";
 import { removeOrganization as removeRows } from "../store/access/organization-removal.ts";
-import { findOpenAgentExecutions } from "../store/agent/agent-execution-search.ts";
+import { findOpenAgentExecutionIds } from "../store/agent/agent-execution-search.ts";
 import { countRunningEnvironments } from "../store/environment/environment-count.ts";
 import type { OrganizationTable } from "../store/identity/identity-schema.ts";
 import { findOrganization } from "../store/identity/organization.ts";
@@ -71,7 +71,7 @@ async function requireNothingRuns(db: Kysely<Schema>, { id, name }: Organization
   const running = [
     [await countRunningEnvironments(db, scope), "environments"],
     [(await findOpenExecutionIds(db, scope, {})).length, "workflow executions"],
-    [(await findOpenAgentExecutions(db, scope, {})).length, "agent executions"],
+    [(await findOpenAgentExecutionIds(db, scope, {})).length, "agent executions"],
   ] as const;
   const open = running.filter(([count]) => count > 0);
   if (open.length === 0) return;

@@ -15,7 +15,7 @@ import { isOver, newTurn, spend, type Turn } from "../call/turn.ts";
 import { changeEnvironment } from "../environment/environment-change.ts";
 
 /** Environments read at a time: a write pauses only between its queries. */
-const ENVIRONMENTS_PER_PAGE = 50;
+const ENVIRONMENTS_PER_PAGE = 16;
 
 /** An environment that is wanted in one of these is not told to stop. */
 const NOT_TO_STOP = [EnvironmentPhase.STOPPED, EnvironmentPhase.DELETED];

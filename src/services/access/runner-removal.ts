@@ -14,6 +14,9 @@ import { haltAgentExecutions } from "../agent/agent-end.ts";
 import { deleteEnvironmentRow } from "../environment/environment-change.ts";
 import { endLeasesOf, endWorkFor } from "./runner-work.ts";
 
+/** Environments read at a time: a write pauses only between its queries. */
+const ENVIRONMENTS_AT_ONCE = 16;
+
 /** Why the agent runs that were routed to a removed runner end. */
 const REMOVED = {
   reason: AgentExecutionFailureReason.SERVICE,
@@ -30,9 +33,7 @@ const REMOVED = {
 export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
   const { runnerId } = runner;
   await endLeasesOf(tx, scope, runnerId);
-  for (const environment of await findEnvironmentsOfRunner(tx.db, scope, runnerId)) {
-    await deleteEnvironmentRow(tx, scope, environment);
-  }
+  await deleteEnvironmentsOf(tx, scope, runnerId);
   await haltAgentExecutions(tx, scope, { runnerId }, { failure: REMOVED });
   const classes = await findClassesOfRunner(tx.db, scope, runnerId);
   const classIds = classes.map(({ id }) => id);
@@ -54,4 +55,12 @@ export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runn
     await removeHostToken(tx, scope, token);
   }
   await removeRunner(tx, scope, runner);
+}
+
+async function deleteEnvironmentsOf(tx: WriteTransaction, scope: Scope, runnerId: string): Promise<void> {
+  for (;;) {
+    const environments = await findEnvironmentsOfRunner(tx.db, scope, runnerId, ENVIRONMENTS_AT_ONCE);
+    for (const environment of environments) await deleteEnvironmentRow(tx, scope, environment);
+    if (environments.length < ENVIRONMENTS_AT_ONCE) return;
+  }
 }

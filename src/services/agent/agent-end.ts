@@ -16,7 +16,7 @@ import {
   updateAgentExecution,
 } from "../../store/agent/agent-execution.ts";
 import {
-  findOpenAgentExecutions,
+  findOpenAgentExecutionIds,
   hasOpenAgentExecution,
   isMadeForAgent,
   type OpenAgentExecutions,
@@ -63,13 +63,13 @@ export async function haltAgentExecutions(
   which: OpenAgentExecutions,
   stop: StopReason,
 ): Promise<string[]> {
-  const open = await findOpenAgentExecutions(tx.db, scope, which);
+  const ids = await findOpenAgentExecutionIds(tx.db, scope, which);
   // By their ids, since to stop one may stop others of them.
-  for (const { execution } of open) {
-    const run = await findAgentExecution(tx.db, scope, execution.id);
+  for (const id of ids) {
+    const run = await findAgentExecution(tx.db, scope, id);
     if (run) await haltAgentExecution(tx, scope, run, stop);
   }
-  return open.map(({ execution }) => execution.id);
+  return ids;
 }
 
 /**

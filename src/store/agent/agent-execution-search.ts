@@ -30,9 +30,23 @@ export async function findOpenAgentExecutions(
   scope: Scope,
   asked: OpenAgentExecutions,
 ): Promise<StoredAgentExecution[]> {
+  const rows = await openOf(db, scope, asked).selectAll().execute();
+  return rows.map(storedOfRow);
+}
+
+/** The ids of the runs that have not stopped, oldest first. */
+export async function findOpenAgentExecutionIds(
+  db: Kysely<Schema>,
+  scope: Scope,
+  asked: OpenAgentExecutions,
+): Promise<string[]> {
+  const rows = await openOf(db, scope, asked).select("id").execute();
+  return rows.map(({ id }) => id);
+}
+
+function openOf(db: Kysely<Schema>, scope: Scope, asked: OpenAgentExecutions) {
   let query = db
     .selectFrom("agent_execution")
-    .selectAll()
     .where("organization_id", "=", scope.organizationId)
     .where("stopped_at", "is", null);
   if (asked.environmentId !== undefined) query = query.where("environment_id", "=", asked.environmentId);
@@ -43,8 +57,7 @@ export async function findOpenAgentExecutions(
   if (asked.stepOfActionId !== undefined) {
     query = query.where("action_id", "=", asked.stepOfActionId).where("step_key", "is not", null);
   }
-  const rows = await query.orderBy("id").execute();
-  return rows.map(storedOfRow);
+  return query.orderBy("id");
 }
 
 const selectOpenIn = prepared<{ environmentId: string }, { id: string }>((db, { environmentId }) =>

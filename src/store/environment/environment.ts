@@ -44,20 +44,21 @@ export async function findEnvironment(
   return found && fromBody(EnvironmentSchema, found.text);
 }
 
-/** Up to `limit` environments that are bound to a runner, in whatever phase; all of them without a limit. */
+/** Up to `limit` environments that are bound to a runner, in whatever phase, oldest first. */
 export async function findEnvironmentsOfRunner(
   db: Kysely<Schema>,
   scope: Scope,
   runnerId: string,
-  limit?: number,
+  limit: number,
 ): Promise<Environment[]> {
-  const all = db
+  const rows = await db
     .selectFrom("environment")
     .select("body")
     .where("runner_id", "=", runnerId)
     .where("organization_id", "=", scope.organizationId)
-    .orderBy("id");
-  const rows = await (limit === undefined ? all : all.limit(limit)).execute();
+    .orderBy("id")
+    .limit(limit)
+    .execute();
   return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
 }
 

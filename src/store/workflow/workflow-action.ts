@@ -44,26 +44,6 @@ export async function findAction(
   return row && actionOfRow(row);
 }
 
-const selectOfExecution = prepared<{ executionId: string; organizationId: string }, { body: string }>(
-  (db, { executionId, organizationId }) =>
-    db
-      .selectFrom("workflow_action")
-      .select("body")
-      .where("execution_id", "=", executionId)
-      .where("organization_id", "=", organizationId)
-      .orderBy("id"),
-);
-
-/** All actions of an execution, in their order, the report last. */
-export async function findActionsOfExecution(
-  db: Kysely<Schema>,
-  scope: Scope,
-  executionId: string,
-): Promise<WorkflowExecutionAction[]> {
-  const rows = await selectOfExecution(db, { executionId, organizationId: scope.organizationId });
-  return rows.map(actionOfRow);
-}
-
 const selectWaiting = prepared<{ executionId: string; limit: number }, { body: string }>(
   (db, { executionId, limit }) =>
     db

@@ -150,6 +150,9 @@ describe("deleting a runner", () => {
     const untouchedId = await own.project("untouched");
     const { project: untouched } = await own.projects.getProject({ projectId: untouchedId });
     const environmentId = await own.use(projectId);
+    // More than are read at a time.
+    const others = 40;
+    for (let made = 0; made < others; made += 1) await own.use(projectId);
     testStore.clock.now += 1_000;
 
     await own.runners.deleteRunner({ runnerId: gone.runnerId, force: true });
@@ -157,6 +160,7 @@ describe("deleting a runner", () => {
     const notFound = { reason: ErrorReason.NOT_FOUND };
     await expect(own.runners.getRunner({ runnerId: gone.runnerId })).rejects.toMatchObject(notFound);
     await expect(own.environments.getEnvironment({ environmentId })).rejects.toMatchObject(notFound);
+    expect((await own.environments.listEnvironments({})).environments).toEqual([]);
     await expect(
       own.configuration.getEnvironmentClass({ environmentClassId: gone.classId }),
     ).rejects.toMatchObject(notFound);
@@ -177,7 +181,8 @@ describe("deleting a runner", () => {
     const kinds = audit
       .filter(({ operation }) => operation === "service.v1.RunnerService/DeleteRunner")
       .map(({ subject_type }) => subject_type);
-    expect(kinds).toEqual(["environment", "project", "project", "environment_class", "token", "runner"]);
+    const environments = Array(1 + others).fill("environment");
+    expect(kinds).toEqual([...environments, "project", "project", "environment_class", "token", "runner"]);
   });
 
   test("also works while a project that names it is pending deletion", async () => {

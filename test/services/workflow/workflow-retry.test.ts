@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
   type AtWork,
@@ -88,6 +89,26 @@ describe("a retry", () => {
       doneActionCount: 2,
     });
     expect(await workflows.execution(first.id)).toEqual(before);
+  });
+
+  test("does many, and reads none of those that are done", async () => {
+    const many = 60;
+    const names = Array.from({ length: many }, (_, index) => `r${index}`);
+    const workflow = { triggers: [overRepositories(many + 1)], action: action(25, many + 1) };
+    const { id } = await workflows.start(await workflows.make(workflow));
+    while (!(await workflows.execution(id)).metadata?.finishedAt) await doAll(names);
+    const done = await testStore.store.write(SYSTEM, "test", ({ db }) =>
+      db
+        .updateTable("workflow_action")
+        .set({ body: "{" })
+        .where("execution_id", "=", id)
+        .where("failed", "=", 0)
+        .executeTakeFirst(),
+    );
+    expect(done.numUpdatedRows).toBe(1n);
+    const again = await retry(id);
+    expect(again.status?.pendingActionCount).toBe(many);
+    expect(await namesOf(again.id)).toEqual(names);
   });
 
   test("of a failed report alone does only that, over what was reported", async () => {

@@ -6,7 +6,7 @@ import {
   WorkflowExecutionPhase,
 } from "#gen/service/v1/workflow_pb.js";
 import { phaseUnsuitable } from "../../../domain/error.ts";
-import { hasFailed, newAction } from "../../../domain/workflow/execution/workflow-action.ts";
+import { newAction } from "../../../domain/workflow/execution/workflow-action.ts";
 import {
   executionSearchText,
   hasEnded,
@@ -16,7 +16,8 @@ import {
 import { requireStartable } from "../../../domain/workflow/execution/workflow-start.ts";
 import { findSourceSetters, insertSourceSetters } from "../../../store/identity/source-setter.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { findActionsOfExecution, insertActions } from "../../../store/workflow/workflow-action.ts";
+import { findFailedActions } from "../../../store/workflow/failed-actions.ts";
+import { insertActions } from "../../../store/workflow/workflow-action.ts";
 import {
   insertExecution,
   type StoredExecution,
@@ -83,8 +84,7 @@ async function failedActions(
   retried: WorkflowExecution,
 ): Promise<WorkflowExecutionAction[]> {
   if (!hasEnded(retried)) throw unsuitable(retried, "it has not ended: cancel it, or wait for its end");
-  const actions = await findActionsOfExecution(tx.db, scope, retried.id);
-  const failed = actions.filter(hasFailed);
+  const failed = await findFailedActions(tx.db, scope, retried.id);
   if (failed.length === 0) throw unsuitable(retried, "it has no failed action to do again");
   const others = failed.filter(({ metadata }) => !metadata?.report);
   return others.length > 0 ? others : failed;

@@ -1,0 +1,44 @@
+import type { Kysely } from "kysely";
+import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
+import type { Scope } from "../store.ts";
+import { actionOfRow } from "./workflow-action.ts";
+
+interface NextFailed {
+  readonly executionId: string;
+  readonly organizationId: string;
+  readonly afterId: string;
+  readonly limit: number;
+}
+
+const selectFailed = prepared<NextFailed, { body: string }>(
+  (db, { executionId, organizationId, afterId, limit }) =>
+    db
+      .selectFrom("workflow_action")
+      .select("body")
+      .where("execution_id", "=", executionId)
+      .where("organization_id", "=", organizationId)
+      .where("id", ">", afterId)
+      .where("failed", "=", 1)
+      .orderBy("id")
+      .limit(limit),
+);
+
+/** Actions read at a time: a write pauses only between its queries. */
+const ACTIONS_AT_ONCE = 50;
+
+/** The failed actions of an execution, in their order, the report last. */
+export async function findFailedActions(
+  db: Kysely<Schema>,
+  { organizationId }: Scope,
+  executionId: string,
+): Promise<WorkflowExecutionAction[]> {
+  const failed: WorkflowExecutionAction[] = [];
+  for (;;) {
+    const next = { executionId, organizationId, afterId: failed.at(-1)?.id ?? "", limit: ACTIONS_AT_ONCE };
+    const rows = await selectFailed(db, next);
+    failed.push(...rows.map(actionOfRow));
+    if (rows.length < ACTIONS_AT_ONCE) return failed;
+  }
+}
