@@ -1,6 +1,9 @@
 import { expireAction } from "../services/workflow/action/action-progress.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import { findExpiredActions } from "../store/workflow/workflow-action.ts";
+import type { MakeJob } from "./job.ts";
+
+const EVERY_MS = 1_000;
 
 /** Actions stopped in one run: each run is one transaction, which other writes wait for. */
 const ACTIONS_A_RUN = 100;
@@ -21,3 +24,9 @@ export async function stopTimedOutActions(store: Store, now: number): Promise<nu
     return expired.length;
   });
 }
+
+export const actionTimeJob: MakeJob = ({ store, now }) => ({
+  name: "action-time",
+  everyMs: EVERY_MS,
+  run: () => stopTimedOutActions(store, now()),
+});

@@ -2,6 +2,10 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { fireInterest } from "../services/agent/agent-wake.ts";
 import { findDueTimers } from "../store/agent/agent-interest.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+/** Timers of agent executions are exact to this. */
+const EVERY_MS = 1_000;
 
 /** Timers that are looked up at a time. */
 const TIMERS_A_BATCH = 100;
@@ -29,3 +33,9 @@ export async function fireAgentTimers(store: Store, now: number): Promise<void> 
     if (due.length < TIMERS_A_BATCH) return;
   }
 }
+
+export const agentTimersJob: MakeJob = ({ store, now }) => ({
+  name: "agent-timers",
+  everyMs: EVERY_MS,
+  run: () => fireAgentTimers(store, now()),
+});

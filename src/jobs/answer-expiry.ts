@@ -1,5 +1,9 @@
 import { removeOldAnswers } from "../store/record/idempotency.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+/** Until they are removed, stored responses that are too old are ignored. */
+const EVERY_MS = 600_000;
 
 /** Answers removed at a time: each time is one transaction, which other writes wait for. */
 const ANSWERS_A_BATCH = 1_000;
@@ -20,3 +24,9 @@ export async function removeExpiredAnswers(store: Store): Promise<number> {
     if (batch < ANSWERS_A_BATCH) return removed;
   }
 }
+
+export const answerExpiryJob: MakeJob = ({ store }) => ({
+  name: "answer-expiry",
+  everyMs: EVERY_MS,
+  run: () => removeExpiredAnswers(store),
+});

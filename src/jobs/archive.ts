@@ -4,6 +4,10 @@ import { updateEnvironment } from "../store/environment/environment.ts";
 import { findArchivable } from "../store/environment/environment-age.ts";
 import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+/** Policies count in days. */
+const EVERY_MS = 60_000;
 
 /** Environments archived at a time: each time is one transaction, which other writes wait for. */
 const ENVIRONMENTS_A_BATCH = 100;
@@ -33,3 +37,9 @@ export async function archiveEnvironments(store: Store, now: number): Promise<nu
   }
   return archived;
 }
+
+export const archiveJob: MakeJob = ({ store, now }) => ({
+  name: "archive",
+  everyMs: EVERY_MS,
+  run: () => archiveEnvironments(store, now()),
+});

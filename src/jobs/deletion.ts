@@ -4,6 +4,10 @@ import { changeEnvironment, deleteEnvironmentRow } from "../services/environment
 import { findDeletable } from "../store/environment/environment-age.ts";
 import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+/** Policies count in days. */
+const EVERY_MS = 60_000;
 
 /** Environments deleted at a time: each time is one transaction, which other writes wait for. */
 const ENVIRONMENTS_A_BATCH = 100;
@@ -38,3 +42,9 @@ export async function deleteArchivedEnvironments(store: Store, now: number): Pro
   }
   return deleted;
 }
+
+export const deletionJob: MakeJob = ({ store, now }) => ({
+  name: "deletion",
+  everyMs: EVERY_MS,
+  run: () => deleteArchivedEnvironments(store, now()),
+});

@@ -1,5 +1,10 @@
 import { findOrganizationsWithEventsBefore, removeEventsBefore } from "../store/record/event-pruning.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+const EVERY_MS = 3_600_000;
+
+const DAY_MS = 24 * 3_600_000;
 
 /** Events removed at a time: each time is one transaction, which other writes wait for. */
 const EVENTS_A_BATCH = 1_000;
@@ -23,3 +28,9 @@ export async function pruneEvents(store: Store, cutoff: number): Promise<number>
   }
   return removed;
 }
+
+export const eventPruningJob: MakeJob = ({ store, now, settings }) => ({
+  name: "event-pruning",
+  everyMs: EVERY_MS,
+  run: () => pruneEvents(store, now() - settings.eventRetention * DAY_MS),
+});

@@ -10,6 +10,9 @@ import {
 } from "../services/workflow/execution/execution-expand.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import { findUnexpanded } from "../store/workflow/workflow-execution.ts";
+import type { MakeJob } from "./job.ts";
+
+const EVERY_MS = 1_000;
 
 const OPERATION = "job/executions";
 
@@ -123,3 +126,9 @@ async function searched(
     throw new ScmFailure("unavailable", host, `did not search to the end in ${SEARCH_TIMEOUT_MS / 1000} s`);
   }
 }
+
+export const executionsJob: MakeJob = (context) => ({
+  name: "executions",
+  everyMs: EVERY_MS,
+  run: createExpansion(context),
+});

@@ -1,6 +1,9 @@
 import { handlerOf } from "../services/access/work-handlers.ts";
 import { findExpired, findLease, renewLease } from "../store/runner/work-lease.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+const EVERY_MS = 1_000;
 
 /** Leases ended in one run. */
 const LEASES_A_RUN = 100;
@@ -38,3 +41,9 @@ export async function endExpiredLeases(store: Store, now: number): Promise<numbe
   if (failures.length > 0) throw new AggregateError(failures, "leases that ran out could not be ended");
   return expired.length;
 }
+
+export const leasesJob: MakeJob = ({ store, now }) => ({
+  name: "leases",
+  everyMs: EVERY_MS,
+  run: () => endExpiredLeases(store, now()),
+});

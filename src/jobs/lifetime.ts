@@ -3,6 +3,10 @@ import { hasOutlived } from "../domain/environment/environment-policy.ts";
 import { changeEnvironment } from "../services/environment/environment-change.ts";
 import { findOutlived } from "../store/environment/environment-age.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+/** Policies count in days. */
+const EVERY_MS = 60_000;
 
 /** Environments looked at in one transaction, which other writes wait for. */
 const ENVIRONMENTS_A_BATCH = 100;
@@ -32,3 +36,9 @@ export async function stopExpiredEnvironments(store: Store, now: number): Promis
     if (batch.length < ENVIRONMENTS_A_BATCH) return stopped;
   }
 }
+
+export const lifetimeJob: MakeJob = ({ store, now }) => ({
+  name: "lifetime",
+  everyMs: EVERY_MS,
+  run: () => stopExpiredEnvironments(store, now()),
+});

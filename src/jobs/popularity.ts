@@ -1,6 +1,7 @@
 import { addToPopularity } from "../domain/project/popularity.ts";
 import { findProjectsToCount, findUncountedEnvironments } from "../store/project/popularity.ts";
 import type { BookkeepingUpdate, Store } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
 
 /** Projects looked up at a time. */
 const PROJECTS_A_BATCH = 1_000;
@@ -43,3 +44,9 @@ async function countProject(store: Store, projectId: string): Promise<number> {
   });
   return counted;
 }
+
+export const popularityJob: MakeJob = ({ store, settings }) => ({
+  name: "popularity",
+  everyMs: settings.popularityInterval * 1000,
+  run: () => refreshPopularity(store),
+});

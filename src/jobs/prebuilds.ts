@@ -9,6 +9,9 @@ import {
 } from "../store/project/prebuild-schedule.ts";
 import { findProject } from "../store/project/project.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+const EVERY_MS = 1_000;
 
 /** Projects that are looked up at a time. */
 const PROJECTS_A_BATCH = 100;
@@ -67,3 +70,15 @@ async function makePrebuilds(tx: WriteTransaction, projectId: string): Promise<v
   await planPrebuilds(tx, scope, project, instantMs);
   await setNextPrebuilds(tx, projectId, nextMs);
 }
+
+export const prebuildsJob: MakeJob = ({ store, now }) => ({
+  name: "prebuilds",
+  everyMs: EVERY_MS,
+  run: () => makeDuePrebuilds(store, now()),
+});
+
+export const prebuildTimeJob: MakeJob = ({ store, now }) => ({
+  name: "prebuild-time",
+  everyMs: EVERY_MS,
+  run: () => stopTimedOutPrebuilds(store, now()),
+});

@@ -1,6 +1,7 @@
 import { findWholeProject, removeProject } from "../store/project/project.ts";
 import { findRemovableProjects } from "../store/project/project-removal.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
 
 /** Projects removed in one run: each run is one transaction, which other writes wait for. */
 const PROJECTS_A_RUN = 100;
@@ -22,3 +23,9 @@ export function removeDeletedProjects(store: Store): Promise<number> {
     return removable.length;
   });
 }
+
+export const projectRemovalJob: MakeJob = ({ store, settings }) => ({
+  name: "project-removal",
+  everyMs: settings.removalInterval * 1000,
+  run: () => removeDeletedProjects(store),
+});

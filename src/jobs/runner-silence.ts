@@ -1,6 +1,9 @@
 import { inactiveRunner, SILENCE_MS } from "../domain/runner/runner-life.ts";
 import { findKnownRunner, findSilentRunners, updateRunner } from "../store/runner/runner-life.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+const EVERY_MS = 5_000;
 
 /** Runners looked at in one run: each run is one transaction, which other writes wait for. */
 const RUNNERS_A_RUN = 100;
@@ -28,3 +31,9 @@ export async function markSilentRunners(store: Store, now: number): Promise<numb
     return silent.length;
   });
 }
+
+export const runnerSilenceJob: MakeJob = ({ store, now }) => ({
+  name: "runner-silence",
+  everyMs: EVERY_MS,
+  run: () => markSilentRunners(store, now()),
+});

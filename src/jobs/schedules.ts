@@ -6,6 +6,10 @@ import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { findWorkflow } from "../store/workflow/workflow.ts";
 import { findDueSchedules, findSchedule, setNextInstant } from "../store/workflow/workflow-schedule.ts";
 import type { WorkflowScheduleTable } from "../store/workflow/workflow-schema.ts";
+import type { MakeJob } from "./job.ts";
+
+/** Time triggers are exact to this. */
+const EVERY_MS = 1_000;
 
 /** Schedules that are looked up at a time. */
 const SCHEDULES_A_BATCH = 100;
@@ -68,3 +72,9 @@ function reasonOf(missed: number, firstMs: number, latestMs: number): string {
   const instants = missed === 1 ? "instant was" : "instants were";
   return `${count} ${instants} missed from ${first} on; that of ${latest} is run instead`;
 }
+
+export const schedulesJob: MakeJob = ({ store, now }) => ({
+  name: "schedules",
+  everyMs: EVERY_MS,
+  run: () => fireSchedules(store, now()),
+});

@@ -3,7 +3,11 @@ import { newTurn, type Turn } from "../services/call/turn.ts";
 import { stopExecution, stopExecutions } from "../services/workflow/execution/execution-cancel.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
 import { findPendingStops, removePendingStop, type StoredStop } from "../store/workflow/pending-stop.ts";
+import type { MakeJob } from "./job.ts";
 import { writeTurn } from "./turn.ts";
+
+/** The rest of a large stop begins this soon. */
+const EVERY_MS = 1_000;
 
 /** Stops read at a time. */
 const STOPS_PER_PAGE = 100;
@@ -66,3 +70,9 @@ async function goOn(tx: WriteTransaction, stop: StoredStop, turn: Turn): Promise
       return stopEnvironments(tx, scope, targetId, turn, upTo);
   }
 }
+
+export const stopsJob: MakeJob = ({ store, draining }) => ({
+  name: "stops",
+  everyMs: EVERY_MS,
+  run: () => continueStops(store, draining),
+});

@@ -1,5 +1,9 @@
 import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
+
+/** The server is ready again so soon after the database takes changes again. */
+const EVERY_MS = 1_000;
 
 /**
  * Makes the job that watches whether the database takes changes: it logs when it
@@ -17,3 +21,9 @@ export function watchStorage(store: Pick<Store, "problem" | "probe">, log: Log):
     else log.info({}, "the database takes changes again");
   };
 }
+
+export const storageJob: MakeJob = ({ store, log }) => ({
+  name: "storage",
+  everyMs: EVERY_MS,
+  run: watchStorage(store, log),
+});

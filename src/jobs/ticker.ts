@@ -1,10 +1,4 @@
-/** Work that is done again and again without a request. */
-export interface Job {
-  readonly name: string;
-  /** Milliseconds from one start to the next. */
-  readonly everyMs: number;
-  readonly run: () => Promise<unknown>;
-}
+import type { Job } from "./job.ts";
 
 /** Where failures are told. */
 export interface JobLog {

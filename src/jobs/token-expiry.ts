@@ -1,5 +1,6 @@
 import { findExpiredProgramTokens, removeToken } from "../store/identity/token.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
+import type { MakeJob } from "./job.ts";
 
 /** Tokens removed in one run: each run is one transaction, which other writes wait for. */
 const TOKENS_A_RUN = 100;
@@ -19,3 +20,9 @@ export function removeExpiredTokens(store: Store, now: number): Promise<number> 
     return expired.length;
   });
 }
+
+export const tokenExpiryJob: MakeJob = ({ store, settings, now }) => ({
+  name: "token-expiry",
+  everyMs: settings.removalInterval * 1000,
+  run: () => removeExpiredTokens(store, now()),
+});

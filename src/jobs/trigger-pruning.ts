@@ -2,6 +2,9 @@ import { DELIVERY_MS } from "../services/workflow/trigger/webhook.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { removeDeliveriesBefore } from "../store/workflow/webhook-delivery.ts";
 import { removeTriggerEventsBefore } from "../store/workflow/workflow-trigger-event.ts";
+import type { MakeJob } from "./job.ts";
+
+const EVERY_MS = 600_000;
 
 const HOUR_MS = 3_600_000;
 
@@ -36,3 +39,9 @@ async function inBatches(store: Store, remove: (tx: WriteTransaction) => Promise
     if (batch < ROWS_A_BATCH) return removed;
   }
 }
+
+export const triggerPruningJob: MakeJob = ({ store, now }) => ({
+  name: "trigger-pruning",
+  everyMs: EVERY_MS,
+  run: () => pruneTriggers(store, now()),
+});

@@ -7,7 +7,11 @@ import {
   removeExecutions,
   removePartsOfWorkflow,
 } from "../store/workflow/workflow-removal.ts";
+import type { MakeJob } from "./job.ts";
 import { writeTurn } from "./turn.ts";
+
+/** Workflows that are pending deletion go this soon after their last execution has ended. */
+const EVERY_MS = 1_000;
 
 const OPERATION = "job/workflow-removal";
 
@@ -60,3 +64,9 @@ async function removeEnded(store: Store, scope: Scope, workflow: Workflow): Prom
 async function inTurns(store: Store, remove: (tx: WriteTransaction) => Promise<number>): Promise<void> {
   while ((await writeTurn(store, OPERATION, remove)) > 0);
 }
+
+export const workflowRemovalJob: MakeJob = ({ store }) => ({
+  name: "workflow-removal",
+  everyMs: EVERY_MS,
+  run: () => removeDeletedWorkflows(store),
+});

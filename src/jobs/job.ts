@@ -1,0 +1,36 @@
+import type { Keys } from "../keys.ts";
+import type { Log } from "../log.ts";
+import type { SourceControl } from "../scm/source-control.ts";
+import type { AccountSignals } from "../services/call/account-signals.ts";
+import type { Store } from "../store/store.ts";
+
+/** Work that is done again and again without a request. */
+export interface Job {
+  readonly name: string;
+  /** Milliseconds from one start to the next. */
+  readonly everyMs: number;
+  readonly run: () => Promise<unknown>;
+}
+
+/** What jobs are made from. */
+export interface JobContext {
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly log: Log;
+  readonly scm: SourceControl;
+  readonly accountSignals: AccountSignals;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number;
+  /** Aborted when the server begins to shut down. */
+  readonly draining: AbortSignal;
+  readonly settings: {
+    /** Seconds between two refreshes of popularity. */
+    readonly popularityInterval: number;
+    /** Seconds between two removals of deleted projects and expired tokens. */
+    readonly removalInterval: number;
+    /** Days that events are kept. */
+    readonly eventRetention: number;
+  };
+}
+
+export type MakeJob = (context: JobContext) => Job;
