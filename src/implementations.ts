@@ -1,3 +1,4 @@
+import type { ServiceImplSpec } from "@connectrpc/connect";
 import { AgentWorkService as AgentWorkContract } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
@@ -13,7 +14,7 @@ import { SecurityService as SecurityContract } from "#gen/service/v1/security_se
 import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
-import type { Implementation, Implementations } from "./rpc/routes.ts";
+import { implement } from "./rpc/routes.ts";
 import { AccountService } from "./services/access/account-service.ts";
 import { EventService } from "./services/access/event-service.ts";
 import { OrganizationService } from "./services/access/organization-service.ts";
@@ -33,25 +34,25 @@ import { WorkService, type WorkServiceDependencies } from "./services/runner/wor
 import { WorkflowService } from "./services/workflow/workflow-service.ts";
 import { findEnvironment } from "./store/environment/environment.ts";
 
-/** The services of the contract, each with what it is built from. */
-export function implementations(deps: Omit<WorkServiceDependencies, "handlerOf">): Implementations {
-  return new Map(
-    [
-      [AccountContract, new AccountService(deps)] as const,
-      [AgentContract, new AgentService(deps)] as const,
-      [EnvironmentContract, new EnvironmentService(deps)] as const,
-      [EventContract, new EventService(deps)] as const,
-      [IdentityContract, new IdentityService()] as const,
-      [OrganizationContract, new OrganizationService(deps)] as const,
-      [ProjectContract, new ProjectService({ ...deps, findEnvironment })] as const,
-      [RunnerConfigurationContract, new RunnerConfigurationService(deps)] as const,
-      [RunnerContract, new RunnerService(deps)] as const,
-      [ServiceAccountContract, new ServiceAccountService(deps)] as const,
-      [SecurityContract, new SecurityService(deps)] as const,
-      [UserContract, new UserService(deps)] as const,
-      [WorkflowContract, new WorkflowService(deps)] as const,
-      [WorkContract, new WorkService({ ...deps, handlerOf })] as const,
-      [AgentWorkContract, new AgentWorkService(deps)] as const,
-    ].map(([contract, service]) => [contract.typeName, service as unknown as Implementation]),
-  );
+/** Returns the services of the contract, each built from its dependencies. */
+export function implementations(
+  deps: Omit<WorkServiceDependencies, "handlerOf">,
+): readonly ServiceImplSpec[] {
+  return [
+    implement(AccountContract, new AccountService(deps)),
+    implement(AgentContract, new AgentService(deps)),
+    implement(EnvironmentContract, new EnvironmentService(deps)),
+    implement(EventContract, new EventService(deps)),
+    implement(IdentityContract, new IdentityService()),
+    implement(OrganizationContract, new OrganizationService(deps)),
+    implement(ProjectContract, new ProjectService({ ...deps, findEnvironment })),
+    implement(RunnerConfigurationContract, new RunnerConfigurationService(deps)),
+    implement(RunnerContract, new RunnerService(deps)),
+    implement(ServiceAccountContract, new ServiceAccountService(deps)),
+    implement(SecurityContract, new SecurityService(deps)),
+    implement(UserContract, new UserService(deps)),
+    implement(WorkflowContract, new WorkflowService(deps)),
+    implement(WorkContract, new WorkService({ ...deps, handlerOf })),
+    implement(AgentWorkContract, new AgentWorkService(deps)),
+  ];
 }

@@ -1,6 +1,12 @@
 import { once } from "node:events";
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient, type HandlerContext } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  createClient,
+  createServiceImplSpec,
+  type HandlerContext,
+} from "@connectrpc/connect";
 import { expect, test } from "@jest/globals";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
@@ -10,7 +16,7 @@ import { UNKNOWN } from "../services/call/authenticated-caller.ts";
 import { callerOf } from "../services/call/call.ts";
 import { errorInterceptor } from "./error/error-interceptor.ts";
 import { createInMemoryTransport } from "./in-memory.ts";
-import { createRoutes, type Implementation } from "./routes.ts";
+import { createRoutes } from "./routes.ts";
 
 const draining = new AbortController();
 const readiness = { isReady: () => true, draining: draining.signal };
@@ -27,12 +33,13 @@ const implementation = {
     asked.resolve(signal);
     await once(signal, "abort");
     signal.throwIfAborted();
+    return {};
   },
 };
 const faulty: unknown[] = [];
 const transport = createInMemoryTransport({
   routes: createRoutes({
-    implementations: new Map([[WorkService.typeName, implementation as unknown as Implementation]]),
+    implementations: [createServiceImplSpec<typeof WorkService>(WorkService, implementation)],
     interceptors: [errorInterceptor((error) => faulty.push(error))],
     readiness,
     allowUnknownFields: false,

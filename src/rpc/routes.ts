@@ -1,17 +1,23 @@
-import type { DescMessage, DescMethod, DescMethodUnary, Message } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import {
+  type ConnectRouter,
   createConnectRouter,
+  createServiceImplSpec,
   type HandlerContext,
   type Interceptor,
-  type MethodImpl,
+  type MethodImplSpec,
+  type ServiceImpl,
+  type ServiceImplSpec,
 } from "@connectrpc/connect";
-import type { MethodSerializationLookup, UniversalHandler } from "@connectrpc/connect/protocol";
+import type {
+  MethodSerializationLookup,
+  UniversalHandler,
+  UniversalHandlerOptions,
+} from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { DomainError } from "../domain/error.ts";
 import { runAuthentication } from "./access/authorization.ts";
 import { CONTRACT } from "./contract.ts";
 import { healthService, type Readiness } from "./health.ts";
@@ -25,12 +31,13 @@ export { CONTRACT };
 /** Services around the contract take small questions only. */
 const SIDE_BODY_LIMIT_BYTES = 64 * 1024;
 
-/** Operations of one service by their name in the code; the classes hold them to the contract. */
-// biome-ignore lint/complexity/noBannedTypes: the table holds operations of every signature
-export type Implementation = Readonly<Record<string, Function | undefined>>;
-
-/** Implementations by full service name; an operation without one answers unimplemented. */
-export type Implementations = ReadonlyMap<string, Implementation>;
+/** Binds a service of the contract to what implements it; the types hold one to the other. */
+export function implement<D extends DescService>(
+  contract: D,
+  implementation: ServiceImpl<D>,
+): ServiceImplSpec {
+  return createServiceImplSpec<D>(contract, implementation);
+}
 
 export interface Route {
   readonly handle: UniversalHandler;
@@ -58,7 +65,8 @@ export interface UnaryOperation {
 }
 
 export interface RouteOptions {
-  readonly implementations: Implementations;
+  /** Operations of services that are left out answer unimplemented. */
+  readonly implementations: readonly ServiceImplSpec[];
   /** Outermost first. */
   readonly interceptors: readonly Interceptor[];
   readonly readiness: Readiness;
@@ -77,22 +85,20 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
   });
   const unary = new Map<DescMethod, UnaryOperation>();
   const readings = new Map<DescMethod, RequestReading>();
+  const built = new Map(options.implementations.map((spec) => [spec.service.typeName, spec]));
   for (const service of CONTRACT) {
-    const implementations = options.implementations.get(service.typeName) ?? {};
+    const { methods } = built.get(service.typeName) ?? createServiceImplSpec(service, {});
     for (const method of service.methods) {
-      const implementation = operation(implementations, method);
+      const spec = methods[method.localName];
+      if (!spec) continue;
       const requests = requestReading(method, options.allowUnknownFields);
       readings.set(method, requests);
       const { limitBytes: readMaxBytes, jsonOptions, serialization } = requests;
-      router.rpc(method, implementation, { readMaxBytes, jsonOptions });
-      if (!isUnary(method)) continue;
-      unary.set(method, {
-        method,
-        implementation: implementation as unknown as UnaryOperation["implementation"],
-        interceptors: options.interceptors,
-        serialization,
-        requests,
-      });
+      addRoute(router, spec, { readMaxBytes, jsonOptions });
+      if (spec.kind !== "unary") continue;
+      const { impl: implementation } = spec;
+      const { interceptors } = options;
+      unary.set(method, { method: spec.method, implementation, interceptors, serialization, requests });
     }
   }
   const all = [...CONTRACT, Health, ServerReflection];
@@ -121,12 +127,24 @@ function isUnary(method: DescMethod): method is DescMethodUnary {
   return method.methodKind === "unary";
 }
 
-function operation(implementation: Implementation, method: DescMethod): MethodImpl<DescMethod> {
-  const built = implementation[method.localName];
-  if (built) return built.bind(implementation) as MethodImpl<DescMethod>;
-  return (() => {
-    const name = `${method.parent.typeName}/${method.name}`;
-    const message = `${name} is in the contract and not built yet; a later release answers it`;
-    throw new DomainError(ErrorReason.NOT_BUILT, message, { operation: name });
-  }) as unknown as MethodImpl<DescMethod>;
+/** Adds an operation with limits of its own, which a service as a whole cannot have. */
+function addRoute(
+  router: ConnectRouter,
+  spec: MethodImplSpec,
+  limits: Partial<UniversalHandlerOptions>,
+): void {
+  switch (spec.kind) {
+    case "unary":
+      router.rpc(spec.method, spec.impl, limits);
+      break;
+    case "server_streaming":
+      router.rpc(spec.method, spec.impl, limits);
+      break;
+    case "client_streaming":
+      router.rpc(spec.method, spec.impl, limits);
+      break;
+    case "bidi_streaming":
+      router.rpc(spec.method, spec.impl, limits);
+      break;
+  }
 }

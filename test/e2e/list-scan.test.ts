@@ -97,7 +97,10 @@ const plans = () =>
 async function ask({ operation, method, fields }: ListRequest): Promise<void> {
   const base = OPERATIONS[operation]?.request(world);
   const request = fromJson(method.input, { ...base, ...fields });
-  await operations.get(method.parent.typeName)?.[method.localName]?.(request, contextOf(method, caller));
+  const service = operations.find(({ service: { typeName } }) => typeName === method.parent.typeName);
+  const implemented = service?.methods[method.localName];
+  if (implemented?.kind !== "unary") throw new Error(`${operation} is not implemented`);
+  await implemented.impl(request, contextOf(method, caller));
 }
 
 const asksForText = ({ fields: { filter } }: ListRequest) =>

@@ -1,5 +1,6 @@
-import type { HandlerContext } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
+  AgentService as Contract,
   DeleteAgentExecutionRequest,
   GetAgentExecutionRequest,
   ListAgentExecutionsRequest,
@@ -20,7 +21,7 @@ import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
 import { watchAgentExecution } from "./agent-watch.ts";
 
 /** Agents and their runs: conversations that people and programs feed while they go. */
-export class AgentService {
+export class AgentService implements ServiceImpl<typeof Contract> {
   readonly #deps: StreamDependencies;
 
   constructor(deps: StreamDependencies) {

@@ -1,5 +1,5 @@
 import { create, toJsonString } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { createClient, createServiceImplSpec } from "@connectrpc/connect";
 import { expect, test } from "@jest/globals";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
@@ -9,7 +9,7 @@ import {
   ProjectService,
 } from "#gen/service/v1/project_service_pb.js";
 import { createInMemoryTransport } from "../../rpc/in-memory.ts";
-import { createRoutes, type Implementation } from "../../rpc/routes.ts";
+import { createRoutes } from "../../rpc/routes.ts";
 import { toBody } from "../../store/json.ts";
 import { storedTexts, withStoredText } from "./stored-text.ts";
 
@@ -61,10 +61,14 @@ test("every kind of copy holds the messages", () => {
 test("the handler that knows nothing of texts sends the messages", async () => {
   const draining = new AbortController();
   const readiness = { isReady: () => true, draining: draining.signal };
-  const implementation: Implementation = { getProject: one, listProjects: several };
   const transport = createInMemoryTransport({
     routes: createRoutes({
-      implementations: new Map([[ProjectService.typeName, implementation]]),
+      implementations: [
+        createServiceImplSpec<typeof ProjectService>(ProjectService, {
+          getProject: one,
+          listProjects: several,
+        }),
+      ],
       interceptors: [],
       readiness,
       allowUnknownFields: false,

@@ -1,7 +1,8 @@
-import type { HandlerContext } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   CancelWorkflowExecutionActionRequest,
   CancelWorkflowExecutionRequest,
+  WorkflowService as Contract,
   CreateWorkflowRequest,
   DeleteWorkflowRequest,
   GetWorkflowExecutionActionRequest,
@@ -42,7 +43,7 @@ import { getWorkflowExecutionSummary } from "./workflow-summary.ts";
 import { changeWorkflow, createWorkflow, getWorkflow } from "./workflow-write.ts";
 
 /** Workflows: what runs, when and over which repositories; and their executions. */
-export class WorkflowService {
+export class WorkflowService implements ServiceImpl<typeof Contract> {
   readonly #deps: StreamDependencies;
 
   constructor(deps: StreamDependencies) {
