@@ -1,8 +1,9 @@
 import type { Kysely } from "kysely";
 import type { ListedRow, PagePosition } from "../domain/page.ts";
+import { textOf } from "./long-text.ts";
 import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
-import { octets, shortText } from "./sqlite/expressions.ts";
+import { bytesOf, octets, shortText } from "./sqlite/expressions.ts";
 
 /** Texts up to this come together with their row: those of the largest list are 1 MiB together. */
 export const SHORT_BYTES = 8_192;
@@ -54,8 +55,11 @@ export function listedRows<R extends BodyRow, T>(
 }
 
 const selectBody = (table: BodyTable) =>
-  prepared<{ id: string }, { body: string }>((db, { id }) =>
-    db.selectFrom(table).select("body").where("id", "=", id),
+  prepared<{ id: string }, { body: Uint8Array }>((db, { id }) =>
+    db
+      .selectFrom(table)
+      .select(bytesOf(`${table}.body`).as("body"))
+      .where("id", "=", id),
   );
 
 const queries = new Map<BodyTable, ReturnType<typeof selectBody>>();
@@ -66,7 +70,8 @@ async function findBody(db: Kysely<Schema>, table: BodyTable, id: string): Promi
     query = selectBody(table);
     queries.set(table, query);
   }
-  return (await query(db, { id }))[0]?.body;
+  const [row] = await query(db, { id });
+  return row && textOf(row.body);
 }
 
 /** One row of a list, whose text `find` reads when it did not come along. */

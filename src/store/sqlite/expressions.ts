@@ -29,6 +29,15 @@ export function textAt(column: `${string}.${string}`, path: `$.${string}`): RawB
   return sql`json_extract(${sql.ref(column)}, ${sql.lit(path)})`;
 }
 
+/**
+ * A column's text as its bytes in UTF-8, for texts that may be long.
+ *
+ * @param column `table.column`; never a caller's words
+ */
+export function bytesOf(column: `${string}.${string}`): RawBuilder<Uint8Array> {
+  return sql`cast(${sql.ref(column)} as blob)`;
+}
+
 /** A column's value, which no index finds or sorts. */
 export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
   return sql<T>`+${sql.ref(column)}`;

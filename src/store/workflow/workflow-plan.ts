@@ -2,8 +2,10 @@ import type { Kysely } from "kysely";
 import { type WorkflowExecution, WorkflowExecution_SpecSchema } from "#gen/service/v1/workflow_pb.js";
 import { planOf, type WorkflowPlan } from "../../domain/workflow/execution/workflow-plan.ts";
 import { fromBody, toBody } from "../json.ts";
+import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
+import { bytesOf } from "../sqlite/expressions.ts";
 import type { WriteTransaction } from "../store.ts";
 import { type CachedPlan, PlanCache } from "./plan-cache.ts";
 import type { WorkflowPlanTable } from "./workflow-schema.ts";
@@ -26,8 +28,11 @@ export async function insertPlan({ db }: WriteTransaction, execution: WorkflowEx
   kept.keep(execution.id, { plan, characters: body.length });
 }
 
-const selectPlan = prepared<{ id: string }, { body: string }>((db, { id }) =>
-  db.selectFrom("workflow_plan").select("body").where("execution_id", "=", id),
+const selectPlan = prepared<{ id: string }, { body: Uint8Array }>((db, { id }) =>
+  db
+    .selectFrom("workflow_plan")
+    .select(bytesOf("workflow_plan.body").as("body"))
+    .where("execution_id", "=", id),
 );
 
 /** The plan of an execution, whose parts nobody may change: others share them. */
@@ -46,7 +51,7 @@ export function planOfText(body: string | null | undefined): WorkflowPlan {
 /** The stored text of a plan; undefined without one. */
 export async function findPlanText(db: Kysely<Schema>, executionId: string): Promise<string | undefined> {
   const [row] = await selectPlan(db, { id: executionId });
-  return row?.body;
+  return row && textOf(row.body);
 }
 
 async function readPlan(db: Kysely<Schema>, id: string): Promise<CachedPlan> {

@@ -3,16 +3,18 @@ import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import { fold } from "../../domain/fold.ts";
 import { workflowSearchText } from "../../domain/workflow/workflow.ts";
 import { fromBody, toBody } from "../json.ts";
+import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
+import { bytesOf } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import { replaceSchedules } from "./workflow-schedule.ts";
 
-const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: string }>(
+const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: Uint8Array }>(
   (db, { id, organizationId }) =>
     db
       .selectFrom("workflow")
-      .select("body")
+      .select(bytesOf("workflow.body").as("body"))
       .where("id", "=", id)
       .where("organization_id", "=", organizationId),
 );
@@ -24,7 +26,7 @@ export async function findWorkflow(
   id: string,
 ): Promise<Workflow | undefined> {
   const [row] = await selectWorkflow(db, { id, organizationId: scope.organizationId });
-  return row && fromBody(WorkflowSchema, row.body);
+  return row && fromBody(WorkflowSchema, textOf(row.body));
 }
 
 const selectAnyWorkflow = prepared<{ id: string }, { organization_id: string; body: string }>((db, { id }) =>

@@ -1,0 +1,28 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { textOf } from "../../src/store/long-text.ts";
+import { bytesOf } from "../../src/store/sqlite/expressions.ts";
+import { SYSTEM } from "../../src/store/store.ts";
+import { openTestStore, type TestStore } from "../harness/test-store.ts";
+
+let made: TestStore;
+beforeAll(() => {
+  made = openTestStore();
+});
+afterAll(() => made.close());
+
+test.each([
+  ["none", ""],
+  ["short ASCII", "ship"],
+  ["of all lengths of UTF-8", "aé漢😀\u0000\n"],
+  ["long", "aé漢😀".repeat(100_000)],
+])("a text is the same when it is read as bytes: %s", async (name, value) => {
+  const { store } = made;
+  await store.write(SYSTEM, "test", ({ db }) => db.insertInto("fact").values({ name, value }).execute());
+  const { bytes, text } = await store.reader
+    .selectFrom("fact")
+    .select([bytesOf("fact.value").as("bytes"), "value as text"])
+    .where("name", "=", name)
+    .executeTakeFirstOrThrow();
+  expect(textOf(bytes)).toBe(value);
+  expect(textOf(bytes)).toBe(text);
+});
