@@ -6,6 +6,7 @@ import { build } from "../server.ts";
 import { setUpOrganization } from "../services/access/organization-creation.ts";
 import {
   findUnrecordedOrganizations,
+  hadOrganization,
   hasOrganization,
   recordInInstallation,
 } from "../store/identity/organization.ts";
@@ -56,7 +57,11 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
       );
     }
     terminal.print(`Chartroom is ready at ${url}\n`);
-    if (!(await hasOrganization(store.reader))) terminal.print(welcome(url, await firstToken(store, keys)));
+    if (!(await hasOrganization(store.reader))) {
+      // Whoever removed the last one wanted none, and no administrator with a token in the log of a service.
+      const isFirst = !(await hadOrganization(store.reader));
+      terminal.print(isFirst ? welcome(url, await firstToken(store, keys)) : NO_ORGANIZATION);
+    }
     const localRunner = config.localRunner
       ? await (await import("./local-runner.ts")).startLocalRunner(config, {
           server,
@@ -116,6 +121,11 @@ async function firstToken(store: Store, keys: Keys): Promise<string> {
   });
   return token;
 }
+
+const NO_ORGANIZATION = `
+There is no organization any more: make one with "chartroom organization create".
+
+`;
 
 function welcome(url: string, token: string): string {
   return `

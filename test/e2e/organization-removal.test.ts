@@ -10,6 +10,7 @@ import { rowProblems } from "../crash/rows.ts";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
 import { makeWorld } from "./world.ts";
 
 /** Of the installation or of accounts, or of the engine's own. */
@@ -281,5 +282,23 @@ describe("chartroom organization remove", () => {
       ),
     );
     expect(code).toBe(1);
+  });
+
+  test("leaves a server without an organization when it removes the last one, until another is made", async () => {
+    const dataDir = copied();
+    for (const name of ["Second", "My organization"]) {
+      expect((await remove(dataDir, name, "--yes", "--force")).code).toBe(0);
+    }
+    const server = await startServer({ dataDir });
+    await until(
+      async () => server.output(),
+      (text) => text.includes("There is no organization any more"),
+    );
+    expect(server.output()).not.toContain("cr_pat_");
+    const options = ["--name", "Third", "--email", "third@example.org", "--data-dir", dataDir];
+    const { stdout } = await runCommand(["organization", "create", ...options]);
+    const token = /cr_pat_\w+/.exec(stdout)?.[0];
+    expect((await post(server, "ProjectService/ListProjects", {}, token)).status).toBe(200);
+    expect(await server.stop()).toBe(0);
   });
 });

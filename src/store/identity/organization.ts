@@ -8,6 +8,18 @@ export async function hasOrganization(db: Kysely<Schema>): Promise<boolean> {
   return (await db.selectFrom("organization").select("id").limit(1).executeTakeFirst()) !== undefined;
 }
 
+/** Whether there ever was one, which the installation's chain tells of those that are removed. */
+export async function hadOrganization(db: Kysely<Schema>): Promise<boolean> {
+  const row = await db
+    .selectFrom("audit_log")
+    .select("id")
+    .where("organization_id", "is", null)
+    .where("subject_type", "=", "organization")
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** An organization, for the operator or for a caller of it. */
 export async function findOrganization(
   db: Kysely<Schema>,
