@@ -26,8 +26,12 @@ export interface AgentSite {
 const STARTERS = 8;
 const POLL_MS = 500;
 
-export async function openAgentSite(agentSlots: number, logLevel = "warn"): Promise<AgentSite> {
-  const server = await startServer({ args: ["--log-level", logLevel] });
+export async function openAgentSite(
+  agentSlots: number,
+  logLevel = "warn",
+  env: Readonly<Record<string, string>> = {},
+): Promise<AgentSite> {
+  const server = await startServer({ args: ["--log-level", logLevel], env });
   const call = async (operation: string, body: object) => {
     const answer = await post(server, operation, body);
     if (answer.status !== 200) throw new Error(`${operation} answered ${JSON.stringify(answer.body)}`);

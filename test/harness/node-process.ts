@@ -37,7 +37,20 @@ export function startNodeIn(
   code: string,
   ...args: string[]
 ): NodeProcess {
-  const child = spawn(process.execPath, ["--input-type=module", "-e", `${PRELUDE}${code}`, ...args], {
+  return startProcess(["--input-type=module", "-e", `${PRELUDE}${code}`, ...args], env);
+}
+
+/** Starts a process that runs a file, which may start threads: they take no code that is no file. */
+export function startFile(
+  file: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): NodeProcess {
+  return startProcess([file, ...args], env);
+}
+
+function startProcess(args: readonly string[], env: Readonly<Record<string, string>>): NodeProcess {
+  const child = spawn(process.execPath, args, {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ["pipe", "pipe", "pipe"],

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { test } from "@jest/globals";
+import { type SlowDisk, slowDisk } from "./slow-disk.ts";
 
 /** Without root, a namespace of users lets a process mount for itself. */
 const UNSHARE = ["unshare", process.getuid?.() === 0 ? "-m" : "-rm"];
@@ -21,4 +22,12 @@ export function testWithOwnDisk(name: string, run: () => Promise<void>): void {
   const [program = "", ...args] = onOwnDisk("/mnt", "size=1m");
   if (spawnSync(program, [...args, "true"]).status === 0) test(name, run);
   else test.skip(`${name} (skipped: no process may mount a file system here)`, run);
+}
+
+/** `test` with a disk that can be told to fail; skipped where that cannot be made, and its name says so. */
+export function testWithSlowDisk(name: string, run: (disk: SlowDisk) => Promise<void>): void {
+  const disk = slowDisk(0);
+  if (disk) test(name, () => run(disk));
+  else
+    test.skip(`${name} (skipped: there is no C compiler, or no loader that preloads what it makes)`, () => {});
 }
