@@ -23,7 +23,7 @@ export const RATIOS: readonly Ratio[] = [
   ratio("get/connect-node", "GetProject", "get", "connect-node", "processor", 5, 7),
   ratio("list25/connect-node", "ListProjects of 25", "list25", "connect-node", "processor", 4, 5),
   ratio("binary-get/grpc-js", "GetProject in binary", "binary-get", "grpc-js", "processor", 1, 2),
-  ratio("create32/one-commit-each", "creates, 32 connections", "create32", "one-commit-each", "rate", 2.5, 4),
+  ratio("create32/one-commit-each", "creates, 32 connections", "create32", "one-commit-each", "rate", 2, 3),
   ratio("create32/connect-node", "creates, 32 connections", "create32", "connect-node", "rate", 4, 6),
   ratio("create1/one-commit-each", "creates, 1 connection", "create1", "one-commit-each", "rate", 0.95, 1),
 ];

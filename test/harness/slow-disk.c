@@ -1,9 +1,9 @@
 /*
  * A disk that takes its time, for a process that is started with this library
  * preloaded: each fsync and fdatasync takes SLOW_DISK_MS longer, and fails as a
- * broken disk does while the file exists that SLOW_DISK_BROKEN names. It fails
- * without forcing anything, and only those files whose path ends as the text in
- * that file says.
+ * broken disk does, without forcing anything, while the file exists that
+ * SLOW_DISK_BROKEN names. Its first letter is '1' for a single failure, the rest
+ * how the path ends of the files that it is about.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,11 +32,11 @@ static int is_broken(int file) {
   char end[64] = "";
   ssize_t length = read(orders, end, sizeof end - 1);
   close(orders);
-  if (length < 0) return 0;
   char link[64], path[PATH_MAX] = "";
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   ssize_t size = readlink(link, path, sizeof path - 1);
-  return size >= length && strcmp(path + size - length, end) == 0;
+  if (length < 1 || size < length - 1 || strcmp(path + size - (length - 1), end + 1) != 0) return 0;
+  return end[0] != '1' || unlink(list) == 0;
 }
 
 static int force(const char *name, int file) {

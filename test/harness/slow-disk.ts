@@ -9,6 +9,8 @@ export interface SlowDisk {
   readonly env: Readonly<Record<string, string>>;
   /** From now on the files whose path ends so cannot be forced. */
   breakFor(pathEnd: string): void;
+  /** The same for the next force alone. */
+  breakOnceFor(pathEnd: string): void;
   mend(): void;
 }
 
@@ -27,7 +29,8 @@ export function slowDisk(delayMs: number): SlowDisk | undefined {
     return undefined;
   return {
     env: { LD_PRELOAD: library, SLOW_DISK_MS: String(delayMs), SLOW_DISK_BROKEN: broken },
-    breakFor: (pathEnd) => writeFileSync(broken, pathEnd),
+    breakFor: (pathEnd) => writeFileSync(broken, `*${pathEnd}`),
+    breakOnceFor: (pathEnd) => writeFileSync(broken, `1${pathEnd}`),
     mend: () => rmSync(broken, { force: true }),
   };
 }

@@ -1,5 +1,5 @@
 import "../../src/services/access/hooks.ts";
-import { fdatasyncSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -19,7 +19,6 @@ import { issueToken, setUpOrganization } from "../../src/services/access/organiz
 import { createAccountSignals } from "../../src/services/call/account-signals.ts";
 import { callerKey } from "../../src/services/call/call.ts";
 import type { ServiceDependencies } from "../../src/services/call/dependencies.ts";
-import type { Force } from "../../src/store/sqlite/durability.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 
@@ -42,12 +41,7 @@ export function openTestStore(
     return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${made.toString(16).padStart(12, "0")}`;
   };
   const keys = keysFrom(new Uint8Array(32).fill(7));
-  // At once, so that a write is over within few turns of the event loop, however slow the disk is.
-  const force: Force = (file, done) => {
-    fdatasyncSync(file);
-    done(null);
-  };
-  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit, force, ...options });
+  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit, ...options });
   const deps: ServiceDependencies = {
     store,
     keys,

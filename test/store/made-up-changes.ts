@@ -1,7 +1,6 @@
 import { expect } from "@jest/globals";
 import { v7 } from "uuid";
 import { insertOrganization } from "../../src/store/identity/organization.ts";
-import type { Force } from "../../src/store/sqlite/durability.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { type Change, OPERATOR, type Store, type WriteTransaction } from "../../src/store/store.ts";
 import { temporaryFolder } from "../harness/server.ts";
@@ -16,7 +15,6 @@ export const NOW_MS = Date.UTC(2026, 0, 1);
 
 interface OpenAtOptions {
   readonly grouping?: boolean;
-  readonly force?: Force;
 }
 
 /** Opens the store of a folder; what waits at the same time shares a commit, however slow the machine is. */

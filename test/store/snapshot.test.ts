@@ -34,7 +34,7 @@ test("reads of one turn see one state, those of the next what another process ha
 
 test.each([
   { how: "in a group", options: {} },
-  { how: "forced by its commit", options: { grouping: false } },
+  { how: "in a commit of its own", options: { grouping: false } },
 ])("a read sees a write of this process $how as soon as it is answered", async ({ options }) => {
   await store.close();
   store = openAt(dataDir, options);

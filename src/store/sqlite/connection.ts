@@ -50,8 +50,7 @@ export function openConnection(
     // The folder may be older than the file and open to others; the log beside it takes the same mode.
     chmodSync(file, 0o600);
     writeAhead(raw);
-    // The driver's default is NORMAL, which may lose the last commits on power loss; who forces
-    // them in another way sets it back.
+    // The driver's default is NORMAL, which may lose the last commits on power loss.
     raw.pragma("synchronous = FULL");
     // Without this, "insert or replace" removes audit rows past the trigger that forbids it.
     raw.pragma("recursive_triggers = ON");

@@ -10,9 +10,9 @@ import {
   type WriteOptions,
   type WriteTransaction,
 } from "../store.ts";
-import { Maintenance } from "./checkpoint/maintenance-thread.ts";
+import { Checkpoints } from "./checkpoint/checkpoints.ts";
+import { endOnLostForce, Maintenance } from "./checkpoint/maintenance-thread.ts";
 import { openConnection } from "./connection.ts";
-import { endOnLostForce, type Force, forcedBeside, forcedByCommit } from "./durability.ts";
 import { watchForeignCommits } from "./foreign-commits.ts";
 import { migrate } from "./migrate.ts";
 import { ListTurns } from "./search/list-turns.ts";
@@ -39,12 +39,10 @@ export interface StoreOptions {
   readonly onMigration?: (name: string) => void;
   /** Whether a write may change more than fits in memory. Default false. */
   readonly hasLargeWrites?: boolean;
-  /** False gives each write a commit of its own, which forces the disk itself. Default true. */
+  /** False gives each write a commit of its own. Default true. */
   readonly grouping?: boolean;
   /** How long a group may work; tests give it time enough for all that waits. Default {@link GROUP_MS}. */
   readonly groupMs?: number;
-  /** What forces the log to the disk; tests say when and whether. Default: fdatasync of node:fs. */
-  readonly force?: Force;
 }
 
 /** Name of the database file inside the data folder. */
@@ -68,21 +66,20 @@ export function openStore(options: StoreOptions): Store {
   const reading = openConnection(file, "reader");
   const snapshot = new Snapshot(reading.raw);
   reading.beforeQuery = () => snapshot.share();
-  const grouping = options.grouping ?? true;
-  const upkeep = new Maintenance(file, endOnLostForce);
-  const connections = { file, writing: writing.raw, snapshot, upkeep };
-  const durability = grouping ? forcedBeside(connections, options.force) : forcedByCommit(connections);
+  const upkeep = new Maintenance(file);
+  const checkpoints = new Checkpoints(upkeep, writing.raw);
   const textIndex = new TextIndex(upkeep);
   const writer = new Writer(writing, {
     groupMs: GROUP_MS,
     quotaBytes: Number.POSITIVE_INFINITY,
+    grouping: true,
     ...options,
-    grouping,
-    durability,
+    snapshot,
+    checkpoints,
     textIndex,
   });
   const endWatch = watchForeignCommits(writing.raw, () => writer.tellAll());
-  const searches = new Searches(file, durability.settled);
+  const searches = new Searches(file);
   const listTurns = new ListTurns();
 
   const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
@@ -124,7 +121,7 @@ export function openStore(options: StoreOptions): Store {
       endWatch();
       // At once, so that both refuse what comes from now on.
       await Promise.all([writer.close(), searches.close()]);
-      await durability.close();
+      await checkpoints.close();
       await upkeep.close();
       reading.close();
       try {
@@ -133,7 +130,7 @@ export function openStore(options: StoreOptions): Store {
         if (isLostForce(error)) {
           // What was copied into the file before may be lost with it. To close would copy only the rest, and then
           // delete the log, which alone has all of it: it stays for the next start, which copies it anew.
-          endOnLostForce(error as Error);
+          endOnLostForce((error as Error).message);
           return new Promise(() => {});
         }
         // On a full disk the log stays beside the file, and the next start goes on from it: nothing is lost.

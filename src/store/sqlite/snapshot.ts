@@ -10,15 +10,12 @@ export class Snapshot {
   readonly #reading: Database.Database;
   readonly #begin: Database.Statement;
   readonly #end: Database.Statement;
-  readonly #anyRow: Database.Statement;
   #isOpen = false;
-  #isHeld = false;
 
   constructor(reading: Database.Database) {
     this.#reading = reading;
     this.#begin = reading.prepare("begin");
     this.#end = reading.prepare("commit");
-    this.#anyRow = reading.prepare("select 1 from migration limit 1");
   }
 
   /** To be called before each read. */
@@ -29,25 +26,14 @@ export class Snapshot {
     setImmediate(this.#endTurn);
   }
 
-  /** Reads see what is committed now, and nothing later, until {@link renew}. */
-  hold(): void {
-    this.renew();
-    this.#begin.run();
-    this.#isOpen = true;
-    this.#isHeld = true;
-    // The transaction begins with its first read.
-    this.#anyRow.get();
-  }
-
   /** The next read sees what is committed by then. */
   renew(): void {
     this.#isOpen = false;
-    this.#isHeld = false;
     // An error of the disk may have ended it before.
     if (this.#reading.inTransaction) this.#end.run();
   }
 
   readonly #endTurn = () => {
-    if (this.#reading.open && !this.#isHeld) this.renew();
+    if (this.#reading.open) this.renew();
   };
 }

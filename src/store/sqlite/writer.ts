@@ -4,14 +4,15 @@ import { type AuditSeal, recordOf } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
 import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
 import { topicsOf } from "../topics.ts";
+import type { Checkpoints } from "./checkpoint/checkpoints.ts";
 import type { Connection } from "./connection.ts";
-import type { Durability } from "./durability.ts";
 import { Group } from "./group.ts";
 import { Listeners } from "./listeners.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import type { TextIndex } from "./search/text-index.ts";
+import type { Snapshot } from "./snapshot.ts";
 import { hasRoom, isEngineFailure, storageProblem } from "./storage-problem.ts";
-import { WriteTurns } from "./write-turns.ts";
+import { nextTurn, WriteTurns } from "./write-turns.ts";
 
 /**
  * A group takes no more writes when it has worked this long, so that reads on
@@ -28,6 +29,15 @@ export const GROUP_MS = 8;
  */
 const ALONE_AFTER_FAILURE = 100;
 
+/**
+ * Turns of the event loop between two groups, so that what came while the disk was
+ * forced is answered: in one a new connection is taken, in the next its request is read.
+ */
+const TURNS_BETWEEN = 3;
+
+/** For this share of what a commit took nobody holds the lock: another process would never find it free under load. */
+const REST_SHARE = 0.1;
+
 /** Writes waiting past this number are refused: the disk is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
 
@@ -39,7 +49,9 @@ export interface WriterOptions {
   /** Given to each write; Infinity without a bound. */
   readonly quotaBytes: number;
   readonly audit: AuditSeal;
-  readonly durability: Durability;
+  /** Of reads, which see a commit as soon as anybody is told of it. */
+  readonly snapshot: Snapshot;
+  readonly checkpoints: Checkpoints;
   readonly textIndex: TextIndex;
   /** False gives each write a commit of its own; bench/ compares the two. */
   readonly grouping: boolean;
@@ -69,7 +81,7 @@ export class Writer {
   /** How many of the next writes get a commit of their own. */
   #alone = 0;
   readonly #listeners = new Listeners();
-  readonly #turns = new WriteTurns();
+  readonly #turns: WriteTurns;
   /** Of the commit that is being made, or of the next one. */
   #group: Group;
 
@@ -77,6 +89,7 @@ export class Writer {
     this.#connection = connection;
     this.#options = options;
     this.#group = new Group(connection.db);
+    this.#turns = new WriteTurns(connection.raw);
     connection.afterQuery = this.#turns.pauseWhenDue;
   }
 
@@ -141,15 +154,19 @@ export class Writer {
     return this.#problem;
   }
 
-  /** Tries a change of nothing while there is a problem, and forgets the problem when it is taken. */
+  /** Tries a change while there is a problem, takes it back at once, and forgets the problem when both are taken. */
   async probe(): Promise<void> {
     if (this.#problem === undefined || !hasRoom(this.#options.dataDir)) return;
-    const touch = (db: Kysely<Schema>) =>
+    // The engine writes nothing, and forces nothing, for a row that gets the values that it has.
+    const move = (db: Kysely<Schema>, by: number) =>
       db
         .updateTable("installation")
-        .set((eb) => ({ sequence: eb.ref("sequence") }))
+        .set((eb) => ({ sequence: eb("sequence", "+", by) }))
         .execute();
-    await this.enqueue(touch).then(
+    await this.enqueue(async (db) => {
+      await move(db, 1);
+      await move(db, -1);
+    }).then(
       () => {
         this.#problem = undefined;
       },
@@ -170,19 +187,22 @@ export class Writer {
 
   async #drain(): Promise<void> {
     while (this.#queue.length > 0) {
-      await this.#commitGroup();
-      await this.#options.durability.tidy();
+      const commitMs = await this.#commitGroup();
+      await this.#options.checkpoints.keepShort();
       // Awaited, as this thread would stand still at `begin` until the merge has committed.
       await this.#options.textIndex.merge();
-      // Lets waiting requests be read, so that the next group is as large as it can be.
-      await new Promise<void>((next) => setImmediate(next));
+      for (let turn = 0; turn < TURNS_BETWEEN; turn++) await nextTurn();
+      const restMs = Math.floor(commitMs * REST_SHARE);
+      if (restMs > 0) await new Promise((end) => setTimeout(end, restMs));
     }
     this.#running = undefined;
   }
 
-  async #commitGroup(): Promise<void> {
+  /** @returns how long the engine took to commit, in milliseconds; 0 when it did not */
+  async #commitGroup(): Promise<number> {
     const settled: (() => void)[] = [];
     const members: Job[] = [];
+    let beganAt = 0;
     try {
       this.#connection.raw.exec("begin immediate");
       this.#turns.open();
@@ -190,7 +210,9 @@ export class Writer {
       this.#turns.begin();
       await this.#group.writeOut(this.#options.audit, this.#options.textIndex);
       this.#turns.close();
-      await this.#options.durability.commit(members.length === 1 && this.#queue.length === 0);
+      this.#options.snapshot.renew();
+      beganAt = performance.now();
+      this.#connection.raw.exec("commit");
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
       const failed = this.#failed(error);
@@ -198,13 +220,15 @@ export class Writer {
       const told = members.length > 0 ? members : this.#queue.splice(0, 1);
       for (const job of told) job.reject(failed);
       if (members.length > 1) this.#alone = ALONE_AFTER_FAILURE;
-      return;
+      return 0;
     } finally {
       this.#turns.close();
       this.#group = new Group(this.#connection.db);
     }
+    const tookMs = performance.now() - beganAt;
     for (const settle of settled) settle();
     this.#listeners.call();
+    return tookMs;
   }
 
   #failed(cause: unknown): StoreUnavailable {

@@ -70,9 +70,7 @@ test("a change that fails enters no text, and takes none of those that share its
 });
 
 test("a merge waits for no other process, and a later one makes up for it", async () => {
-  const upkeep = new Maintenance(join(dataDir, DATABASE_FILE), (error) => {
-    throw error;
-  });
+  const upkeep = new Maintenance(join(dataDir, DATABASE_FILE));
   await enter(1, 7);
   beside.exec("begin immediate");
   expect(await upkeep.order({ mergePages: 16 })).toBeUndefined();

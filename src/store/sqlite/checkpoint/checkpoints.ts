@@ -32,6 +32,10 @@ export class Checkpoints {
   #ahead = Number.POSITIVE_INFINITY;
 
   constructor(upkeep: Maintenance, writing: Database.Database) {
+    writing.pragma("wal_autocheckpoint = 0");
+    // Nobody knows whether what a process left in the log when it was killed has been forced. A force of
+    // the log does not write again what the disk refused before; this writes it to another file, and forces that.
+    writing.pragma("wal_checkpoint(PASSIVE)");
     this.#upkeep = upkeep;
     this.#look = writing.prepare<[], Pass>("pragma wal_checkpoint(NOOP)");
   }

@@ -2,12 +2,12 @@ import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
 import type { MaintenanceRequest, MaintenanceResult } from "./maintenance-thread.ts";
 
-// The thread of Upkeep: one order at a time, each answered once.
+// The thread of Maintenance: one order at a time, each answered once.
 
 /** It waits for no other process: what is left undone now is done later. */
 const raw = new Database(workerData as string, { timeout: 0 });
-// A merge is forced with the next change; the log is forced at checkpoints, and when it begins anew.
-raw.pragma("synchronous = NORMAL");
+// A merge is forced by its commit, too: what is committed behind one in the log is worth nothing without it.
+raw.pragma("synchronous = FULL");
 raw.pragma("wal_autocheckpoint = 0");
 
 /** Prepared by the first merge: a checkpoint needs no index of texts. */

@@ -68,18 +68,15 @@ interface Waiting {
  */
 export class Searches {
   readonly #first: Lane;
-  readonly #settled: () => Promise<void>;
   #number = 0;
   readonly #long: Lane;
   #closed = false;
 
   /**
-   * @param settled resolves when whatever is committed by now is on the disk
    * @param limitMs for tests
    * @param crowdedMs for tests
    */
-  constructor(file: string, settled: () => Promise<void>, limitMs = LIMIT_MS, crowdedMs = CROWDED_MS) {
-    this.#settled = settled;
+  constructor(file: string, limitMs = LIMIT_MS, crowdedMs = CROWDED_MS) {
     this.#long = new Lane({ file, limitMs, crowdedMs: undefined });
     this.#first = new Lane({ file, limitMs, crowdedMs }, this.#long);
   }
@@ -98,10 +95,8 @@ export class Searches {
     this.#number = (this.#number % 0x7fff_ffff) + 1;
     // A caller has more about it than its scope, and some of that cannot cross.
     const order = { number: this.#number, name, scope: { organizationId }, parameters };
-    // The thread sees what is committed; nobody is told of it before it is there for good.
-    const answer = (result: never) => void this.#settled().then(() => resolve(result));
     const owner = { organizationId, callerId: subject?.id ?? "" };
-    const waiting: Waiting = { owner, order, resolve: answer, reject };
+    const waiting: Waiting = { owner, order, resolve, reject };
     if (!this.#first.add(waiting)) {
       return Promise.reject(new StoreUnavailable("too many searches are waiting"));
     }

@@ -1,4 +1,4 @@
-import { fdatasync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
@@ -6,11 +6,11 @@ import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoint/checkp
 import { Maintenance } from "../../src/store/sqlite/checkpoint/maintenance-thread.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
-import { failingDisk, testWithFailingDisk } from "../harness/failing-disk.ts";
-import { endNodes, startNode, startNodeIn } from "../harness/node-process.ts";
+import { endNodes, startNodeIn } from "../harness/node-process.ts";
+import { testWithSlowDisk } from "../harness/own-disk.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
-import { factsIn, openAt, openWithOrganizations, put } from "./made-up-changes.ts";
+import { factsIn, openAt, openWithOrganizations } from "./made-up-changes.ts";
 
 let dataDir: string;
 let store: Store;
@@ -22,110 +22,6 @@ beforeEach(async () => {
 afterAll(async () => {
   await endNodes();
   await stopAll();
-});
-
-const write = (name: string) => store.write(SYSTEM, "test", (tx) => put(tx, name));
-
-describe("a write, while the disk takes its time", () => {
-  /** Forces that have begun, and lets the oldest of them end. */
-  let begun: (() => void)[];
-  let told: string[];
-  beforeEach(() => {
-    begun = [];
-    told = [];
-    store = openAt(dataDir, { force: (file, done) => begun.push(() => fdatasync(file, done)) });
-    store.onCommit(() => told.push("listener"));
-  });
-  const forced = async () => {
-    await until(
-      async () => begun.length,
-      (count) => count > 0,
-    );
-    begun.shift()?.();
-  };
-
-  test("is answered, seen and told of when it is on the disk, and not before", async () => {
-    const writing = write("first").then(() => told.push("answer"));
-    await until(
-      async () => begun.length,
-      (count) => count === 1,
-    );
-    expect(await factsIn(store)).toEqual([]);
-    const other = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
-    expect(other.prepare("select name from fact").pluck().all()).toEqual(["first"]);
-    other.close();
-    expect(told).toEqual([]);
-    const seen = new Promise((resolve) => store.onCommit(() => resolve(factsIn(store))));
-    await forced();
-    await writing;
-    expect(told).toEqual(["listener", "answer"]);
-    expect(await seen).toEqual(["first"]);
-    await store.close();
-  });
-
-  test("lets those that come meanwhile wait for one force together", async () => {
-    const first = write("a");
-    await until(
-      async () => begun.length,
-      (count) => count === 1,
-    );
-    const later = ["b", "c", "d"].map(write);
-    await forced();
-    await first;
-    expect(await factsIn(store)).toEqual(["a"]);
-    await forced();
-    await Promise.all(later);
-    expect(await factsIn(store)).toEqual(["a", "b", "c", "d"]);
-    expect(begun).toEqual([]);
-    await store.close();
-  });
-
-  test("is waited for when the store is closed", async () => {
-    const writing = write("a").then(() => told.push("answer"));
-    await until(
-      async () => begun.length,
-      (count) => count === 1,
-    );
-    const closed = store.close().then(() => told.push("closed"));
-    await forced();
-    await Promise.all([writing, closed]);
-    expect(told).toEqual(["listener", "answer", "closed"]);
-  });
-
-  test("that changes nothing needs no force", async () => {
-    expect(await store.write(SYSTEM, "test", async () => "answer")).toBe("answer");
-    expect(begun).toEqual([]);
-    await store.close();
-  });
-});
-
-/** Opens the store that it is told; its second force fails. */
-const FAILING = `
-  import { fdatasync } from "node:fs";
-  import { openStore } from "./src/store/sqlite/open.ts";
-  const audit = { keyId: "test", mac: () => new Uint8Array(32) };
-  let forces = 0;
-  const force = (file, done) => (++forces === 2 ? setImmediate(done, new Error("i/o error")) : fdatasync(file, done));
-  const store = openStore({ dataDir: await told(), now: () => 0, newId: () => "", audit, force });
-  const insert = (name) => store.write({ id: "test", principal: 0 }, "test",
-    (tx) => tx.db.insertInto("fact").values({ name, value: "" }).execute());
-  await insert("a");
-  print("a is there");
-  const say = (name, what) => () => print(name + what);
-  insert("b").then(say("b", " is there"), say("b", " failed"));
-  setImmediate(() => insert("c").then(say("c", " is there"), say("c", " failed")));
-  await new Promise((resolve) => setTimeout(resolve, 60_000));
-`;
-
-test("a force that fails ends the process without an answer, and the next start goes on with what is there", async () => {
-  const node = startNode(FAILING);
-  node.tell(dataDir);
-  expect(await node.next()).toBe("a is there");
-  await expect(node.next()).rejects.toThrow("the disk did not take what was written: i/o error");
-  store = openAt(dataDir);
-  expect(await factsIn(store)).toContain("a");
-  await write("d");
-  await store.close();
 });
 
 /** Opens the store that it is told, writes, and closes it when it is told. */
@@ -142,19 +38,21 @@ const CLOSING = `
   process.exit();
 `;
 
-testWithFailingDisk(
+testWithSlowDisk(
   "a force that fails while the store is closed leaves the log to the next start",
-  async () => {
+  async (disk) => {
     const file = join(dataDir, DATABASE_FILE);
-    const disk = failingDisk(file);
     const node = startNodeIn(disk.env, CLOSING);
     node.tell(dataDir);
     expect(await node.next()).toBe("written");
-    disk.fail();
+    // Once, as the kernel tells a loss: the next force says that all is well.
+    disk.breakOnceFor(DATABASE_FILE);
     // As a disk that lost what was written: the file as it was before the log was copied into it.
     const lost = readFileSync(file);
     node.tell("close");
-    await expect(node.next()).rejects.toThrow("the disk did not take what was written: disk I/O error");
+    await expect(node.next()).rejects.toThrow(
+      "the disk did not take what was copied into the database file: disk I/O error",
+    );
     writeFileSync(file, lost);
     store = openAt(dataDir);
     expect(await factsIn(store)).toEqual(["a"]);
@@ -238,13 +136,10 @@ test("a thread of upkeep that ends is replaced once the log has grown again", as
   // Nothing can be opened there yet.
   symlinkSync(join(dataDir, "absent", "absent"), link);
   const writing = new Database(file);
-  writing.pragma("wal_autocheckpoint = 0");
   const insert = writing.prepare("insert into fact (name, value) values (?, ?)");
   let count = 0;
   const grow = () => insert.run(`fact ${count++}`, "x".repeat(DUE_PAGES * 4096));
-  const upkeep = new Maintenance(link, (error) => {
-    throw error;
-  });
+  const upkeep = new Maintenance(link);
   const checkpoints = new Checkpoints(upkeep, writing);
   grow();
   await checkpoints.keepShort();
@@ -266,10 +161,7 @@ test("a thread of upkeep that ends is replaced once the log has grown again", as
 test("a pass waits for its turn while the thread of upkeep is at another order", async () => {
   const file = join(dataDir, DATABASE_FILE);
   const writing = new Database(file);
-  writing.pragma("wal_autocheckpoint = 0");
-  const upkeep = new Maintenance(file, (error) => {
-    throw error;
-  });
+  const upkeep = new Maintenance(file);
   const checkpoints = new Checkpoints(upkeep, writing);
   const copied = () => (writing.pragma("wal_checkpoint(NOOP)") as [{ checkpointed: number }])[0].checkpointed;
   writing.prepare("insert into fact (name, value) values ('large', ?)").run("x".repeat(DUE_PAGES * 4096));
