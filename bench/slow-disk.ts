@@ -51,8 +51,9 @@ ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each delay: ${loads.map((each) => each.toFixed(1)).join(", ")}
 
 Each force of the disk takes so much longer than it does by itself (test/harness/slow-disk.c). Three callers ask, each
-again 2 ms after its answer; how late a timer in their thread is shows what the machine's other work adds. Meanwhile ${WRITERS} others create projects for ${seconds} seconds; then ${sends} calls of SendToAgentExecution
-follow one another, with ${IMAGES} images of 4 MiB each. Waits in milliseconds.
+again 2 ms after its answer; how late a timer in their thread is shows what the machine's other work adds. Meanwhile
+${WRITERS} others create projects for ${seconds} seconds; then ${sends} calls of SendToAgentExecution follow one another, with ${IMAGES} images of
+4 MiB each. Waits in milliseconds.
 
 | a force takes longer by | meanwhile | who waits | answers | p50 | p99 | longest |
 |---|---|---|---:|---:|---:|---:|
