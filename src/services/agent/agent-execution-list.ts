@@ -5,13 +5,12 @@ import {
   type ListAgentsRequest,
 } from "#gen/service/v1/agent_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import { readsEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
 import { findAgentPage } from "../../store/agent/agent.ts";
 import { type AgentExecutionFilter, findAgentExecutionPage } from "../../store/agent/agent-execution-list.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor } from "../call/page.ts";
+import { listPage } from "../call/page.ts";
 import { getReadableAgentExecution, presentAgentExecution, presentAgentExecutions } from "./agent-reading.ts";
 
 export async function getAgentExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
@@ -26,15 +25,8 @@ export async function listAgentExecutions(
   { filter, pagination }: ListAgentExecutionsRequest,
 ) {
   const db = deps.store.reader;
-  const query = queryText(
-    "ListAgentExecutions",
-    caller.organizationId,
-    filter && toJson(ListAgentExecutionsRequest_FilterSchema, filter),
-  );
-  const after = deps.pageTokens.read(query, pagination?.token ?? "");
-  const size = pageSize(pagination);
   const readsAll = readsEveryAgentExecution(await findPolicies(db, caller), caller.role);
-  const narrowed: AgentExecutionFilter = {
+  const visible: AgentExecutionFilter = {
     ids: filter?.agentExecutionIds ?? [],
     // The contract bounds these three by length alone, so that the edge leaves their letters as they come.
     agentIds: lowerCase(filter?.agentIds),
@@ -47,10 +39,13 @@ export async function listAgentExecutions(
     annotations: filter?.annotations ?? {},
     reader: readsAll ? undefined : caller.subject,
   };
-  const found = await findAgentExecutionPage(readerFor(deps, caller), caller, narrowed, after, size + 1);
-  const { rows, pagination: next } = await onePage(deps, query, found, size);
-  const agentExecutions = await presentAgentExecutions(db, caller, rows);
-  return { pagination: next, agentExecutions };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListAgentExecutions",
+    parts: [filter && toJson(ListAgentExecutionsRequest_FilterSchema, filter)],
+    pagination,
+    find: (lister, after, limit) => findAgentExecutionPage(lister, caller, visible, after, limit),
+  });
+  return { ...page, agentExecutions: await presentAgentExecutions(db, caller, rows) };
 }
 
 /** One page of the agents that the caller's organization sees, by name ascending. */
@@ -59,12 +54,12 @@ export async function listAgents(
   caller: Caller,
   { pagination }: ListAgentsRequest,
 ) {
-  const query = queryText("ListAgents", caller.organizationId);
-  const after = deps.pageTokens.read(query, pagination?.token ?? "");
-  const size = pageSize(pagination);
-  const found = await findAgentPage(readerFor(deps, caller), caller, after, size + 1);
-  const { rows, pagination: next } = await onePage(deps, query, found, size);
-  return { pagination: next, agents: rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListAgents",
+    pagination,
+    find: (db, after, limit) => findAgentPage(db, caller, after, limit),
+  });
+  return { ...page, agents: rows };
 }
 
 function lowerCase(ids: readonly string[] = []): string[] {

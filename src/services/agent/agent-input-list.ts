@@ -1,23 +1,22 @@
 import type { ListAgentInputsRequest } from "#gen/service/v1/agent_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import { findInputPage } from "../../store/agent/agent-input-list.ts";
-import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor } from "../call/page.ts";
+import { type ListDependencies, listPage } from "../call/page.ts";
 import { getReadableAgentExecution } from "./agent-reading.ts";
 
 /** One page of the inputs of a run: the queue as it is delivered, or all as they came. */
 export async function listAgentInputs(
-  deps: Pick<ServiceDependencies, "store" | "pageTokens" | "pageBytes">,
+  deps: ListDependencies,
   caller: Caller,
-  { agentExecutionId: id, includePast, pagination: asked }: ListAgentInputsRequest,
+  { agentExecutionId: id, includePast, pagination }: ListAgentInputsRequest,
 ) {
-  const query = queryText("ListAgentInputs", caller.organizationId, { id, includePast });
-  const after = deps.pageTokens.read(query, asked?.token ?? "")?.key;
-  const size = pageSize(asked);
   // The revision is read first: whoever sends it along is refused if the queue has changed since.
   const { queueRevision } = await getReadableAgentExecution(deps.store.reader, caller, id);
-  const found = await findInputPage(readerFor(deps, caller), id, { includePast, after, limit: size + 1 });
-  const { rows, pagination } = await onePage(deps, query, found, size);
-  return { pagination, inputs: rows, queueRevision: BigInt(queueRevision) };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListAgentInputs",
+    parts: [{ id, includePast }],
+    pagination,
+    find: (db, after, limit) => findInputPage(db, id, { includePast, after: after?.key, limit }),
+  });
+  return { ...page, inputs: rows, queueRevision: BigInt(queueRevision) };
 }

@@ -1,18 +1,57 @@
 import { CountResponseRelation } from "#gen/service/v1/count_pb.js";
-import { type ListedRow, rowsOnPage } from "../../domain/page.ts";
-import type { Scope } from "../../store/store.ts";
+import type { PaginationRequest } from "#gen/service/v1/pagination_pb.js";
+import { type ListedRow, type PagePosition, pageSize, queryText, rowsOnPage } from "../../domain/page.ts";
+import type { Scope, Store } from "../../store/store.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { ownTurn } from "./own-turn.ts";
 
 /** What is read of a page in one turn of the event loop, or one row that is larger: a few milliseconds. */
 const TURN_BYTES = 262_144;
 
+type Reader = Store["reader"];
+
+/** A list operation: what it is asked for, and what it reads. */
+export interface ListQuery<T> {
+  /** Name of the operation; page tokens are valid only for the same operation and parts. */
+  readonly operation: string;
+  /** What else of the request decides which rows are listed, and their order: JSON. */
+  readonly parts?: readonly unknown[];
+  readonly pagination: PaginationRequest | undefined;
+  /** Folded text that the rows are searched for; empty for none. */
+  readonly search?: string;
+  /** Finds up to `limit` rows behind `after`, in the order of the list. */
+  find(db: Reader, after: PagePosition | undefined, limit: number): Promise<readonly ListedRow<T>[]>;
+  /** Counts the rows, up to `limit`; undefined where the request does not ask for it. */
+  readonly count?: ((db: Reader, limit: number) => Promise<number>) | undefined;
+}
+
 /**
- * Cuts what was found to one page, by rows and by bytes, and reads it; a row
- * too many means that another page follows. Every list operation goes through
- * here.
+ * Returns one page of a list, cut by rows and by bytes, and on the first page the
+ * count. Every list operation goes through here.
+ *
+ * @throws DomainError PAGE_TOKEN_INVALID
  */
-export async function onePage<T>(
+export async function listPage<T>(
+  deps: ListDependencies,
+  caller: Scope,
+  { operation, parts = [], pagination, search = "", find, count }: ListQuery<T>,
+) {
+  const query = queryText(operation, caller.organizationId, ...parts);
+  const after = deps.pageTokens.read(query, pagination?.token ?? "");
+  const size = pageSize(pagination);
+  // However rare what a filter lets through is, the main thread tests few rows of it. Where a
+  // text is searched for, which no index finds, it tests none.
+  const db = search === "" ? deps.store.lister(caller) : deps.store.searcher(caller);
+  const page = await onePage(deps, query, await find(db, after, size + 1), size);
+  if (!count || after) return { rows: page.rows, page: { pagination: page.pagination } };
+  const counted = toCount(await count(db, deps.countLimit + 1), deps.countLimit);
+  return { rows: page.rows, page: { pagination: page.pagination, count: counted } };
+}
+
+/** What lists are read with. */
+export type ListDependencies = Pick<ServiceDependencies, "store" | "pageTokens" | "pageBytes" | "countLimit">;
+
+async function onePage<T>(
   { pageTokens, pageBytes }: Pick<ServiceDependencies, "pageTokens" | "pageBytes">,
   query: string,
   found: readonly ListedRow<T>[],
@@ -36,17 +75,8 @@ export async function onePage<T>(
   return { rows, pagination: { nextToken } };
 }
 
-/**
- * Returns what the rows of a list are read with, and nothing else may be: however
- * rare what a filter lets through is, the main thread tests few rows of it. Where a
- * text is searched for, which no index finds, it tests none.
- */
-export function readerFor({ store }: Pick<ServiceDependencies, "store">, scope: Scope, search = "") {
-  return search === "" ? store.lister(scope) : store.searcher(scope);
-}
-
-/** A count that was taken no further than one past the limit. */
-export function toCount(counted: number, limit: number) {
+/** Returns a count that was taken no further than one past the limit. */
+function toCount(counted: number, limit: number) {
   return counted > limit
     ? { value: limit, relation: CountResponseRelation.GREATER_THAN_OR_EQUAL }
     : { value: counted, relation: CountResponseRelation.EQUAL };

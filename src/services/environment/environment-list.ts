@@ -8,7 +8,6 @@ import { environmentOrder } from "../../domain/environment/environment-order.ts"
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import { momentMs, requireTimestampInRange } from "../../domain/timestamp-range.ts";
 import {
   countEnvironments,
@@ -16,7 +15,7 @@ import {
   findEnvironmentPage,
 } from "../../store/environment/environment-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor, toCount } from "../call/page.ts";
+import { listPage } from "../call/page.ts";
 import { withStoredText } from "../call/stored-text.ts";
 import { runnersInScope } from "../runner/runner-scope.ts";
 
@@ -31,25 +30,18 @@ export async function listEnvironments(
   const asked = environmentFilter(req);
   const filter = { ...asked, runnerIds: runnersInScope(caller, grant, asked.runnerIds) };
   const order = environmentOrder(req.sort);
-  const query = queryText(
-    "ListEnvironments",
-    caller.organizationId,
-    req.filter && toJson(ListEnvironmentsRequest_FilterSchema, req.filter),
-    [order.field, order.direction],
-  );
-  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
-  const size = pageSize(req.pagination);
-  const db = readerFor(deps, caller, filter.search);
-  const found = await findEnvironmentPage(db, caller, filter, order, after, size + 1);
-  const { rows, pagination } = await onePage(deps, query, found, size);
-  const count =
-    req.count?.include && !after
-      ? toCount(await countEnvironments(db, caller, filter, deps.countLimit + 1), deps.countLimit)
-      : undefined;
-  return withStoredText({ pagination, ...(count && { count }) }, "environments", {
-    schema: EnvironmentSchema,
-    texts: rows,
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListEnvironments",
+    parts: [
+      req.filter && toJson(ListEnvironmentsRequest_FilterSchema, req.filter),
+      [order.field, order.direction],
+    ],
+    pagination: req.pagination,
+    search: filter.search,
+    find: (db, after, limit) => findEnvironmentPage(db, caller, filter, order, after, limit),
+    count: req.count?.include ? (db, limit) => countEnvironments(db, caller, filter, limit) : undefined,
   });
+  return withStoredText(page, "environments", { schema: EnvironmentSchema, texts: rows });
 }
 
 function environmentFilter({ filter }: ListEnvironmentsRequest): EnvironmentFilter {

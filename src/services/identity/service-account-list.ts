@@ -7,14 +7,13 @@ import {
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import { findServiceAccountPage } from "../../store/identity/service-account.ts";
 import {
   findServiceAccountTokenPage,
   type ServiceAccountTokenFilter,
 } from "../../store/identity/service-account-token.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor } from "../call/page.ts";
+import { listPage } from "../call/page.ts";
 
 /** One page of the service accounts of the caller's organization. */
 export async function listServiceAccounts(
@@ -22,28 +21,19 @@ export async function listServiceAccounts(
   caller: Caller,
   req: ListServiceAccountsRequest,
 ) {
-  const query = queryText(
-    "ListServiceAccounts",
-    caller.organizationId,
-    req.filter && toJson(ListServiceAccountsRequest_FilterSchema, req.filter),
-  );
-  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
-  const size = pageSize(req.pagination);
   const filter = {
     includeSuspended: req.filter?.includeSuspended ?? false,
     ids: req.filter?.serviceAccountIds ?? [],
     search: fold(req.filter?.search ?? ""),
   };
-  const found = await findServiceAccountPage(
-    readerFor(deps, caller, filter.search),
-    caller,
-    filter,
-    after,
-    size + 1,
-    deps.now(),
-  );
-  const { rows, pagination } = await onePage(deps, query, found, size);
-  return { pagination, serviceAccounts: rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListServiceAccounts",
+    parts: [req.filter && toJson(ListServiceAccountsRequest_FilterSchema, req.filter)],
+    pagination: req.pagination,
+    search: filter.search,
+    find: (db, after, limit) => findServiceAccountPage(db, caller, filter, after, limit, deps.now()),
+  });
+  return { ...page, serviceAccounts: rows };
 }
 
 /** One page of the tokens of service accounts that the caller may see. */
@@ -53,13 +43,14 @@ export async function listServiceAccountTokens(
   req: ListServiceAccountTokensRequest,
   grant: Grant,
 ) {
-  const query = queryText("ListServiceAccountTokens", caller.organizationId, req.serviceAccountId);
-  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
-  const size = pageSize(req.pagination);
   const filter = visibleTokens(caller, grant, req.serviceAccountId);
-  const found = await findServiceAccountTokenPage(readerFor(deps, caller), caller, filter, after, size + 1);
-  const { rows, pagination } = await onePage(deps, query, found, size);
-  return { pagination, tokens: rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListServiceAccountTokens",
+    parts: [req.serviceAccountId],
+    pagination: req.pagination,
+    find: (db, after, limit) => findServiceAccountTokenPage(db, caller, filter, after, limit),
+  });
+  return { ...page, tokens: rows };
 }
 
 function visibleTokens(caller: Caller, grant: Grant, asked: string): ServiceAccountTokenFilter {

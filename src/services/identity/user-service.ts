@@ -9,12 +9,11 @@ import {
 } from "#gen/service/v1/user_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { ownUserId, validForMs } from "../../domain/identity/personal-token.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import { findOwnPersonalToken, findPersonalTokenPage } from "../../store/identity/personal-token.ts";
 import { removeToken } from "../../store/identity/token.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor } from "../call/page.ts";
+import { listPage } from "../call/page.ts";
 import { createPersonalToken } from "./personal-token.ts";
 
 /** Users: their own personal access tokens. */
@@ -40,24 +39,19 @@ export class UserService implements ServiceImpl<typeof Contract> {
   }
 
   async listPersonalAccessTokens(req: ListPersonalAccessTokensRequest, ctx: HandlerContext) {
-    const { pageTokens } = this.#deps;
     const caller = callerOf(ctx);
     const userId = caller.subject.id;
-    const query = queryText(
-      "ListPersonalAccessTokens",
-      caller.organizationId,
-      userId,
-      req.filter && toJson(ListPersonalAccessTokensRequest_FilterSchema, req.filter),
-    );
-    const after = pageTokens.read(query, req.pagination?.token ?? "");
-    const size = pageSize(req.pagination);
     const userIds = req.filter?.userIds ?? [];
-    const found =
-      userIds.length === 0 || userIds.includes(userId)
-        ? await findPersonalTokenPage(readerFor(this.#deps, caller), caller, userId, after, size + 1)
-        : [];
-    const { rows, pagination } = await onePage(this.#deps, query, found, size);
-    return { pagination, personalAccessTokens: rows };
+    const { rows, page } = await listPage(this.#deps, caller, {
+      operation: "ListPersonalAccessTokens",
+      parts: [userId, req.filter && toJson(ListPersonalAccessTokensRequest_FilterSchema, req.filter)],
+      pagination: req.pagination,
+      find: async (db, after, limit) =>
+        userIds.length === 0 || userIds.includes(userId)
+          ? findPersonalTokenPage(db, caller, userId, after, limit)
+          : [],
+    });
+    return { ...page, personalAccessTokens: rows };
   }
 
   deletePersonalAccessToken(req: DeletePersonalAccessTokenRequest, ctx: HandlerContext) {

@@ -13,7 +13,6 @@ import {
 import { notFound } from "../../domain/error.ts";
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import {
   newSecurityPolicy,
   requireAssignable,
@@ -33,7 +32,7 @@ import {
 import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor } from "../call/page.ts";
+import { listPage } from "../call/page.ts";
 
 /** Security policies: what programs in environments may do. */
 export class SecurityService implements ServiceImpl<typeof Contract> {
@@ -61,27 +60,18 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
 
   async listSecurityPolicies({ filter, pagination }: ListSecurityPoliciesRequest, ctx: HandlerContext) {
     const caller = callerOf(ctx);
-    const { pageTokens } = this.#deps;
     if (filter?.organizationId && filter.organizationId !== caller.organizationId) {
       throw notFound("organization");
     }
-    const query = queryText(
-      "ListSecurityPolicies",
-      caller.organizationId,
-      filter && toJson(ListSecurityPoliciesRequest_FilterSchema, filter),
-    );
-    const after = pageTokens.read(query, pagination?.token ?? "");
-    const size = pageSize(pagination);
-    const narrowed = { ids: filter?.securityPolicyIds ?? [], search: fold(filter?.search ?? "") };
-    const found = await findSecurityPolicyPage(
-      readerFor(this.#deps, caller, narrowed.search),
-      caller,
-      narrowed,
-      after,
-      size + 1,
-    );
-    const page = await onePage(this.#deps, query, found, size);
-    return { pagination: page.pagination, securityPolicies: page.rows };
+    const asked = { ids: filter?.securityPolicyIds ?? [], search: fold(filter?.search ?? "") };
+    const { rows, page } = await listPage(this.#deps, caller, {
+      operation: "ListSecurityPolicies",
+      parts: [filter && toJson(ListSecurityPoliciesRequest_FilterSchema, filter)],
+      pagination,
+      search: asked.search,
+      find: (db, after, limit) => findSecurityPolicyPage(db, caller, asked, after, limit),
+    });
+    return { ...page, securityPolicies: rows };
   }
 
   updateSecurityPolicy(req: UpdateSecurityPolicyRequest, ctx: HandlerContext) {

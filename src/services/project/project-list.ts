@@ -9,14 +9,13 @@ import {
 import { notFound } from "../../domain/error.ts";
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import { projectOrder } from "../../domain/project/project-order.ts";
 import { findProject } from "../../store/project/project.ts";
 import type { ProjectFilter } from "../../store/project/project-filter.ts";
 import { findProjectPage } from "../../store/project/project-list.ts";
 import { callerOf } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, toCount } from "../call/page.ts";
+import { listPage } from "../call/page.ts";
 import { withStoredText } from "../call/stored-text.ts";
 
 /** One page of the caller's projects, and on the first page their count when asked. */
@@ -24,23 +23,26 @@ export async function listProjects(deps: ServiceDependencies, ctx: HandlerContex
   const caller = callerOf(ctx);
   const filter = projectFilter(req);
   const order = projectOrder(req.sort);
-  const query = queryText(
-    "ListProjects",
-    caller.organizationId,
-    req.filter && toJson(ListProjectsRequest_FilterSchema, req.filter),
-    [order.field, order.direction],
-  );
-  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
-  const size = pageSize(req.pagination);
-  const countLimit = req.count?.include && !after ? deps.countLimit + 1 : undefined;
-  const page = { filter, order, after, limit: size + 1, countLimit };
-  const found = await findProjectPage(deps.store, caller, page, () => ctx.signal);
-  const { rows, pagination } = await onePage(deps, query, found.projects, size);
-  const count = found.count === undefined ? undefined : toCount(found.count, deps.countLimit);
-  return withStoredText({ pagination, ...(count && { count }) }, "projects", {
-    schema: ProjectSchema,
-    texts: rows,
+  const isCounted = req.count?.include ?? false;
+  let counted = 0;
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListProjects",
+    parts: [
+      req.filter && toJson(ListProjectsRequest_FilterSchema, req.filter),
+      [order.field, order.direction],
+    ],
+    pagination: req.pagination,
+    find: async (_, after, limit) => {
+      const countLimit = isCounted && !after ? deps.countLimit + 1 : undefined;
+      const query = { filter, order, after, limit, countLimit };
+      const { projects, count = 0 } = await findProjectPage(deps.store, caller, query, () => ctx.signal);
+      counted = count;
+      return projects;
+    },
+    // Found with the page, by the same search.
+    count: isCounted ? async () => counted : undefined,
   });
+  return withStoredText(page, "projects", { schema: ProjectSchema, texts: rows });
 }
 
 /** An id, an order or a flag, and their names in JSON: more than an entry ever takes. */
@@ -54,17 +56,20 @@ export async function listProjectEnvironmentClasses(
 ) {
   const project = await findProject(deps.store.reader, caller, req.projectId);
   if (!project) throw notFound("project");
-  const query = queryText("ListProjectEnvironmentClasses", caller.organizationId, project.id);
-  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
-  const behind = project.environmentClasses
-    .map((entry, index) => ({
-      position: { key: index, id: project.id },
-      bytes: PROJECT_CLASS_BYTES,
-      read: () => entry,
-    }))
-    .slice(after ? after.key + 1 : 0);
-  const { rows, pagination } = await onePage(deps, query, behind, pageSize(req.pagination));
-  return { pagination, projectEnvironmentClasses: rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListProjectEnvironmentClasses",
+    parts: [project.id],
+    pagination: req.pagination,
+    find: async (_, after) =>
+      project.environmentClasses
+        .map((entry, index) => ({
+          position: { key: index, id: project.id },
+          bytes: PROJECT_CLASS_BYTES,
+          read: () => entry,
+        }))
+        .slice(after ? after.key + 1 : 0),
+  });
+  return { ...page, projectEnvironmentClasses: rows };
 }
 
 function projectFilter({ filter }: ListProjectsRequest): ProjectFilter {

@@ -7,36 +7,32 @@ import type {
 import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { notFound, valueUnusable } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import {
   type AuditLogFilter,
   type AuditLogOrder,
   findAuditLog,
-  findAuditLogPage as listRows,
+  findAuditLogPage,
   toAuditLogEntry,
 } from "../../store/record/audit-log.ts";
 import { storedTypes } from "../../store/resource-type.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor } from "../call/page.ts";
+import { type ListDependencies, listPage } from "../call/page.ts";
 
 /**
  * Returns one page of the caller's audit trail.
  *
  * @throws DomainError VALUE_UNUSABLE for a field that the trail is not sorted by; PAGE_TOKEN_INVALID
  */
-export async function listAuditLogs(
-  deps: Pick<ServiceDependencies, "store" | "pageTokens" | "pageBytes">,
-  caller: Caller,
-  req: ListAuditLogsRequest,
-) {
+export async function listAuditLogs(deps: ListDependencies, caller: Caller, req: ListAuditLogsRequest) {
   const filter = filterOf(req.filter);
   const direction = directionOf(req.sort);
-  const query = queryText("ListAuditLogs", caller.organizationId, filter, direction);
-  const after = deps.pageTokens.read(query, req.pagination?.token ?? "")?.key;
-  const size = pageSize(req.pagination);
-  const found = await listRows(readerFor(deps, caller), caller, filter, { direction, after }, size + 1);
-  const { rows, pagination } = await onePage(deps, query, found, size);
-  return { pagination, entries: rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListAuditLogs",
+    parts: [filter, direction],
+    pagination: req.pagination,
+    find: (db, after, limit) => findAuditLogPage(db, caller, filter, { direction, after: after?.key }, limit),
+  });
+  return { ...page, entries: rows };
 }
 
 /**

@@ -5,7 +5,6 @@ import {
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
-import { pageSize, queryText } from "../../domain/page.ts";
 import { kindsAcceptingEnvironments } from "../../domain/runner/environment-class.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
@@ -13,7 +12,7 @@ import {
   findEnvironmentClassPage,
 } from "../../store/runner/environment-class-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor } from "../call/page.ts";
+import { listPage } from "../call/page.ts";
 import { runnersInScope } from "./runner-scope.ts";
 
 /** One page of the environment classes of the caller's organization, for a runner of its own. */
@@ -24,16 +23,13 @@ export async function listEnvironmentClasses(
   grant: Grant,
 ) {
   const filter = await classFilter(deps, caller, req, grant);
-  const query = queryText(
-    "ListEnvironmentClasses",
-    caller.organizationId,
-    req.filter && toJson(ListEnvironmentClassesRequest_FilterSchema, req.filter),
-  );
-  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
-  const size = pageSize(req.pagination);
-  const found = await findEnvironmentClassPage(readerFor(deps, caller), caller, filter, after, size + 1);
-  const { rows, pagination } = await onePage(deps, query, found, size);
-  return { pagination, environmentClasses: rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListEnvironmentClasses",
+    parts: [req.filter && toJson(ListEnvironmentClassesRequest_FilterSchema, req.filter)],
+    pagination: req.pagination,
+    find: (db, after, limit) => findEnvironmentClassPage(db, caller, filter, after, limit),
+  });
+  return { ...page, environmentClasses: rows };
 }
 
 async function classFilter(

@@ -5,11 +5,10 @@ import {
   type ListHostAuthenticationTokensRequest,
   ListHostAuthenticationTokensRequest_FilterSchema,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { pageSize, queryText } from "../../domain/page.ts";
 import { findHostTokenPage, type HostTokenFilter } from "../../store/runner/host-token-list.ts";
 import { callerOf, grantOf } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { onePage, readerFor } from "../call/page.ts";
+import { listPage } from "../call/page.ts";
 
 /** One page of the host tokens that the caller may see. */
 export async function listHostAuthenticationTokens(
@@ -20,23 +19,14 @@ export async function listHostAuthenticationTokens(
   const caller = callerOf(ctx);
   // Undefined for who sees the tokens of the whole organization.
   const owner = grantOf(ctx) === "any" ? undefined : caller.subject;
-  const query = queryText(
-    "ListHostAuthenticationTokens",
-    caller.organizationId,
-    owner?.id,
-    req.filter && toJson(ListHostAuthenticationTokensRequest_FilterSchema, req.filter),
-  );
-  const after = deps.pageTokens.read(query, req.pagination?.token ?? "");
-  const size = pageSize(req.pagination);
-  const found = await findHostTokenPage(
-    readerFor(deps, caller),
-    caller,
-    hostTokenFilter(owner, req),
-    after,
-    size + 1,
-  );
-  const { rows, pagination } = await onePage(deps, query, found, size);
-  return { pagination, tokens: rows };
+  const filter = hostTokenFilter(owner, req);
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListHostAuthenticationTokens",
+    parts: [owner?.id, req.filter && toJson(ListHostAuthenticationTokensRequest_FilterSchema, req.filter)],
+    pagination: req.pagination,
+    find: (db, after, limit) => findHostTokenPage(db, caller, filter, after, limit),
+  });
+  return { ...page, tokens: rows };
 }
 
 function hostTokenFilter(

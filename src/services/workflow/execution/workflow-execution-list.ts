@@ -11,7 +11,6 @@ import {
 import { notFound, valueUnusable } from "../../../domain/error.ts";
 import { fold } from "../../../domain/fold.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { pageSize, queryText } from "../../../domain/page.ts";
 import { withSteps } from "../../../domain/workflow/execution/workflow-action.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
@@ -21,7 +20,7 @@ import {
   findOutputPage,
 } from "../../../store/workflow/workflow-execution-list.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { onePage, readerFor } from "../../call/page.ts";
+import { listPage } from "../../call/page.ts";
 
 export async function getWorkflowExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await findWholeExecution(store.reader, caller, id);
@@ -43,31 +42,21 @@ export async function listWorkflowExecutions(
   { filter, pagination, sort }: ListWorkflowExecutionsRequest,
 ) {
   const direction = executionOrder(sort);
-  const query = queryText(
-    "ListWorkflowExecutions",
-    caller.organizationId,
-    filter && toJson(ListWorkflowExecutionsRequest_FilterSchema, filter),
-    direction,
-  );
-  const after = deps.pageTokens.read(query, pagination?.token ?? "");
-  const size = pageSize(pagination);
-  const narrowed = {
+  const asked = {
     ids: filter?.workflowExecutionIds ?? [],
     workflowIds: filter?.workflowIds ?? [],
     phases: filter?.statusPhases ?? [],
     hasFailedActions: filter?.hasFailedActions,
     search: fold(filter?.search ?? ""),
   };
-  const found = await findExecutionPage(
-    readerFor(deps, caller, narrowed.search),
-    caller,
-    narrowed,
-    direction,
-    after,
-    size + 1,
-  );
-  const page = await onePage(deps, query, found, size);
-  return { pagination: page.pagination, workflowExecutions: page.rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListWorkflowExecutions",
+    parts: [filter && toJson(ListWorkflowExecutionsRequest_FilterSchema, filter), direction],
+    pagination,
+    search: asked.search,
+    find: (db, after, limit) => findExecutionPage(db, caller, asked, direction, after, limit),
+  });
+  return { ...page, workflowExecutions: rows };
 }
 
 /** One page of the organization's actions, by id ascending. */
@@ -76,22 +65,19 @@ export async function listWorkflowExecutionActions(
   caller: Caller,
   { filter, pagination }: ListWorkflowExecutionActionsRequest,
 ) {
-  const query = queryText(
-    "ListWorkflowExecutionActions",
-    caller.organizationId,
-    filter && toJson(ListWorkflowExecutionActionsRequest_FilterSchema, filter),
-  );
-  const after = deps.pageTokens.read(query, pagination?.token ?? "");
-  const size = pageSize(pagination);
-  const narrowed = {
+  const asked = {
     ids: filter?.workflowExecutionActionIds ?? [],
     executionIds: filter?.workflowExecutionIds ?? [],
     workflowIds: filter?.workflowIds ?? [],
     phases: filter?.phases ?? [],
   };
-  const found = await findActionPage(readerFor(deps, caller), caller, narrowed, after, size + 1);
-  const page = await onePage(deps, query, found, size);
-  return { pagination: page.pagination, workflowExecutionActions: page.rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListWorkflowExecutionActions",
+    parts: [filter && toJson(ListWorkflowExecutionActionsRequest_FilterSchema, filter)],
+    pagination,
+    find: (db, after, limit) => findActionPage(db, caller, asked, after, limit),
+  });
+  return { ...page, workflowExecutionActions: rows };
 }
 
 /** One page of what actions reported, by the id of the action ascending. */
@@ -100,17 +86,14 @@ export async function listWorkflowExecutionOutputs(
   caller: Caller,
   { filter, pagination }: ListWorkflowExecutionOutputsRequest,
 ) {
-  const query = queryText(
-    "ListWorkflowExecutionOutputs",
-    caller.organizationId,
-    filter && toJson(ListWorkflowExecutionOutputsRequest_FilterSchema, filter),
-  );
-  const after = deps.pageTokens.read(query, pagination?.token ?? "");
-  const size = pageSize(pagination);
   const executionIds = filter?.workflowExecutionIds ?? [];
-  const found = await findOutputPage(readerFor(deps, caller), caller, executionIds, after, size + 1);
-  const page = await onePage(deps, query, found, size);
-  return { pagination: page.pagination, outputs: page.rows };
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListWorkflowExecutionOutputs",
+    parts: [filter && toJson(ListWorkflowExecutionOutputsRequest_FilterSchema, filter)],
+    pagination,
+    find: (db, after, limit) => findOutputPage(db, caller, executionIds, after, limit),
+  });
+  return { ...page, outputs: rows };
 }
 
 /** @throws DomainError VALUE_UNUSABLE for any other field than `id` */
