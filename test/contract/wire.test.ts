@@ -23,11 +23,10 @@ import { rulesOf } from "../../src/rpc/rules.ts";
 import { compile, ROOT } from "./buf.ts";
 import { parseWirePage, type WireField, type WireMessage } from "./wire-page.ts";
 
-const pages = ["wire.md", "wire-2.md"].flatMap((name) => {
-  const file = join(ROOT, "../shared/contract", name);
-  return existsSync(file) ? [parseWirePage(readFileSync(file, "utf8"))] : [];
-});
-const page = pages.length > 0 && {
+/** The pages that the contract is held against, as they were handed over. */
+const NAMES = ["wire.md", "wire-2.md"];
+const pages = NAMES.map((name) => parseWirePage(readFileSync(join(import.meta.dirname, name), "utf8")));
+const page = {
   operations: pages.flatMap((each) => each.operations),
   types: pages.flatMap((each) => each.types),
 };
@@ -116,107 +115,113 @@ const WIDENED = new Map([["ListProjectsRequest.Filter.spec_remote_uris", "repeat
 const EMPTY_OR_UUID =
   "string.pattern=^$|^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
 
-if (page) {
-  const messages = page.types.filter((each) => each.kind === "message");
-  const enums = page.types.filter((each) => each.kind === "enum");
+const messages = page.types.filter((each) => each.kind === "message");
+const enums = page.types.filter((each) => each.kind === "enum");
 
-  describe("the wire reference and the contract", () => {
-    test("every specified operation and type is in the contract", () => {
-      const specified = [...page.operations, ...page.types].filter((each) => each.specified);
-      expect(specified.length).toBeGreaterThan(100);
-      const missing = specified.filter(({ name }) => !types.has(name) && !operations.has(name));
-      expect(missing.map(({ name }) => name)).toEqual([]);
+describe("the wire reference and the contract", () => {
+  test("every specified operation and type is in the contract", () => {
+    const specified = [...page.operations, ...page.types].filter((each) => each.specified);
+    expect(specified.length).toBeGreaterThan(100);
+    const missing = specified.filter(({ name }) => !types.has(name) && !operations.has(name));
+    expect(missing.map(({ name }) => name)).toEqual([]);
+  });
+
+  test("every operation of the contract but our own is on the page, with the same messages", () => {
+    const onPage = new Map(page.operations.map((each) => [each.name, each]));
+    for (const [name, { input, output }] of operations) {
+      if (OWN_OPERATIONS.includes(name)) continue;
+      expect(onPage.get(name)).toMatchObject({ name, input, output });
+    }
+  });
+
+  test("the contract has no types of its own but those of errors and of our own operations", () => {
+    const onPage = new Set(page.types.map(({ name }) => name));
+    const own = [...types.keys()].filter((name) => !onPage.has(name));
+    expect(own.toSorted()).toEqual(OWN_TYPES);
+  });
+
+  test("every type stands in the file that its heading names, requests and responses with their service", () => {
+    const carried = new Set([...operations.values()].flatMap(({ input, output }) => [input, output]));
+    const misplaced = page.types.filter(({ name, resource }) => {
+      const suffix = carried.has(name.replace(/\..*/, "")) ? "_service" : "";
+      const place = types.get(name)?.file.name;
+      return place !== undefined && place !== `service/v1/${resource}${suffix}`;
     });
+    expect(misplaced.map(({ name }) => name)).toEqual([]);
+  });
 
-    test("every operation of the contract but our own is on the page, with the same messages", () => {
-      const onPage = new Map(page.operations.map((each) => [each.name, each]));
-      for (const [name, { input, output }] of operations) {
-        if (OWN_OPERATIONS.includes(name)) continue;
-        expect(onPage.get(name)).toMatchObject({ name, input, output });
-      }
-    });
+  test.each(enums.filter(({ name }) => types.has(name)))("$name has the members of the page", (each) => {
+    const ours = types.get(each.name) as DescEnum;
+    const onPage = new Set(each.values.map(({ number }) => number));
+    const own = ours.values.filter(({ number }) => number >= 1000 && !onPage.has(number));
+    const specified = ours.values.filter((value) => !own.includes(value));
+    expect(specified.map(({ number, name, deprecated }) => ({ number, name, deprecated }))).toEqual(
+      each.values,
+    );
+    const reserved = ours.proto.reservedRange.flatMap(({ start, end }) =>
+      Array.from({ length: end - start + 1 }, (_, index) => start + index),
+    );
+    expect(each.reserved.filter((number) => !reserved.includes(number))).toEqual([]);
+  });
 
-    test("the contract has no types of its own but those of errors and of our own operations", () => {
-      const onPage = new Set(page.types.map(({ name }) => name));
-      const own = [...types.keys()].filter((name) => !onPage.has(name));
-      expect(own.toSorted()).toEqual(OWN_TYPES);
-    });
+  describe.each(messages.filter(({ name }) => types.has(name)))("$name", (message) => {
+    const ours = types.get(message.name) as DescMessage;
+    const numbers = new Set(message.fields.map(({ number }) => number));
 
-    test("every type stands in the file that its heading names, requests and responses with their service", () => {
-      const carried = new Set([...operations.values()].flatMap(({ input, output }) => [input, output]));
-      const misplaced = page.types.filter(({ name, resource }) => {
-        const suffix = carried.has(name.replace(/\..*/, "")) ? "_service" : "";
-        const place = types.get(name)?.file.name;
-        return place !== undefined && place !== `service/v1/${resource}${suffix}`;
-      });
-      expect(misplaced.map(({ name }) => name)).toEqual([]);
-    });
-
-    test.each(enums.filter(({ name }) => types.has(name)))("$name has the members of the page", (each) => {
-      const ours = types.get(each.name) as DescEnum;
-      const onPage = new Set(each.values.map(({ number }) => number));
-      const own = ours.values.filter(({ number }) => number >= 1000 && !onPage.has(number));
-      const specified = ours.values.filter((value) => !own.includes(value));
-      expect(specified.map(({ number, name, deprecated }) => ({ number, name, deprecated }))).toEqual(
-        each.values,
+    test("has every field of the page, or reserves its number where it may", () => {
+      const missing = message.fields.filter(
+        ({ number }) => !ours.fields.some((each) => each.number === number),
       );
-      const reserved = ours.proto.reservedRange.flatMap(({ start, end }) =>
-        Array.from({ length: end - start + 1 }, (_, index) => start + index),
-      );
-      expect(each.reserved.filter((number) => !reserved.includes(number))).toEqual([]);
+      expect(missing.filter(({ number }) => message.specified || !isReserved(ours, number))).toEqual([]);
     });
 
-    describe.each(messages.filter(({ name }) => types.has(name)))("$name", (message) => {
-      const ours = types.get(message.name) as DescMessage;
-      const numbers = new Set(message.fields.map(({ number }) => number));
+    test("has fields of its own from 1000 on only, and reserves what the page reserves", () => {
+      const own = ours.fields.filter(({ number }) => !numbers.has(number));
+      expect(own.filter(({ number }) => number < 1000).map(String)).toEqual([]);
+      expect(message.reserved.filter((number) => !isReserved(ours, number))).toEqual([]);
+    });
 
-      test("has every field of the page, or reserves its number where it may", () => {
-        const missing = message.fields.filter(
-          ({ number }) => !ours.fields.some((each) => each.number === number),
+    test("has the rules of the page over several fields", () => {
+      const ofOneofs = ours.oneofs.filter((each) => getOption(each, oneofRules).required);
+      expect(ofOneofs.map(({ name }) => name)).toEqual(message.requiredOneofs);
+      const cel = atoms(toJson(MessageRulesSchema, getOption(ours, messageRules)) as JsonObject, "");
+      expect(cel).toHaveLength(message.rules.length);
+      // The page gives one of them in words, not in CEL: of that the id alone is held against it.
+      const theirs = message.rules.map((rule) => (rule.includes(" -> ") ? rule : rule.replace(/=.*/, "=")));
+      expect(theirs.filter((rule) => !cel.some((each) => each.startsWith(rule)))).toEqual([]);
+    });
+
+    const shared = message.fields.flatMap((theirs) => {
+      const mine = ours.fields.find(({ number }) => number === theirs.number);
+      return mine ? [[theirs.name, theirs, mine] as const] : [];
+    });
+    if (shared.length > 0) {
+      test.each(shared)("%s is what the page says", (_, theirs, mine) => {
+        const { name, number, type, optional, oneof, deprecated } = theirs;
+        expect(shape(mine)).toEqual({ name, number, type, optional, oneof, deprecated });
+        const rules = atoms(
+          toJson(FieldRulesSchema, rulesOf(mine) ?? create(FieldRulesSchema)) as JsonObject,
+          "",
         );
-        expect(missing.filter(({ number }) => message.specified || !isReserved(ours, number))).toEqual([]);
+        expect(expectedRules(message, theirs, mine).filter((rule) => !rules.includes(rule))).toEqual([]);
+        // Bounds of our own are added; a demand for presence would refuse what the page allows.
+        expect(rules.includes("required")).toBe(theirs.rules.includes("required"));
       });
-
-      test("has fields of its own from 1000 on only, and reserves what the page reserves", () => {
-        const own = ours.fields.filter(({ number }) => !numbers.has(number));
-        expect(own.filter(({ number }) => number < 1000).map(String)).toEqual([]);
-        expect(message.reserved.filter((number) => !isReserved(ours, number))).toEqual([]);
-      });
-
-      test("has the rules of the page over several fields", () => {
-        const ofOneofs = ours.oneofs.filter((each) => getOption(each, oneofRules).required);
-        expect(ofOneofs.map(({ name }) => name)).toEqual(message.requiredOneofs);
-        const cel = atoms(toJson(MessageRulesSchema, getOption(ours, messageRules)) as JsonObject, "");
-        expect(cel).toHaveLength(message.rules.length);
-        // The page gives one of them in words, not in CEL: of that the id alone is held against it.
-        const theirs = message.rules.map((rule) => (rule.includes(" -> ") ? rule : rule.replace(/=.*/, "=")));
-        expect(theirs.filter((rule) => !cel.some((each) => each.startsWith(rule)))).toEqual([]);
-      });
-
-      const shared = message.fields.flatMap((theirs) => {
-        const mine = ours.fields.find(({ number }) => number === theirs.number);
-        return mine ? [[theirs.name, theirs, mine] as const] : [];
-      });
-      if (shared.length > 0) {
-        test.each(shared)("%s is what the page says", (_, theirs, mine) => {
-          const { name, number, type, optional, oneof, deprecated } = theirs;
-          expect(shape(mine)).toEqual({ name, number, type, optional, oneof, deprecated });
-          const rules = atoms(
-            toJson(FieldRulesSchema, rulesOf(mine) ?? create(FieldRulesSchema)) as JsonObject,
-            "",
-          );
-          expect(expectedRules(message, theirs, mine).filter((rule) => !rules.includes(rule))).toEqual([]);
-          // Bounds of our own are added; a demand for presence would refuse what the page allows.
-          expect(rules.includes("required")).toBe(theirs.rules.includes("required"));
-        });
-      }
-    });
+    }
   });
-} else {
-  describe("the wire reference and the contract", () => {
-    test.skip("agree: skipped because ../shared/contract is not beside this clone", () => {});
-  });
-}
+});
+
+const handedOver = join(ROOT, "../shared/contract");
+describe("the copies of the wire reference", () => {
+  const each = existsSync(handedOver) ? test : test.skip;
+  each.each(NAMES)(
+    "%s is what was handed over (skipped where ../shared is not beside this clone)",
+    (name) => {
+      const copy = readFileSync(join(import.meta.dirname, name), "utf8");
+      expect(copy).toBe(readFileSync(join(handedOver, name), "utf8"));
+    },
+  );
+});
 
 function short(typeName: string): string {
   return typeName.replace(PACKAGE, "");
