@@ -11,7 +11,7 @@ import { OutputBudget, type SlowReader } from "./http/output/output-budget.ts";
 import { outputLimits } from "./http/output/output-limits.ts";
 import { implementations } from "./implementations.ts";
 import { JOBS } from "./jobs/jobs.ts";
-import { startJobs } from "./jobs/ticker.ts";
+import { startJobs } from "./jobs/start-jobs.ts";
 import type { Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { idMaker } from "./new-id.ts";
@@ -28,8 +28,8 @@ import { queryPagination } from "./rpc/request/query-pagination.ts";
 import { requireKnownFields } from "./rpc/request/unknown-fields.ts";
 import { createRoutes } from "./rpc/routes.ts";
 import { sourceControl } from "./scm/source-control.ts";
-import { createAccountSignals } from "./services/call/account-signals.ts";
-import { createStreamPlaces } from "./services/call/stream-slots.ts";
+import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
+import { createStreamSlots } from "./services/call/stream-slots.ts";
 import type { Store } from "./store/store.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
 
@@ -66,12 +66,12 @@ export function build(config: Config, deps: ServerDependencies): Server {
   const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
   const check = createCheck();
   let { baseUrl } = config;
-  const streamPlaces = createStreamPlaces({
+  const streamSlots = createStreamSlots({
     perToken: config.streamsPerToken,
     perOrganization: config.streamsPerOrganization,
-    inAll: config.streams,
+    perServer: config.streams,
   });
-  const accountSignals = createAccountSignals(createRevalidation({ store, now: deps.now }));
+  const revocationMonitor = createRevocationMonitor(createRevalidation({ store, now: deps.now }));
   const routes = createRoutes({
     implementations: implementations({
       store,
@@ -83,7 +83,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
       allowOrganizationCreation: config.allowOrganizationCreation,
       countLimit: config.countLimit,
       pageBytes: config.pageBytes,
-      accountSignals,
+      revocationMonitor,
       draining: draining.signal,
       leaseMs: config.leaseDuration * 1000,
       onUnusableWork: (work, err) => log.error({ ...work, err }, "work cannot begin and was set aside"),
@@ -93,7 +93,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     interceptors: [
       errorInterceptor(report),
       outputLimit(draining.signal),
-      revokeStreams(accountSignals, streamPlaces),
+      revokeStreams(revocationMonitor, streamSlots),
       queryPagination,
       requireKnownFields,
       lowerCaseIds,
@@ -158,7 +158,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
           allowPrivateAddresses: config.allowPrivateRemotes,
           plainHttpHosts: config.plainHttpHosts,
         }),
-        accountSignals,
+        revocationMonitor,
         now: deps.now,
         draining: draining.signal,
         settings: config,

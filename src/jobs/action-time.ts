@@ -5,26 +5,27 @@ import type { MakeJob } from "./job.ts";
 
 const EVERY_MS = 1_000;
 
-/** Actions stopped in one run: each run is one transaction, which other writes wait for. */
-const ACTIONS_A_RUN = 100;
+/** Maximum number of actions per run. A run is one transaction, which other writes wait for. */
+const ACTIONS_PER_RUN = 100;
 
 /**
- * Stops the actions whose longest time is over, at most 100 of them, whatever
- * their runners do about it.
+ * Stops the actions that have reached their timeout, at most 100 per call. It does
+ * not wait for their runners.
  *
  * @param now milliseconds since 1970 UTC
- * @returns how many
+ * @returns the number of actions stopped
  */
 export async function stopTimedOutActions(store: Store, now: number): Promise<number> {
-  // Nearly always there is none, and a transaction would be waited for in vain.
+  // There is almost never one, and a transaction would make other writes wait for nothing.
   if ((await findExpiredActions(store.reader, now, 1)).length === 0) return 0;
   return store.write(SYSTEM, "job/action-time", async (tx) => {
-    const expired = await findExpiredActions(tx.db, now, ACTIONS_A_RUN);
+    const expired = await findExpiredActions(tx.db, now, ACTIONS_PER_RUN);
     for (const { organizationId, id } of expired) await expireAction(tx, { organizationId }, id);
     return expired.length;
   });
 }
 
+/** Stops actions that have reached their timeout. */
 export const actionTimeJob: MakeJob = ({ store, now }) => ({
   name: "action-time",
   everyMs: EVERY_MS,

@@ -4,22 +4,22 @@ import { findDueTimers } from "../store/agent/agent-interest.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
-/** Timers of agent executions are exact to this. */
+/** The precision of the timers of agent executions. */
 const EVERY_MS = 1_000;
 
-/** Timers that are looked up at a time. */
-const TIMERS_A_BATCH = 100;
+/** Number of timers read at a time. */
+const TIMERS_PER_BATCH = 100;
 
 /**
- * Wakes the runs that wait for a time that has come, each in a write of its own
- * that also takes the timer away: it fires whole, once, or is still due.
+ * Wakes the agent executions whose timers are due. Each timer is fired and removed
+ * in one transaction, so that it fires exactly once or remains due.
  *
  * @param now milliseconds since 1970 UTC
- * @throws AggregateError of what failed, once all the others were done
+ * @throws AggregateError of the failures, after all other timers have fired
  */
 export async function fireAgentTimers(store: Store, now: number): Promise<void> {
   for (;;) {
-    const due = await findDueTimers(store.reader, now, TIMERS_A_BATCH);
+    const due = await findDueTimers(store.reader, now, TIMERS_PER_BATCH);
     const fired = await Promise.allSettled(
       due.map(({ organizationId, ...name }) =>
         store.write(SYSTEM, "job/agent-timers", (tx) => {
@@ -30,10 +30,11 @@ export async function fireAgentTimers(store: Store, now: number): Promise<void> 
     );
     const failures = fired.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
     if (failures.length > 0) throw new AggregateError(failures, "timers of agent runs did not fire");
-    if (due.length < TIMERS_A_BATCH) return;
+    if (due.length < TIMERS_PER_BATCH) return;
   }
 }
 
+/** Fires the timers of agent executions. */
 export const agentTimersJob: MakeJob = ({ store, now }) => ({
   name: "agent-timers",
   everyMs: EVERY_MS,

@@ -6,18 +6,19 @@ import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
-/** Policies count in days. */
+/** Policies count in days, so a minute is precise enough. */
 const EVERY_MS = 60_000;
 
-/** Environments archived at a time: each time is one transaction, which other writes wait for. */
-const ENVIRONMENTS_A_BATCH = 100;
+/** Number of environments archived per transaction, which other writes wait for. */
+const ENVIRONMENTS_PER_BATCH = 100;
 
 /**
- * Archives the environments that have rested as long as their organization's
- * policy says, where the operator marked the organization as enterprise.
+ * Archives the environments that have been inactive for as long as their
+ * organization's policy says. The policy applies only to organizations that the
+ * operator marked as enterprise.
  *
  * @param now milliseconds since 1970 UTC
- * @returns how many were archived
+ * @returns the number of environments archived
  */
 export async function archiveEnvironments(store: Store, now: number): Promise<number> {
   let archived = 0;
@@ -27,17 +28,18 @@ export async function archiveEnvironments(store: Store, now: number): Promise<nu
     const scope = { organizationId };
     for (;;) {
       const batch = await store.write(SYSTEM, "job/archive", async (tx) => {
-        const found = await findArchivable(tx.db, scope, now - after, ENVIRONMENTS_A_BATCH);
+        const found = await findArchivable(tx.db, scope, now - after, ENVIRONMENTS_PER_BATCH);
         for (const each of found) await updateEnvironment(tx, scope, each, archivedEnvironment(each, now));
         return found.length;
       });
       archived += batch;
-      if (batch < ENVIRONMENTS_A_BATCH) break;
+      if (batch < ENVIRONMENTS_PER_BATCH) break;
     }
   }
   return archived;
 }
 
+/** Archives inactive environments. */
 export const archiveJob: MakeJob = ({ store, now }) => ({
   name: "archive",
   everyMs: EVERY_MS,

@@ -6,19 +6,19 @@ import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
-/** Policies count in days. */
+/** Policies count in days, so a minute is precise enough. */
 const EVERY_MS = 60_000;
 
-/** Environments deleted at a time: each time is one transaction, which other writes wait for. */
-const ENVIRONMENTS_A_BATCH = 100;
+/** Number of environments deleted per transaction, which other writes wait for. */
+const ENVIRONMENTS_PER_BATCH = 100;
 
 /**
- * Deletes the environments that have been archived as long as their
- * organization's policy says: as DeleteEnvironment does it, so that a runner
- * cleans up first where one has taken an environment on.
+ * Deletes the environments that have been archived for as long as their
+ * organization's policy says. It deletes as DeleteEnvironment does: when an
+ * environment has a runner, the runner cleans up first.
  *
  * @param now milliseconds since 1970 UTC
- * @returns how many were deleted, or marked so
+ * @returns the number of environments deleted or marked for deletion
  */
 export async function deleteArchivedEnvironments(store: Store, now: number): Promise<number> {
   let deleted = 0;
@@ -28,7 +28,7 @@ export async function deleteArchivedEnvironments(store: Store, now: number): Pro
     const scope = { organizationId };
     for (;;) {
       const batch = await store.write(SYSTEM, "job/deletion", async (tx) => {
-        const found = await findDeletable(tx.db, scope, now - after, ENVIRONMENTS_A_BATCH);
+        const found = await findDeletable(tx.db, scope, now - after, ENVIRONMENTS_PER_BATCH);
         for (const each of found) {
           const marked = deletedEnvironment(each);
           if (isUntouched(each)) await deleteEnvironmentRow(tx, scope, each);
@@ -37,12 +37,13 @@ export async function deleteArchivedEnvironments(store: Store, now: number): Pro
         return found.length;
       });
       deleted += batch;
-      if (batch < ENVIRONMENTS_A_BATCH) break;
+      if (batch < ENVIRONMENTS_PER_BATCH) break;
     }
   }
   return deleted;
 }
 
+/** Deletes archived environments. */
 export const deletionJob: MakeJob = ({ store, now }) => ({
   name: "deletion",
   everyMs: EVERY_MS,

@@ -6,29 +6,31 @@ const EVERY_MS = 3_600_000;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Events removed at a time: each time is one transaction, which other writes wait for. */
-const EVENTS_A_BATCH = 1_000;
+/** Number of events removed per transaction, which other writes wait for. */
+const EVENTS_PER_BATCH = 1_000;
 
 /**
- * Removes events from before `cutoff`, in milliseconds since 1970 UTC. It is
- * bookkeeping, so it leaves no audit row: the audit trail itself is kept.
+ * Removes the events that happened before `cutoff`. This is bookkeeping, so it
+ * leaves no audit row. The audit trail itself is kept.
  *
- * @returns how many were removed
+ * @param cutoff milliseconds since 1970 UTC
+ * @returns the number of events removed
  */
 export async function pruneEvents(store: Store, cutoff: number): Promise<number> {
   let removed = 0;
   for (const organizationId of await findOrganizationsWithEventsBefore(store.reader, cutoff)) {
     for (;;) {
       const batch = await store.write(SYSTEM, "job/event-pruning", (tx) =>
-        removeEventsBefore(tx, { organizationId }, cutoff, EVENTS_A_BATCH),
+        removeEventsBefore(tx, { organizationId }, cutoff, EVENTS_PER_BATCH),
       );
       removed += batch;
-      if (batch < EVENTS_A_BATCH) break;
+      if (batch < EVENTS_PER_BATCH) break;
     }
   }
   return removed;
 }
 
+/** Removes events past their retention. */
 export const eventPruningJob: MakeJob = ({ store, now, settings }) => ({
   name: "event-pruning",
   everyMs: EVERY_MS,

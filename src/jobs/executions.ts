@@ -16,95 +16,101 @@ const EVERY_MS = 1_000;
 
 const OPERATION = "job/executions";
 
-/** Executions looked at in one run; of those that wait for a host, most are only looked at. */
-const EXECUTIONS_A_RUN = 10_000;
+/** Maximum number of executions read per run. Most of those that wait for a host are read and then skipped. */
+const EXECUTIONS_PER_RUN = 10_000;
 
 /**
- * Searches at the same time, and of one organization in one run: where a host
- * is slow, others wait for one turn of it and no more.
+ * Maximum number of concurrent searches, and of searches of one organization per
+ * run. When a host is slow, other organizations wait for at most one run.
  */
-const SEARCHES_AT_ONCE = 8;
+const MAX_CONCURRENT_SEARCHES = 8;
 
-/** A search reads up to eleven pages. */
+/** A search reads up to eleven pages within this time. */
 const SEARCH_TIMEOUT_MS = 60_000;
 
-/** How long a host is asked again that is unavailable or wants to be asked less, and how soon. */
-const TRY_FOR_MS = 300_000;
-const TRY_AGAIN_MS = 10_000;
+/** The time for which a search is retried at a host that is unavailable or limits requests. */
+const MAX_RETRY_MS = 300_000;
+/** The minimum delay between two attempts. */
+const RETRY_DELAY_MS = 10_000;
 
-export interface Expansion {
+/** The dependencies of {@link createExpansion}. */
+export interface ExpansionContext {
   readonly store: Store;
   readonly keys: Pick<Keys, "open">;
   readonly scm: Pick<SourceControl, "searchRepositories">;
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
-  /** Ends searches under way when the server drains; the next start makes them anew. */
+  /** Cancels running searches when the server drains; they start over after the next start. */
   readonly draining: AbortSignal;
 }
 
-interface Waiting {
+interface WaitingExecution {
   readonly organizationId: string;
   readonly id: string;
   readonly startedAt: number;
 }
 
 /**
- * The job that makes the actions of executions whose repositories are searched
- * for, at the host and with the executor's token. A host that is unavailable is
- * asked again for five minutes; every other failure ends the execution.
+ * Creates the function that creates the actions of executions whose repositories
+ * come from a search. It searches at the host, with the executor's token. When a host
+ * is unavailable, the search is retried for five minutes; every other failure ends
+ * the execution.
  *
- * @returns one run of it
+ * @returns a function that does one run of the job
  */
-export function createExpansion(parts: Expansion): () => Promise<void> {
-  /** When an execution is looked at again; whatever is lost of it is asked for at once. */
+export function createExpansion(parts: ExpansionContext): () => Promise<void> {
+  /** The earliest time of the next attempt by execution. It is lost at a restart, and the search is then retried at once. */
   const notBefore = new Map<string, number>();
   return async () => {
-    const found = await findUnexpanded(parts.store.reader, EXECUTIONS_A_RUN);
+    const found = await findUnexpanded(parts.store.reader, EXECUTIONS_PER_RUN);
     for (const id of notBefore.keys()) if (!found.some((each) => each.id === id)) notBefore.delete(id);
-    const due = firstOfEach(found.filter(({ id }) => (notBefore.get(id) ?? 0) <= parts.now()));
+    const due = firstOfEachOrganization(found.filter(({ id }) => (notBefore.get(id) ?? 0) <= parts.now()));
     const next = due.values();
     const failures: unknown[] = [];
-    const lanes = Array.from({ length: Math.min(SEARCHES_AT_ONCE, due.length) }, async () => {
+    const workers = Array.from({ length: Math.min(MAX_CONCURRENT_SEARCHES, due.length) }, async () => {
       for (const waiting of next) {
         if (parts.draining.aborted) return;
-        const waitMs = await expand(parts, waiting).catch((error: unknown) => {
+        const waitMs = await expandExecution(parts, waiting).catch((error: unknown) => {
           failures.push(error);
-          return TRY_AGAIN_MS;
+          return RETRY_DELAY_MS;
         });
         if (waitMs > 0) notBefore.set(waiting.id, parts.now() + waitMs);
       }
     });
-    // A run must not end before all of its lanes: the next would search beside it.
-    await Promise.all(lanes);
+    // A run must not end before all of its workers: the next run would search concurrently.
+    await Promise.all(workers);
     if (failures.length > 0) throw new AggregateError(failures, "actions were not made");
   };
 }
 
-/** The first few of each organization, in their order. */
-function firstOfEach(waiting: readonly Waiting[]): Waiting[] {
-  const taken = new Map<string, number>();
+/** Returns the first executions of each organization, in order. */
+function firstOfEachOrganization(waiting: readonly WaitingExecution[]): WaitingExecution[] {
+  const counts = new Map<string, number>();
   return waiting.filter(({ organizationId }) => {
-    const count = taken.get(organizationId) ?? 0;
-    taken.set(organizationId, count + 1);
-    return count < SEARCHES_AT_ONCE;
+    const count = counts.get(organizationId) ?? 0;
+    counts.set(organizationId, count + 1);
+    return count < MAX_CONCURRENT_SEARCHES;
   });
 }
 
-/** @returns how long to wait before it is tried again, in milliseconds; 0 when it is settled */
-async function expand({ store, keys, scm, now, draining }: Expansion, waiting: Waiting): Promise<number> {
+/** @returns the delay before the next attempt in milliseconds; 0 when the execution is settled */
+async function expandExecution(
+  { store, keys, scm, now, draining }: ExpansionContext,
+  waiting: WaitingExecution,
+): Promise<number> {
   const { organizationId, id } = waiting;
   const scope = { organizationId };
   const search = await store.write(SYSTEM, OPERATION, (tx) => openSearch(tx, scope, keys, id));
   if (!search) return 0;
   try {
-    const found = await searched(scm, search, draining);
+    const found = await searchRepositories(scm, search, draining);
     await store.write(SYSTEM, OPERATION, (tx) => expandFound(tx, scope, id, found));
     return 0;
   } catch (error) {
-    if (draining.aborted) return TRY_AGAIN_MS;
+    if (draining.aborted) return RETRY_DELAY_MS;
     if (!(error instanceof ScmFailure)) throw error;
-    if (error.retriable && now() - waiting.startedAt < TRY_FOR_MS) {
-      return Math.max(TRY_AGAIN_MS, error.retryAfterMs ?? 0);
+    if (error.retriable && now() - waiting.startedAt < MAX_RETRY_MS) {
+      return Math.max(RETRY_DELAY_MS, error.retryAfterMs ?? 0);
     }
     const failure = workflowError("repository_search_failed", error.message, { host: search.host });
     await store.write(SYSTEM, OPERATION, (tx) => failExpansion(tx, scope, id, failure));
@@ -112,8 +118,8 @@ async function expand({ store, keys, scm, now, draining }: Expansion, waiting: W
   }
 }
 
-async function searched(
-  scm: Expansion["scm"],
+async function searchRepositories(
+  scm: ExpansionContext["scm"],
   { host, query, limit, token }: PendingSearch,
   draining: AbortSignal,
 ) {
@@ -127,6 +133,7 @@ async function searched(
   }
 }
 
+/** Creates the actions of executions whose repositories come from a search. */
 export const executionsJob: MakeJob = (context) => ({
   name: "executions",
   everyMs: EVERY_MS,

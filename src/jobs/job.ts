@@ -1,10 +1,10 @@
 import type { Keys } from "../keys.ts";
 import type { Log } from "../log.ts";
 import type { SourceControl } from "../scm/source-control.ts";
-import type { AccountSignals } from "../services/call/account-signals.ts";
+import type { RevocationMonitor } from "../services/call/revocation-monitor.ts";
 import type { Store } from "../store/store.ts";
 
-/** Work that is done again and again without a request. */
+/** Recurring work without a request. */
 export interface Job {
   readonly name: string;
   /** Milliseconds from one start to the next. */
@@ -12,19 +12,19 @@ export interface Job {
   readonly run: () => Promise<unknown>;
 }
 
-/** What jobs are made from. */
+/** The dependencies of jobs. */
 export interface JobContext {
   readonly store: Store;
   readonly keys: Keys;
   readonly log: Log;
   readonly scm: SourceControl;
-  readonly accountSignals: AccountSignals;
+  readonly revocationMonitor: RevocationMonitor;
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
   /** Aborted when the server begins to shut down. */
   readonly draining: AbortSignal;
   readonly settings: {
-    /** Seconds between two refreshes of popularity. */
+    /** Seconds between two refreshes of the popularity of projects. */
     readonly popularityInterval: number;
     /** Seconds between two removals of deleted projects and expired tokens. */
     readonly removalInterval: number;
@@ -33,4 +33,5 @@ export interface JobContext {
   };
 }
 
+/** A function that creates a job. */
 export type MakeJob = (context: JobContext) => Job;

@@ -20,7 +20,7 @@ import { tokenExpiryJob } from "./token-expiry.ts";
 import { triggerPruningJob } from "./trigger-pruning.ts";
 import { workflowRemovalJob } from "./workflow-removal.ts";
 
-/** Every job of a server. */
+/** All jobs of a server. */
 export const JOBS: readonly MakeJob[] = [
   actionTimeJob,
   agentTimersJob,

@@ -5,28 +5,28 @@ import type { MakeJob } from "./job.ts";
 
 const EVERY_MS = 1_000;
 
-/** Leases ended in one run. */
-const LEASES_A_RUN = 100;
+/** Maximum number of leases ended per run. */
+const LEASES_PER_RUN = 100;
 
-/** How long a lease is left alone that cannot be ended: as many of them as a run has would keep it from all others. */
+/** The delay before a lease that could not be ended is tried again. Without it, such leases could fill every run. */
 const RETRY_AFTER_MS = 60_000;
 
 /**
- * Ends the leases that ran out, at most 100 of them: their work goes to another,
- * or has failed. Each is a transaction of its own, so that one that cannot be
- * ended holds up no other.
+ * Ends the expired leases, at most 100 per call. Their work goes to another runner
+ * or fails. Each lease is ended in its own transaction, so that one that cannot be
+ * ended does not block the others.
  *
  * @param now milliseconds since 1970 UTC
- * @returns how many
- * @throws AggregateError of what went wrong, after the others were ended
+ * @returns the number of expired leases
+ * @throws AggregateError of the failures, after the other leases have ended
  */
 export async function endExpiredLeases(store: Store, now: number): Promise<number> {
-  const expired = await findExpired(store.reader, now, LEASES_A_RUN);
+  const expired = await findExpired(store.reader, now, LEASES_PER_RUN);
   const failures: unknown[] = [];
   for (const { id, fence } of expired) {
     const ending = store.write(SYSTEM, "job/leases", async (tx) => {
       const lease = await findLease(tx.db, id);
-      // It may have been renewed, finished or given out anew since.
+      // It may have been renewed, finished or given out again since.
       if (!lease || lease.fence !== fence || lease.leased_by === null) return;
       if ((lease.expires_at ?? 0) > tx.now) return;
       const scope = { organizationId: lease.organization_id };
@@ -42,6 +42,7 @@ export async function endExpiredLeases(store: Store, now: number): Promise<numbe
   return expired.length;
 }
 
+/** Ends expired leases. */
 export const leasesJob: MakeJob = ({ store, now }) => ({
   name: "leases",
   everyMs: EVERY_MS,

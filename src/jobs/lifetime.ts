@@ -5,25 +5,25 @@ import { findOutlived } from "../store/environment/environment-age.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
-/** Policies count in days. */
+/** Policies count in days, so a minute is precise enough. */
 const EVERY_MS = 60_000;
 
-/** Environments looked at in one transaction, which other writes wait for. */
-const ENVIRONMENTS_A_BATCH = 100;
+/** Number of environments checked per transaction, which other writes wait for. */
+const ENVIRONMENTS_PER_BATCH = 100;
 
 /**
- * Stops the environments whose lifetime has ended. One that was started again
- * past its end, where the lifetime is not strict, goes on.
+ * Stops the environments whose lifetime has ended. An environment that was started
+ * again after its end keeps running where the lifetime is not strict.
  *
  * @param now milliseconds since 1970 UTC
- * @returns how many were stopped
+ * @returns the number of environments stopped
  */
 export async function stopExpiredEnvironments(store: Store, now: number): Promise<number> {
   let stopped = 0;
   let afterId = "";
   for (;;) {
     const batch = await store.write(SYSTEM, "job/lifetime", async (tx) => {
-      const found = await findOutlived(tx.db, now, afterId, ENVIRONMENTS_A_BATCH);
+      const found = await findOutlived(tx.db, now, afterId, ENVIRONMENTS_PER_BATCH);
       for (const { organizationId, environment } of found) {
         const after = hasOutlived(environment, now) ? stoppedEnvironment(environment) : undefined;
         if (!after) continue;
@@ -33,10 +33,11 @@ export async function stopExpiredEnvironments(store: Store, now: number): Promis
       return found;
     });
     afterId = batch.at(-1)?.environment.id ?? afterId;
-    if (batch.length < ENVIRONMENTS_A_BATCH) return stopped;
+    if (batch.length < ENVIRONMENTS_PER_BATCH) return stopped;
   }
 }
 
+/** Stops environments whose lifetime has ended. */
 export const lifetimeJob: MakeJob = ({ store, now }) => ({
   name: "lifetime",
   everyMs: EVERY_MS,

@@ -3,25 +3,25 @@ import { findProjectsToCount, findUncountedEnvironments } from "../store/project
 import type { BookkeepingUpdate, Store } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
-/** Projects looked up at a time. */
-const PROJECTS_A_BATCH = 1_000;
+/** Number of projects read at a time. */
+const PROJECTS_PER_BATCH = 1_000;
 
-/** Environments counted at a time; it bounds memory and the length of one transaction. */
-const ENVIRONMENTS_A_BATCH = 1_000;
+/** Number of environments counted at a time. It bounds memory and the length of one transaction. */
+const ENVIRONMENTS_PER_BATCH = 1_000;
 
 /**
  * Adds the environments created since the last run to their projects'
- * popularity. Projects without new ones are not touched: time alone changes no
- * order. A score and what it counts are read and written in one transaction, so
- * that a run cut short counts nothing twice, and a removal meanwhile, which
- * counts too, loses nothing.
+ * popularity. Projects without new environments do not change, since time alone
+ * does not change the order. The score and the counted environments are read and
+ * written in one transaction: an interrupted run counts nothing twice, and a
+ * concurrent removal, which counts too, loses nothing.
  *
- * @returns how many environments were counted
+ * @returns the number of environments counted
  */
 export async function refreshPopularity(store: Store): Promise<number> {
   let counted = 0;
   for (;;) {
-    const projectIds = await findProjectsToCount(store.reader, PROJECTS_A_BATCH);
+    const projectIds = await findProjectsToCount(store.reader, PROJECTS_PER_BATCH);
     if (projectIds.length === 0) return counted;
     for (const projectId of projectIds) counted += await countProject(store, projectId);
   }
@@ -30,7 +30,11 @@ export async function refreshPopularity(store: Store): Promise<number> {
 async function countProject(store: Store, projectId: string): Promise<number> {
   let counted = 0;
   await store.touchAll(async (db): Promise<readonly BookkeepingUpdate[]> => {
-    const { popularity, environments } = await findUncountedEnvironments(db, projectId, ENVIRONMENTS_A_BATCH);
+    const { popularity, environments } = await findUncountedEnvironments(
+      db,
+      projectId,
+      ENVIRONMENTS_PER_BATCH,
+    );
     counted = environments.length;
     if (counted === 0) return [];
     const score = addToPopularity(
@@ -45,6 +49,7 @@ async function countProject(store: Store, projectId: string): Promise<number> {
   return counted;
 }
 
+/** Refreshes the popularity of projects. */
 export const popularityJob: MakeJob = ({ store, settings }) => ({
   name: "popularity",
   everyMs: settings.popularityInterval * 1000,

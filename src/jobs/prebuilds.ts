@@ -13,23 +13,23 @@ import type { MakeJob } from "./job.ts";
 
 const EVERY_MS = 1_000;
 
-/** Projects that are looked up at a time. */
-const PROJECTS_A_BATCH = 100;
+/** Number of projects read at a time. */
+const PROJECTS_PER_BATCH = 100;
 
-/** Prebuilds stopped in one run: each run is one transaction, which other writes wait for. */
-const PREBUILDS_A_RUN = 100;
+/** Maximum number of prebuilds stopped per run. A run is one transaction, which other writes wait for. */
+const PREBUILDS_PER_RUN = 100;
 
 /**
- * Makes the prebuilds that are due, those of each project in a write of its own
- * that also sets when they are due next: a day is done whole or still due. After
- * a downtime a project gets the latest day's only.
+ * Creates the prebuilds that are due. The prebuilds of a project are created in one
+ * transaction that also sets when the next ones are due, so that a day is complete
+ * or still due. After a downtime, a project gets only those of the latest day.
  *
  * @param now milliseconds since 1970 UTC
- * @throws AggregateError of what failed, once all the others were done
+ * @throws AggregateError of the failures, after all other projects are done
  */
 export async function makeDuePrebuilds(store: Store, now: number): Promise<void> {
   for (;;) {
-    const due = await findDuePrebuildSchedules(store.reader, now, PROJECTS_A_BATCH);
+    const due = await findDuePrebuildSchedules(store.reader, now, PROJECTS_PER_BATCH);
     const made = await Promise.allSettled(
       due.map(({ project_id: projectId }) =>
         store.write(SYSTEM, "job/prebuilds", (tx) => makePrebuilds(tx, projectId)),
@@ -37,28 +37,28 @@ export async function makeDuePrebuilds(store: Store, now: number): Promise<void>
     );
     const failures = made.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
     if (failures.length > 0) throw new AggregateError(failures, "prebuilds were not made");
-    if (due.length < PROJECTS_A_BATCH) return;
+    if (due.length < PROJECTS_PER_BATCH) return;
   }
 }
 
 /**
- * Stops the prebuilds whose time is over, at most 100 of them.
+ * Stops the prebuilds that have reached their timeout, at most 100 per call.
  *
  * @param now milliseconds since 1970 UTC
- * @returns how many
+ * @returns the number of prebuilds stopped
  */
 export async function stopTimedOutPrebuilds(store: Store, now: number): Promise<number> {
-  // Nearly always there is none, and a transaction would be waited for in vain.
+  // There is almost never one, and a transaction would make other writes wait for nothing.
   if ((await findOvertimePrebuilds(store.reader, now, 1)).length === 0) return 0;
   return store.write(SYSTEM, "job/prebuild-time", async (tx) => {
-    const overtime = await findOvertimePrebuilds(tx.db, now, PREBUILDS_A_RUN);
+    const overtime = await findOvertimePrebuilds(tx.db, now, PREBUILDS_PER_RUN);
     for (const { organizationId, id } of overtime) await expirePrebuild(tx, { organizationId }, id);
     return overtime.length;
   });
 }
 
 async function makePrebuilds(tx: WriteTransaction, projectId: string): Promise<void> {
-  // Another run, or a change of the project, may have come before this write.
+  // Another run or a change of the project may have been written first.
   const schedule = await findPrebuildSchedule(tx.db, projectId);
   if (!schedule || schedule.next_at > tx.now) return;
   const scope = { organizationId: schedule.organization_id };
@@ -71,12 +71,14 @@ async function makePrebuilds(tx: WriteTransaction, projectId: string): Promise<v
   await setNextPrebuilds(tx, projectId, nextMs);
 }
 
+/** Creates the prebuilds that are due. */
 export const prebuildsJob: MakeJob = ({ store, now }) => ({
   name: "prebuilds",
   everyMs: EVERY_MS,
   run: () => makeDuePrebuilds(store, now()),
 });
 
+/** Stops prebuilds that have reached their timeout. */
 export const prebuildTimeJob: MakeJob = ({ store, now }) => ({
   name: "prebuild-time",
   everyMs: EVERY_MS,

@@ -3,18 +3,18 @@ import { findRemovableProjects } from "../store/project/project-removal.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
-/** Projects removed in one run: each run is one transaction, which other writes wait for. */
-const PROJECTS_A_RUN = 100;
+/** Maximum number of projects removed per run. A run is one transaction, which other writes wait for. */
+const PROJECTS_PER_RUN = 100;
 
 /**
- * Removes the projects that are marked for removal once no environment refers
- * to them and no prebuild of theirs is left, at most 100 of them.
+ * Removes the projects that are marked for removal, have no prebuilds left and are
+ * used by no environment, at most 100 per call.
  *
- * @returns how many were removed
+ * @returns the number of projects removed
  */
 export function removeDeletedProjects(store: Store): Promise<number> {
   return store.write(SYSTEM, "job/project-removal", async (tx) => {
-    const removable = await findRemovableProjects(tx.db, PROJECTS_A_RUN);
+    const removable = await findRemovableProjects(tx.db, PROJECTS_PER_RUN);
     for (const { id, organizationId } of removable) {
       const scope = { organizationId };
       const project = await findWholeProject(tx.db, scope, id);
@@ -24,6 +24,7 @@ export function removeDeletedProjects(store: Store): Promise<number> {
   });
 }
 
+/** Removes projects that are marked for removal. */
 export const projectRemovalJob: MakeJob = ({ store, settings }) => ({
   name: "project-removal",
   everyMs: settings.removalInterval * 1000,

@@ -1,9 +1,9 @@
-import { CHECK_EVERY_MS } from "../services/call/account-signals.ts";
+import { CHECK_EVERY_MS } from "../services/call/revocation-monitor.ts";
 import type { MakeJob } from "./job.ts";
 
-/** Ends the streams of callers that have lost the right to them. */
-export const revokedStreamsJob: MakeJob = ({ accountSignals }) => ({
+/** Ends the streams of callers whose access was revoked. */
+export const revokedStreamsJob: MakeJob = ({ revocationMonitor }) => ({
   name: "revoked-streams",
   everyMs: CHECK_EVERY_MS,
-  run: () => accountSignals.check(),
+  run: () => revocationMonitor.check(),
 });

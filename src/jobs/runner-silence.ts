@@ -5,22 +5,22 @@ import type { MakeJob } from "./job.ts";
 
 const EVERY_MS = 5_000;
 
-/** Runners looked at in one run: each run is one transaction, which other writes wait for. */
-const RUNNERS_A_RUN = 100;
+/** Maximum number of runners marked per run. A run is one transaction, which other writes wait for. */
+const RUNNERS_PER_RUN = 100;
 
 /**
- * Shows the runners as inactive of which nothing was heard for 90 seconds, at
- * most 100 of them.
+ * Marks the runners as inactive that have sent nothing for 90 seconds, at most 100
+ * per call.
  *
  * @param now milliseconds since 1970 UTC
- * @returns how many
+ * @returns the number of runners found
  */
-export async function markSilentRunners(store: Store, now: number): Promise<number> {
+export async function markInactiveRunners(store: Store, now: number): Promise<number> {
   const cutoff = now - SILENCE_MS;
-  // Nearly always there is none, and a transaction would be waited for in vain.
+  // There is almost never one, and a transaction would make other writes wait for nothing.
   if ((await findSilentRunners(store.reader, cutoff, 1)).length === 0) return 0;
   return store.write(SYSTEM, "job/runner-silence", async (tx) => {
-    const silent = await findSilentRunners(tx.db, cutoff, RUNNERS_A_RUN);
+    const silent = await findSilentRunners(tx.db, cutoff, RUNNERS_PER_RUN);
     for (const { organizationId, runnerId } of silent) {
       const scope = { organizationId };
       const known = await findKnownRunner(tx.db, scope, runnerId);
@@ -32,8 +32,9 @@ export async function markSilentRunners(store: Store, now: number): Promise<numb
   });
 }
 
+/** Marks runners without a heartbeat as inactive. */
 export const runnerSilenceJob: MakeJob = ({ store, now }) => ({
   name: "runner-silence",
   everyMs: EVERY_MS,
-  run: () => markSilentRunners(store, now()),
+  run: () => markInactiveRunners(store, now()),
 });

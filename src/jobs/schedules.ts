@@ -8,38 +8,38 @@ import { findDueSchedules, findSchedule, setNextInstant } from "../store/workflo
 import type { WorkflowScheduleTable } from "../store/workflow/workflow-schema.ts";
 import type { MakeJob } from "./job.ts";
 
-/** Time triggers are exact to this. */
+/** The precision of time triggers. */
 const EVERY_MS = 1_000;
 
-/** Schedules that are looked up at a time. */
-const SCHEDULES_A_BATCH = 100;
+/** Number of schedules read at a time. */
+const SCHEDULES_PER_BATCH = 100;
 
 /**
- * Fires the time triggers that are due, each in a write of its own that also
- * sets when it is due next: an instant is done whole or still due. After a
- * downtime a trigger runs for its latest instant, and the ones before it are
- * entered as missed, once.
+ * Fires the time triggers that are due. Each fires in one transaction that also sets
+ * when it is due next, so that an instant is done completely or still due. After a
+ * downtime, a trigger fires for its latest instant, and the earlier ones are recorded
+ * as missed in one entry.
  *
  * @param now milliseconds since 1970 UTC
- * @throws AggregateError of what failed, once all the others were done
+ * @throws AggregateError of the failures, after all other triggers are done
  */
 export async function fireSchedules(store: Store, now: number): Promise<void> {
   for (;;) {
-    const due = await findDueSchedules(store.reader, now, SCHEDULES_A_BATCH);
+    const due = await findDueSchedules(store.reader, now, SCHEDULES_PER_BATCH);
     const fired = await Promise.allSettled(
       due.map((schedule) => store.write(SYSTEM, "job/schedules", (tx) => fireSchedule(tx, schedule))),
     );
     const failures = fired.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
     if (failures.length > 0) throw new AggregateError(failures, "time triggers did not fire");
-    // With a clock that was set back meanwhile nothing is due any more.
+    // Nothing is due any more if the clock was set back meanwhile.
     const isDone = !fired.some((each) => each.status === "fulfilled" && each.value);
-    if (isDone || due.length < SCHEDULES_A_BATCH) return;
+    if (isDone || due.length < SCHEDULES_PER_BATCH) return;
   }
 }
 
 /** @returns whether it was due */
 async function fireSchedule(tx: WriteTransaction, found: WorkflowScheduleTable): Promise<boolean> {
-  // Another run, or a change of the workflow, may have come before this write.
+  // Another run or a change of the workflow may have been written first.
   const schedule = await findSchedule(tx.db, found);
   if (!schedule) return false;
   const { cron_expression: cronExpression, time_zone: timeZone } = schedule;
@@ -58,7 +58,7 @@ async function fireSchedule(tx: WriteTransaction, found: WorkflowScheduleTable):
       verdict: TriggerVerdict.MISSED,
       triggerIndex,
       atMs: nextAt,
-      reason: reasonOf(missed, nextAt, instantMs),
+      reason: missedReason(missed, nextAt, instantMs),
     });
   }
   await fireTimeTrigger(tx, { ...scope, workflow, triggerIndex, instantMs, creator: executor });
@@ -66,13 +66,14 @@ async function fireSchedule(tx: WriteTransaction, found: WorkflowScheduleTable):
   return true;
 }
 
-function reasonOf(missed: number, firstMs: number, latestMs: number): string {
+function missedReason(missed: number, firstMs: number, latestMs: number): string {
   const count = missed < MAX_MISSED ? `${missed}` : `at least ${missed}`;
   const [first, latest] = [firstMs, latestMs].map((ms) => new Date(ms).toISOString());
   const instants = missed === 1 ? "instant was" : "instants were";
   return `${count} ${instants} missed from ${first} on; that of ${latest} is run instead`;
 }
 
+/** Fires time triggers. */
 export const schedulesJob: MakeJob = ({ store, now }) => ({
   name: "schedules",
   everyMs: EVERY_MS,

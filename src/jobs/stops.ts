@@ -1,48 +1,48 @@
 import { stopEnvironments } from "../services/access/environment-stops.ts";
-import { newTurn, type Turn } from "../services/call/turn.ts";
+import { newRowBudget, type RowBudget } from "../services/call/row-budget.ts";
 import { stopExecution, stopExecutions } from "../services/workflow/execution/execution-cancel.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
 import { findPendingStops, removePendingStop, type StoredStop } from "../store/workflow/pending-stop.ts";
 import type { MakeJob } from "./job.ts";
-import { writeTurn } from "./turn.ts";
+import { writeThenPause } from "./write-then-pause.ts";
 
-/** The rest of a large stop begins this soon. */
+/** The delay before the rest of a large stop begins, at most. */
 const EVERY_MS = 1_000;
 
-/** Stops read at a time. */
+/** Number of stops read at a time. */
 const STOPS_PER_PAGE = 100;
 
 /**
- * Goes on with stops of executions and environments that were too much for one transaction, in
- * turns of a bounded number of rows, until nothing is left of them. Each stop gets
- * one turn a round, so that a large one holds up no small one, and one that fails
- * gets no other in this run. After a restart it goes on where it was.
+ * Completes the stops of executions and environments that were too large for one
+ * transaction, in batches of a bounded number of rows. Each stop gets one batch per
+ * round, so that a large one does not delay a small one. A stop that fails is not
+ * retried in the same run. After a restart, the stops continue where they were.
  *
- * @param draining ends it between two turns
- * @returns how many turns there were
- * @throws AggregateError of what went wrong, after the others were done
+ * @param draining ends the run between two batches
+ * @returns the number of batches written
+ * @throws AggregateError of the failures, after the other stops are done
  */
 export async function continueStops(store: Store, draining?: AbortSignal): Promise<number> {
-  let turns = 0;
+  let batches = 0;
   const failures = new Map<string, unknown>();
   const keyOf = ({ target, targetId, mode }: StoredStop) => `${target} ${targetId} ${mode}`;
-  let turnsBefore: number;
+  let batchesBefore: number;
   do {
-    turnsBefore = turns;
+    batchesBefore = batches;
     for await (const stop of pendingStops(store)) {
       if (draining?.aborted) break;
       if (failures.has(keyOf(stop))) continue;
-      turns += 1;
-      const turn = writeTurn(store, "job/stops", (tx) => takeTurn(tx, stop));
-      await turn.catch((error: unknown) => failures.set(keyOf(stop), error));
+      batches += 1;
+      const batch = writeThenPause(store, "job/stops", (tx) => writeStopBatch(tx, stop));
+      await batch.catch((error: unknown) => failures.set(keyOf(stop), error));
     }
-  } while (turns > turnsBefore);
+  } while (batches > batchesBefore);
   if (failures.size > 0)
     throw new AggregateError([...failures.values()], "executions or environments could not be stopped");
-  return turns;
+  return batches;
 }
 
-/** Reads every stop once, also past those that stay. */
+/** Reads every stop once, including those that remain. */
 async function* pendingStops({ reader }: Store): AsyncGenerator<StoredStop> {
   let page: StoredStop[] = [];
   do {
@@ -51,26 +51,27 @@ async function* pendingStops({ reader }: Store): AsyncGenerator<StoredStop> {
   } while (page.length === STOPS_PER_PAGE);
 }
 
-async function takeTurn(tx: WriteTransaction, stop: StoredStop): Promise<void> {
-  if (await goOn(tx, stop, newTurn())) await removePendingStop(tx, stop);
+async function writeStopBatch(tx: WriteTransaction, stop: StoredStop): Promise<void> {
+  if (await continueStop(tx, stop, newRowBudget())) await removePendingStop(tx, stop);
 }
 
 /** @returns whether nothing is left to do */
-async function goOn(tx: WriteTransaction, stop: StoredStop, turn: Turn): Promise<boolean> {
+async function continueStop(tx: WriteTransaction, stop: StoredStop, budget: RowBudget): Promise<boolean> {
   const { organizationId, mode, target, targetId, upTo } = stop;
   const scope = { organizationId };
   switch (target) {
     case "execution":
-      return stopExecution(tx, scope, targetId, mode, turn);
+      return stopExecution(tx, scope, targetId, mode, budget);
     case "workflow":
-      return stopExecutions(tx, scope, { workflowId: targetId }, mode, turn, upTo);
+      return stopExecutions(tx, scope, { workflowId: targetId }, mode, budget, upTo);
     case "executor":
-      return stopExecutions(tx, scope, { executorId: targetId }, mode, turn, upTo);
+      return stopExecutions(tx, scope, { executorId: targetId }, mode, budget, upTo);
     case "creator":
-      return stopEnvironments(tx, scope, targetId, turn, upTo);
+      return stopEnvironments(tx, scope, targetId, budget, upTo);
   }
 }
 
+/** Completes large stops. */
 export const stopsJob: MakeJob = ({ store, draining }) => ({
   name: "stops",
   everyMs: EVERY_MS,

@@ -8,63 +8,67 @@ import {
   removePartsOfWorkflow,
 } from "../store/workflow/workflow-removal.ts";
 import type { MakeJob } from "./job.ts";
-import { writeTurn } from "./turn.ts";
+import { writeThenPause } from "./write-then-pause.ts";
 
-/** Workflows that are pending deletion go this soon after their last execution has ended. */
+/** A workflow that is pending deletion is removed within this time after its last execution has ended. */
 const EVERY_MS = 1_000;
 
 const OPERATION = "job/workflow-removal";
 
-/** Workflows looked at at a time. */
-const WORKFLOWS_A_BATCH = 100;
+/** Number of workflows read at a time. */
+const WORKFLOWS_PER_BATCH = 100;
 
 /**
- * Rows removed in one transaction, which other writes wait for. A piece of a log
- * has up to 64 KiB, an action up to some 20 KiB.
+ * Number of rows removed per transaction, which other writes wait for. A log chunk
+ * has up to 64 KiB, an action up to about 20 KiB.
  */
-const ROWS_A_TURN = 100;
+const ROWS_PER_BATCH = 100;
 
-/** Executions removed in one transaction, each with a record of its own. */
-const EXECUTIONS_A_TURN = 10;
+/** Number of executions removed per transaction, each with its own audit record. */
+const EXECUTIONS_PER_BATCH = 10;
 
 /**
- * Removes the workflows that are marked for removal and whose executions have
- * all ended, with those executions.
+ * Removes the workflows that are marked for removal and whose executions have all
+ * ended, together with those executions.
  *
- * @returns how many were removed
+ * @returns the number of workflows removed
  */
 export async function removeDeletedWorkflows(store: Store): Promise<number> {
   let removed = 0;
   let afterId = "";
   for (;;) {
-    const batch = await findDeletingWorkflows(store.reader, afterId, WORKFLOWS_A_BATCH);
+    const batch = await findDeletingWorkflows(store.reader, afterId, WORKFLOWS_PER_BATCH);
     for (const { organizationId, workflow } of batch) {
       const scope = { organizationId };
-      // A workflow that is marked starts no more, so what has ended by now has ended for good.
+      // A marked workflow starts no more executions, so none can be added after this check.
       const open = await findOpenExecutionIds(store.reader, scope, { workflowId: workflow.id });
       if (open.length > 0) continue;
       await removeEnded(store, scope, workflow);
       removed += 1;
     }
     afterId = batch.at(-1)?.workflow.id ?? afterId;
-    if (batch.length < WORKFLOWS_A_BATCH) return removed;
+    if (batch.length < WORKFLOWS_PER_BATCH) return removed;
   }
 }
 
-/** In turns; what an interrupted run has left is removed by the next. */
+/** Removes a workflow in batches. The next run removes the rest after an interruption. */
 async function removeEnded(store: Store, scope: Scope, workflow: Workflow): Promise<void> {
   const { id } = workflow;
   for (const part of PARTS_OF_WORKFLOW) {
-    await inTurns(store, (tx) => removePartsOfWorkflow(tx, part, id, ROWS_A_TURN));
+    await removeInBatches(store, (tx) => removePartsOfWorkflow(tx, part, id, ROWS_PER_BATCH));
   }
-  await inTurns(store, (tx) => removeExecutions(tx, scope, id, EXECUTIONS_A_TURN));
+  await removeInBatches(store, (tx) => removeExecutions(tx, scope, id, EXECUTIONS_PER_BATCH));
   await store.write(SYSTEM, OPERATION, (tx) => removeWorkflow(tx, scope, workflow));
 }
 
-async function inTurns(store: Store, remove: (tx: WriteTransaction) => Promise<number>): Promise<void> {
-  while ((await writeTurn(store, OPERATION, remove)) > 0);
+async function removeInBatches(
+  store: Store,
+  remove: (tx: WriteTransaction) => Promise<number>,
+): Promise<void> {
+  while ((await writeThenPause(store, OPERATION, remove)) > 0);
 }
 
+/** Removes workflows that are marked for removal. */
 export const workflowRemovalJob: MakeJob = ({ store }) => ({
   name: "workflow-removal",
   everyMs: EVERY_MS,

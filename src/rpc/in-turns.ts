@@ -1,4 +1,4 @@
-import { ownTurn } from "../services/call/own-turn.ts";
+import { yieldToEventLoop } from "../services/call/yield-to-event-loop.ts";
 
 /** Work goes on for so long before others have a turn. */
 const TURN_MS = 5;
@@ -10,7 +10,7 @@ export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
     const step = work.next();
     if (step.done) return step.value;
     if (performance.now() - began < TURN_MS) continue;
-    await ownTurn();
+    await yieldToEventLoop();
     began = performance.now();
   }
 }

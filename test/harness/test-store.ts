@@ -16,9 +16,9 @@ import type { Caller } from "../../src/domain/identity/caller.ts";
 import { PAGE_BYTES, pageTokens } from "../../src/domain/page.ts";
 import { keysFrom } from "../../src/keys.ts";
 import { issueToken, setUpOrganization } from "../../src/services/access/organization-creation.ts";
-import { createAccountSignals } from "../../src/services/call/account-signals.ts";
 import { callerKey } from "../../src/services/call/call.ts";
 import type { ServiceDependencies } from "../../src/services/call/dependencies.ts";
+import { createRevocationMonitor } from "../../src/services/call/revocation-monitor.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 
@@ -52,7 +52,7 @@ export function openTestStore(
     allowOrganizationCreation: false,
     countLimit: 1_000,
     pageBytes: PAGE_BYTES,
-    accountSignals: createAccountSignals(async () => undefined),
+    revocationMonitor: createRevocationMonitor(async () => undefined),
   };
   /** Lets a token hold however far a test moves the clock; its id. */
   const lasting = (token: string): Promise<string> =>

@@ -1,18 +1,18 @@
 import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { createAccountSignals, revokedKey } from "../../services/call/account-signals.ts";
 import { callerKey } from "../../services/call/call.ts";
-import { createStreamPlaces } from "../../services/call/stream-slots.ts";
+import { createRevocationMonitor, revokedKey } from "../../services/call/revocation-monitor.ts";
+import { createStreamSlots } from "../../services/call/stream-slots.ts";
 import { revokeStreams } from "./revoked-streams.ts";
 
 const blocked = new Error("blocked");
-const LIMITS = { perToken: 1, perOrganization: 1, inAll: 1 };
+const LIMITS = { perToken: 1, perOrganization: 1, perServer: 1 };
 
 /** A stream of the answers behind the interceptor, whose caller can be cut off. */
 async function streamOf(answers: (signal: AbortSignal | undefined) => AsyncIterable<string>) {
   let refusal: Error | undefined;
-  const signals = createAccountSignals(async () => refusal);
+  const signals = createRevocationMonitor(async () => refusal);
   const contextValues = createContextValues().set(callerKey, { tokenId: "t", role: "member" } as Caller);
   const req = {
     stream: true,
@@ -22,7 +22,7 @@ async function streamOf(answers: (signal: AbortSignal | undefined) => AsyncItera
     method: { name: "WatchEvents" },
   };
   const next = async () => ({ stream: true, message: answers(contextValues.get(revokedKey)) });
-  const res = await revokeStreams(signals, createStreamPlaces(LIMITS))(next as never)(req as never);
+  const res = await revokeStreams(signals, createStreamSlots(LIMITS))(next as never)(req as never);
   return {
     reading: (res.message as AsyncIterable<string>)[Symbol.asyncIterator](),
     async cutOff() {

@@ -1,7 +1,11 @@
 import type { Interceptor } from "@connectrpc/connect";
-import { type AccountSignals, type AccountWatch, revokedKey } from "../../services/call/account-signals.ts";
 import { callerKey } from "../../services/call/call.ts";
-import type { StreamPlaces } from "../../services/call/stream-slots.ts";
+import {
+  type RevocationMonitor,
+  type RevocationWatch,
+  revokedKey,
+} from "../../services/call/revocation-monitor.ts";
+import type { StreamSlots } from "../../services/call/stream-slots.ts";
 
 /**
  * Ends a stream as soon as its caller may not go on: the gate asks only once,
@@ -9,17 +13,17 @@ import type { StreamPlaces } from "../../services/call/stream-slots.ts";
  * take a place for as long as they are open; those of runners are bounded by the
  * leases that they hold.
  */
-export function revokeStreams(signals: AccountSignals, places: StreamPlaces): Interceptor {
+export function revokeStreams(signals: RevocationMonitor, slots: StreamSlots): Interceptor {
   const whileAllowed = async (next: AnyFn, req: AnyRequest) => {
     const caller = req.contextValues.get(callerKey);
     if (!caller) return next(req);
-    const leave = req.service.typeName.startsWith("service.v1.") ? places.take(caller) : () => {};
+    const leave = req.service.typeName.startsWith("service.v1.") ? slots.take(caller) : () => {};
     const watched = signals.watch(caller, `${req.service.typeName}/${req.method.name}`);
     const close = () => {
       watched.close();
       leave();
     };
-    const watch: AccountWatch = { signal: watched.signal, close };
+    const watch: RevocationWatch = { signal: watched.signal, close };
     // Covers streams whose answer nobody reads to its end.
     req.signal.addEventListener("abort", watch.close, { once: true });
     if (req.signal.aborted) watch.close();
@@ -43,7 +47,7 @@ type AnyRequest = Parameters<AnyFn>[0];
 
 async function* untilCutOff<T>(
   messages: AsyncIterable<T>,
-  { signal, close }: AccountWatch,
+  { signal, close }: RevocationWatch,
 ): AsyncIterable<T> {
   const iterator = messages[Symbol.asyncIterator]();
   let ended = false;

@@ -38,14 +38,14 @@ export class AccountService implements ServiceImpl<typeof Contract> {
   }
 
   async blockAccount({ accountId, reason }: BlockAccountRequest, ctx: HandlerContext) {
-    const { store, accountSignals } = this.#deps;
+    const { store, revocationMonitor } = this.#deps;
     const receipt = await writeAsCaller(store, ctx, async (tx, caller) => {
       requireOtherAccount(caller, accountId);
       await requireKnownAccount(tx, caller, accountId);
       return toldTo(tx, caller, await blockAccount(tx, accountId, reason));
     });
     // Before the answer: what it says is over must be.
-    await accountSignals.check();
+    await revocationMonitor.check();
     return receipt;
   }
 

@@ -11,7 +11,7 @@ import { findUsersOfAccount } from "../../store/access/account-block.ts";
 import { findEnvironmentsOfCreator } from "../../store/environment/environment.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { insertPendingStop } from "../../store/workflow/pending-stop.ts";
-import { isOver, newTurn, spend, type Turn } from "../call/turn.ts";
+import { isExhausted, newRowBudget, type RowBudget, spend } from "../call/row-budget.ts";
 import { changeEnvironment } from "../environment/environment-change.ts";
 
 /** Environments read at a time: a write pauses only between its queries. */
@@ -39,7 +39,7 @@ export async function stopEnvironmentsOfAccount(
 ): Promise<StoppedEnvironments> {
   const organizationIds: string[] = [];
   let count = 0;
-  const turn = newTurn();
+  const turn = newRowBudget();
   for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
     const scope = { organizationId };
     let isAny = false;
@@ -66,14 +66,14 @@ export async function stopEnvironments(
   tx: WriteTransaction,
   scope: Scope,
   creatorId: string,
-  turn: Turn,
+  turn: RowBudget,
   upTo?: string,
 ): Promise<boolean> {
   for await (const before of activeOf(tx, scope, creatorId, NOT_TO_STOP)) {
     if (upTo !== undefined && isStartedSince(before, upTo)) continue;
     const after = stoppedEnvironment(before);
     if (!after) continue;
-    if (isOver(turn)) return false;
+    if (isExhausted(turn)) return false;
     spend(turn, 1);
     await changeEnvironment(tx, scope, before, after);
   }

@@ -6,7 +6,7 @@ import type {
   WatchEventsRequest,
 } from "#gen/service/v1/event_service_pb.js";
 import { callerOf } from "../call/call.ts";
-import type { StreamDependencies } from "../call/stream.ts";
+import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { getAuditLog, listAuditLogs } from "../record/audit-log-list.ts";
 import { createEventFeeds, type EventFeeds } from "./event-feed.ts";
 import { watchEvents } from "./event-watch.ts";

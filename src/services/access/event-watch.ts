@@ -13,10 +13,10 @@ import {
   toStreamMessage,
 } from "../../store/record/event.ts";
 import type { Store } from "../../store/store.ts";
-import { streamSignalOf } from "../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
-import { type StreamDependencies, shuttingDown } from "../call/stream.ts";
+import { streamSignalOf } from "../call/revocation-monitor.ts";
+import { type StreamDependencies, shuttingDown } from "../call/stream-dependencies.ts";
 import { EVENTS_PER_READ, type EventFeeds } from "./event-feed.ts";
 
 /** A stream that leaves out this many numbers tells how far it has come (contract, WatchEventsResponse). */

@@ -12,7 +12,7 @@ import type {
   WatchAgentExecutionRequest,
 } from "#gen/service/v1/agent_service_pb.js";
 import { callerOf } from "../call/call.ts";
-import type { StreamDependencies } from "../call/stream.ts";
+import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { getAgentExecution, listAgentExecutions, listAgents } from "./agent-execution-list.ts";
 import { sendToAgentExecution } from "./agent-input.ts";
 import { listAgentInputs } from "./agent-input-list.ts";

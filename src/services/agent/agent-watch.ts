@@ -9,11 +9,11 @@ import { hasStopped } from "../../domain/agent/agent-execution.ts";
 import { valueUnusable } from "../../domain/error.ts";
 import { findOutput } from "../../store/agent/agent-output.ts";
 import { rightsOf } from "../../store/topics.ts";
-import { streamSignalOf } from "../call/account-signals.ts";
 import { revalidate } from "../call/authenticated-caller.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
 import { createNotifier, type Subscribe } from "../call/notifier.ts";
-import { type StreamDependencies, shuttingDown } from "../call/stream.ts";
+import { streamSignalOf } from "../call/revocation-monitor.ts";
+import { type StreamDependencies, shuttingDown } from "../call/stream-dependencies.ts";
 import { getReadableAgentExecution, presentAgentExecution } from "./agent-reading.ts";
 
 /** Blocks read at a time, 128 KiB each at most; it bounds the memory of a stream that its client reads slowly. */

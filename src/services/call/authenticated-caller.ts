@@ -8,30 +8,31 @@ import { type FoundToken, findTokenById } from "../../store/identity/token.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 
-/** What a token says of who carries it: who that is, or why it is nobody known. */
+/** The result of the authentication of a token: the caller, or the reason why there is none. */
 export type AuthenticatedCaller =
   | { readonly kind: "known"; readonly caller: Caller }
   | { readonly kind: "unknown" }
-  /** The token is good and the account behind it is cut off. */
+  /** The token is valid and its account is blocked. */
   | { readonly kind: "blocked" };
 
+/** The result for a token that is not valid. */
 export const UNKNOWN: AuthenticatedCaller = { kind: "unknown" };
 
-/** Role of a member that is an administrator, as its row has it. */
+/** The stored role of a member who is an administrator. */
 const ADMINISTRATOR = 1;
 
-/** Judges a token that was found, as of `at` (milliseconds since 1970 UTC). */
+/** Returns the caller that a stored token authenticates at `at` (milliseconds since 1970 UTC). */
 export function authenticatedCallerOf(found: FoundToken | undefined, at: number): AuthenticatedCaller {
-  if (!found || !holds(found, at)) return UNKNOWN;
+  if (!found || !isValid(found, at)) return UNKNOWN;
   if (found.blocked_at !== null) return { kind: "blocked" };
-  const acting = actingAs(found);
-  if (!acting) return UNKNOWN;
+  const identity = identityOf(found);
+  if (!identity) return UNKNOWN;
   return {
     kind: "known",
     caller: {
       organizationId: found.organization_id,
-      subject: create(SubjectSchema, { id: found.subject_id, principal: acting.principal }),
-      role: acting.role,
+      subject: create(SubjectSchema, { id: found.subject_id, principal: identity.principal }),
+      role: identity.role,
       accountId: found.account_id ?? "",
       tokenId: found.id,
       readOnly: found.read_only === 1,
@@ -40,19 +41,19 @@ export function authenticatedCallerOf(found: FoundToken | undefined, at: number)
 }
 
 /**
- * Returns a caller that was let in as it is now, such as with another role.
+ * Returns an authenticated caller with its present role.
  *
  * @param at milliseconds since 1970 UTC
- * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED when its token opens nothing any longer
+ * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED when its token is no longer valid
  */
 export async function revalidate(db: Kysely<Schema>, caller: Caller, at: number): Promise<Caller> {
-  const admission = authenticatedCallerOf(await findTokenById(db, caller.tokenId), at);
-  if (admission.kind === "blocked") throw accountBlocked();
-  if (admission.kind === "unknown") throw unauthenticated();
-  return admission.caller;
+  const authenticated = authenticatedCallerOf(await findTokenById(db, caller.tokenId), at);
+  if (authenticated.kind === "blocked") throw accountBlocked();
+  if (authenticated.kind === "unknown") throw unauthenticated();
+  return authenticated.caller;
 }
 
-/** The permission of an operation when what the caller may do of it is no longer what the gate saw. */
+/** Returns the permission of an operation when the caller's grant has changed since authentication; otherwise undefined. */
 export function changedPermission(caller: Caller, now: Caller, operation: string): string | undefined {
   const needed = permissionOf(operation);
   if (!needed || needed.grants[now.role] === needed.grants[caller.role]) return undefined;
@@ -60,8 +61,9 @@ export function changedPermission(caller: Caller, now: Caller, operation: string
 }
 
 /**
- * A request chooses how long its body takes after the gate; what was revoked,
- * blocked or demoted meanwhile must not write. Asked in the transaction itself.
+ * Requires that the caller's access was not revoked since authentication. A request
+ * decides how long its body takes, and a caller that was blocked or demoted meanwhile
+ * must not write. Called in the transaction itself.
  *
  * @throws DomainError UNAUTHENTICATED, ACCOUNT_BLOCKED or PERMISSION_DENIED
  */
@@ -75,13 +77,13 @@ export async function requireNotRevoked(
     throw permissionDenied(permission, `the permission ${permission} has changed`);
 }
 
-function holds(token: FoundToken, at: number): boolean {
+function isValid(token: FoundToken, at: number): boolean {
   if (token.disabled_at !== null || token.expires_at <= at) return false;
   return token.kind !== "service_account" || ((token.valid_until ?? 0) > at && token.suspended !== 1);
 }
 
-/** Undefined for a user who is a member no longer. */
-function actingAs({ kind, role, left_at }: FoundToken): { role: Role; principal: Principal } | undefined {
+/** Returns undefined for a user who is no longer a member. */
+function identityOf({ kind, role, left_at }: FoundToken): { role: Role; principal: Principal } | undefined {
   if (kind === "service_account") return { role: kind, principal: Principal.SERVICE_ACCOUNT };
   if (kind === "exchange") return { role: kind, principal: Principal.RUNNER };
   if (kind === "runner") return { role: kind, principal: Principal.RUNNER };

@@ -7,30 +7,30 @@ import { type Grant, permissionOf } from "../../domain/identity/permissions.ts";
 import { EXEMPT_FROM_QUOTA } from "../../domain/identity/storage-quota.ts";
 import type { Actor, Store, WriteTransaction } from "../../store/store.ts";
 import { requireNotRevoked } from "./authenticated-caller.ts";
-import { replayContext, replayOrRun } from "./idempotency.ts";
+import { replayOrRun, responseOf } from "./idempotency.ts";
 import { withinQuota } from "./storage-quota.ts";
 
-/** Where the gate leaves the caller for the operations behind it. */
+/** The context key of the authenticated caller. */
 export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller | undefined>(undefined, {
   description: "caller",
 });
 
-/** Called by a stream once it has taken its place: the client is told so by the headers of the answer. */
+/** The context key of the function that a stream calls once it has begun, so that the response headers are sent. */
 export const streamBegunKey: ContextKey<() => void> = createContextKey<() => void>(() => {}, {
   description: "stream begun",
 });
 
-/** The caller of an operation; the gate lets nobody through without one. */
+/** Returns the caller of an operation. @throws Error for a route without authentication */
 export function callerOf(ctx: HandlerContext): Caller {
   const caller = ctx.values.get(callerKey);
-  if (!caller) throw new Error("an operation ran without a caller: its route is not behind the gate");
+  if (!caller) throw new Error("an operation ran without a caller: its route has no authentication");
   return caller;
 }
 
-/** By method: a text that is put together anew is hashed again by every table that it is looked up in. */
+/** Cached by method: a newly concatenated string would be hashed again by every map in which it is looked up. */
 const operationNames = new WeakMap<DescMethod, string>();
 
-/** Full name of the operation, such as `service.v1.ProjectService/CreateProject`. */
+/** Returns the full name of the operation, such as `service.v1.ProjectService/CreateProject`. */
 export function operationOf({ method }: HandlerContext): string {
   let name = operationNames.get(method);
   if (name === undefined) {
@@ -40,24 +40,24 @@ export function operationOf({ method }: HandlerContext): string {
   return name;
 }
 
-/** On which resources the caller may do the operation; "none" has not come past the gate. */
+/** Returns the resources on which the caller may do the operation; authorization rejects "none". */
 export function grantOf(ctx: HandlerContext): Grant {
   return permissionOf(operationOf(ctx))?.grants[callerOf(ctx).role] ?? "none";
 }
 
 /**
- * Refuses a caller that may act only on its own resources and owns none of what
- * it asks for. Called after the resource was found in the caller's organization
- * and before anything is changed or told of it.
+ * Requires that the caller owns the resource, unless it may act on any resource.
+ * Called after the resource was found in the caller's organization and before
+ * anything of it is changed or returned.
  *
- * @param owners whose the resource is: its creator, the runner that it is on
+ * @param owners the owners of the resource: its creator, the runner that it is on
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireOwnership(ctx: HandlerContext, ...owners: readonly Owner[]): void {
   requireOwnershipFor(operationOf(ctx), callerOf(ctx), ...owners);
 }
 
-/** As refuseStranger, for an operation that is asked for in another way than by calling it. */
+/** Does the same as {@link requireOwnership} for an operation that is requested in another way than by a call. */
 export function requireOwnershipFor(operation: string, caller: Caller, ...owners: readonly Owner[]): void {
   const needed = permissionOf(operation);
   if (needed?.grants[caller.role] === "any") return;
@@ -71,41 +71,41 @@ type Owner = Pick<Subject, "id" | "principal"> | undefined;
 
 /**
  * Writes as the caller, in the name of the operation, unless its deadline has
- * passed. What `fn` returns must be the operation's answer: it is kept for a
- * request with an idempotency key, and a repetition gets it without `fn`. An
- * operation writes once.
+ * passed. `fn` must return the operation's response: for a request with an
+ * idempotency key it is stored, and a repeated request gets it without a call of
+ * `fn`. An operation writes once.
  *
- * @param needsNoRoom whether this request may be granted to an organization that stores all that it may;
- *   by default what its operation says
- * @throws DomainError STORAGE_QUOTA_EXCEEDED when the organization would store more than it may
+ * @param isExempt whether the request is exempt from the storage quota; by default
+ *   its operation decides
+ * @throws DomainError STORAGE_QUOTA_EXCEEDED when the organization would exceed its quota
  * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED for a
- *   caller that was cut off or lost the permission since the gate let it in
+ *   caller that was blocked or lost the permission since authentication
  */
 export async function writeAsCaller<T>(
   store: Store,
   ctx: HandlerContext,
   fn: (tx: WriteTransaction, caller: Caller) => Promise<T>,
-  needsNoRoom = isWithoutRoom(ctx),
+  isExempt = isExemptFromQuota(ctx),
 ): Promise<T> {
   const caller = callerOf(ctx);
   const actor: Actor = { id: caller.subject.id, principal: caller.subject.principal };
   const operation = operationOf(ctx);
-  const once = await store.write(
+  const replay = await store.write(
     actor,
     operation,
     async (tx) => {
       await requireNotRevoked(tx, caller, operation);
       return replayOrRun(tx, ctx, caller, operation, () =>
-        needsNoRoom ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller)),
+        isExempt ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller)),
       );
     },
     { signal: ctx.signal },
   );
-  return replayContext(ctx, once);
+  return responseOf(ctx, replay);
 }
 
-/** Runners report what they did of what was asked for before, and are bounded by their leases. */
-function isWithoutRoom(ctx: HandlerContext): boolean {
+/** Tells whether the operation is exempt. Those of runners are: they report on earlier requests and are bounded by leases. */
+function isExemptFromQuota(ctx: HandlerContext): boolean {
   const operation = operationOf(ctx);
   return !operation.startsWith("service.v1.") || EXEMPT_FROM_QUOTA.has(operation);
 }

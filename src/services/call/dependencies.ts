@@ -2,29 +2,29 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { PageTokens } from "../../domain/page.ts";
 import type { Keys } from "../../keys.ts";
 import type { Store } from "../../store/store.ts";
-import type { AccountSignals } from "./account-signals.ts";
+import type { RevocationMonitor } from "./revocation-monitor.ts";
 
-/** What the service classes are built from. */
+/** The dependencies of the service classes. */
 export interface ServiceDependencies {
   readonly store: Store;
   readonly keys: Keys;
   readonly pageTokens: PageTokens;
   /**
-   * Holds a message against the rules of the contract.
+   * Checks a message against the rules of the contract.
    *
    * @throws DomainError CONSTRAINT_VIOLATED
    */
   readonly check: <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
-  /** URL under which clients reach the server, without a slash at its end; known once it listens. */
+  /** URL under which clients reach the server, without a trailing slash; known once it listens. */
   readonly baseUrl: () => string;
-  /** Milliseconds since 1970 UTC; for reads, since a write has an instant of its own. */
+  /** Milliseconds since 1970 UTC; for reads, since a write has its own timestamp. */
   readonly now: () => number;
-  /** Whether users may create organizations; otherwise only the operator does. */
+  /** True when users may create organizations; otherwise only the operator may. */
   readonly allowOrganizationCreation: boolean;
-  /** Pages of lists end here before they are full; one element is always on them. */
+  /** Maximum size of a page of a list in bytes; a page always has at least one element. */
   readonly pageBytes: number;
-  /** Counts stop here; past it they say GREATER_THAN_OR_EQUAL. */
+  /** Maximum of counts; larger ones are returned as GREATER_THAN_OR_EQUAL. */
   readonly countLimit: number;
-  /** The open streams, to end those of callers that are cut off. */
-  readonly accountSignals: AccountSignals;
+  /** The monitor that ends the streams of callers whose access is revoked. */
+  readonly revocationMonitor: RevocationMonitor;
 }

@@ -1,12 +1,12 @@
-/** A place where an earlier area calls a later one, which the order of areas forbids it to import. */
+/** A function that an earlier area calls and a later area provides, since the order of areas forbids the import. */
 export interface Hook<A extends readonly unknown[]> {
-  /** Sets what is called, once, where the areas meet: src/services/access/hooks.ts. */
+  /** Sets the function, once, in src/services/access/hooks.ts. */
   set(called: (...args: A) => Promise<void>): void;
-  /** @throws Error while nothing is set: a process that was put together without it must not go on silently */
+  /** Calls the function. @throws Error when none is set: an incomplete process must not continue silently */
   call(...args: A): Promise<void>;
 }
 
-/** Creates a hook; `name` is for the error of one that is not set. */
+/** Creates a hook. @param name for the error when no function is set */
 export function createHook<A extends readonly unknown[]>(name: string): Hook<A> {
   let called: ((...args: A) => Promise<void>) | undefined;
   return {

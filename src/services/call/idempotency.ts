@@ -7,32 +7,32 @@ import { findKeptAnswer, insertKeptAnswer, type StoredResponse } from "../../sto
 import type { WriteTransaction } from "../../store/store.ts";
 import { withoutSecrets } from "./response-secret.ts";
 
-/** What a request with an idempotency key asks for. */
+/** A request with an idempotency key. */
 export interface RepeatableRequest {
   readonly key: string;
   /** Hash over operation and request under each secret of the server, newest first. */
   readonly hashes: readonly Uint8Array[];
 }
 
-/** Where the edge leaves it; undefined for requests without a key. */
+/** The context key of the repeatable request; undefined for requests without an idempotency key. */
 export const repeatableKey: ContextKey<RepeatableRequest | undefined> = createContextKey<
   RepeatableRequest | undefined
 >(undefined, { description: "repeatable request" });
 
-/** Set on an answer that was given before. */
+/** Header of a replayed response. */
 const REPLAYED = "Idempotency-Replayed";
-/** Set on such an answer when the first one carried a secret, which was not kept. */
+/** Header of a replayed response when the original had a secret, which was not stored. */
 const SECRET_OMITTED = "Idempotency-Secret-Omitted";
 
-/** Either the answer of a write that was done, or one that was kept. */
-export type Replay<T> = { readonly done: T } | { readonly kept: StoredResponse };
+/** The result of a write, or the stored response of an earlier one. */
+export type Replay<T> = { readonly result: T } | { readonly stored: StoredResponse };
 
 /**
- * Does `fn` unless the caller's key has an answer already, and keeps its answer,
- * all in the transaction of the write: who comes second finds what the first one
- * left, or nothing of it. A failure leaves nothing.
+ * Calls `fn` and stores its response, unless the caller's key has a stored response.
+ * This happens in the transaction of the write, so that a concurrent request finds
+ * the complete response or none. A failure stores nothing.
  *
- * @throws DomainError IDEMPOTENCY_KEY_REUSED when the key came with another request
+ * @throws DomainError IDEMPOTENCY_KEY_REUSED when the key was used for another request
  */
 export async function replayOrRun<T>(
   tx: WriteTransaction,
@@ -42,32 +42,35 @@ export async function replayOrRun<T>(
   fn: () => Promise<T>,
 ): Promise<Replay<T>> {
   const request = ctx.values.get(repeatableKey);
-  if (!request) return { done: await fn() };
-  const place = { callerId: caller.subject.id, operation, key: request.key };
-  const kept = await findKeptAnswer(tx, place);
-  if (kept) {
-    if (!request.hashes.some((hash) => equal(hash, kept.request_hash))) throw keyReused(operation);
-    return { kept };
+  if (!request) return { result: await fn() };
+  const slot = { callerId: caller.subject.id, operation, key: request.key };
+  const stored = await findKeptAnswer(tx, slot);
+  if (stored) {
+    if (!request.hashes.some((hash) => equal(hash, stored.request_hash))) throw keyReused(operation);
+    return { stored };
   }
-  const done = await fn();
+  const result = await fn();
   const { output } = ctx.method;
-  const { answer, omitted } = withoutSecrets(output, create(output, done as MessageInitShape<typeof output>));
+  const { answer, omitted } = withoutSecrets(
+    output,
+    create(output, result as MessageInitShape<typeof output>),
+  );
   const [requestHash] = request.hashes;
   if (!requestHash) throw new Error("a repeatable request came without a hash");
-  await insertKeptAnswer(tx, caller, place, {
+  await insertKeptAnswer(tx, caller, slot, {
     request_hash: requestHash,
     response: toBinary(output, answer),
     redacted: omitted ? 1 : 0,
   });
-  return { done };
+  return { result };
 }
 
-/** The answer to send, with the headers that tell a kept one. */
-export function replayContext<T>(ctx: HandlerContext, once: Replay<T>): T {
-  if ("done" in once) return once.done;
+/** Returns the response to send, and sets the headers of a replayed one. */
+export function responseOf<T>(ctx: HandlerContext, replay: Replay<T>): T {
+  if ("result" in replay) return replay.result;
   ctx.responseHeader.set(REPLAYED, "true");
-  if (once.kept.redacted === 1) ctx.responseHeader.set(SECRET_OMITTED, "true");
-  return fromBinary(ctx.method.output, once.kept.response) as T;
+  if (replay.stored.redacted === 1) ctx.responseHeader.set(SECRET_OMITTED, "true");
+  return fromBinary(ctx.method.output, replay.stored.response) as T;
 }
 
 function keyReused(operation: string): DomainError {

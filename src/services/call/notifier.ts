@@ -1,40 +1,41 @@
-/** Calls a function whenever something may have happened. Returns what ends it. */
+/** A function that calls `wake` whenever something may have happened. Returns the function that ends the subscription. */
 export type Subscribe = (wake: () => void) => () => void;
 
-/** Wakes a stream that waits for something to have happened. */
+/** A notifier of a stream that waits for changes. */
 export interface Notifier {
   /**
-   * Resolves when something happened after this call, when a signal aborts, or
-   * after `withinMs` where that is given. To be called before looking, so that
-   * nothing comes in between.
+   * Resolves when something happens after this call, when a signal aborts, or
+   * after `withinMs` where it is given. Call it before reading the state, so that no
+   * change is missed.
    */
   next(withinMs?: number): Promise<void>;
+  /** Ends the subscription. */
   close(): void;
 }
 
-/** @param signals what else wakes the stream, and from then on lets it wait no more */
+/** Creates a notifier. @param signals signals that also wake the stream; once one is aborted, it never waits again */
 export function createNotifier(subscribe: Subscribe, signals: readonly AbortSignal[]): Notifier {
-  let ring = () => {};
+  let notify = () => {};
   let timer: NodeJS.Timeout | undefined;
-  const wake = () => ring();
-  const leave = subscribe(wake);
+  const wake = () => notify();
+  const unsubscribe = subscribe(wake);
   for (const signal of signals) signal.addEventListener("abort", wake);
   return {
     next(withinMs) {
       clearTimeout(timer);
       if (signals.some(({ aborted }) => aborted)) return Promise.resolve();
       return new Promise((resolve) => {
-        ring = resolve;
-        if (withinMs !== undefined) timer = setTimeout(resolve, Math.min(withinMs, LONGEST_TIMER_MS));
+        notify = resolve;
+        if (withinMs !== undefined) timer = setTimeout(resolve, Math.min(withinMs, MAX_TIMER_MS));
       });
     },
     close() {
       clearTimeout(timer);
-      leave();
+      unsubscribe();
       for (const signal of signals) signal.removeEventListener("abort", wake);
     },
   };
 }
 
-/** Past this, timers of Node fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** The maximum delay of timers of Node; longer ones fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;

@@ -3,7 +3,7 @@ import type { PaginationRequest } from "#gen/service/v1/pagination_pb.js";
 import { type ListedRow, type PagePosition, pageSize, queryText, rowsOnPage } from "../../domain/page.ts";
 import type { Scope, Store } from "../../store/store.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
-import { ownTurn } from "./own-turn.ts";
+import { yieldToEventLoop } from "./yield-to-event-loop.ts";
 
 /** What is read of a page in one turn of the event loop, or one row that is larger: a few milliseconds. */
 const TURN_BYTES = 262_144;
@@ -65,7 +65,7 @@ async function onePage<T>(
   for (const each of fitting) {
     turnBytes += each.bytes;
     if (turnBytes > TURN_BYTES) {
-      await ownTurn();
+      await yieldToEventLoop();
       turnBytes = each.bytes;
     }
     const content = each.read();

@@ -3,29 +3,30 @@ import { bytesBeforeCommit, findStoredBytes } from "../../store/identity/organiz
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * More than the writes of one commit, of 8 ms, can add. An organization that is
- * further from its quota is asked for its bytes once a commit instead of twice a
- * write, which was a twentieth of what creating a project costs.
+ * More than the writes of one commit, of 8 ms, can add. When an organization is
+ * further from its quota than this, its bytes are read once per commit instead of
+ * twice per write, which took 5 % of the creation of a project.
  */
-const FAR_BYTES = 1024 ** 3;
+const QUOTA_MARGIN_BYTES = 1024 ** 3;
 
 /**
- * Does a part of a write that may make its organization store more. When it
- * throws, what the part did is still there: the write fails, or is taken back by
- * the `attempt` around it.
+ * Calls `write`, and requires that the organization stays within its storage quota.
+ * It does not undo the changes when it throws: the whole write fails, or the
+ * surrounding `attempt` rolls back.
  *
  * @throws DomainError STORAGE_QUOTA_EXCEEDED
  */
 export async function withinQuota<T>(
   tx: WriteTransaction,
   { organizationId }: Pick<Scope, "organizationId">,
-  part: () => Promise<T>,
+  write: () => Promise<T>,
 ): Promise<T> {
   const { db, quotaBytes } = tx;
-  if (quotaBytes === Number.POSITIVE_INFINITY) return part();
-  if ((await tx.readHeld(bytesBeforeCommit, organizationId)) + FAR_BYTES < quotaBytes) return part();
+  if (quotaBytes === Number.POSITIVE_INFINITY) return write();
+  if ((await tx.readHeld(bytesBeforeCommit, organizationId)) + QUOTA_MARGIN_BYTES < quotaBytes)
+    return write();
   const before = await findStoredBytes(db, { organizationId });
-  const value = await part();
+  const value = await write();
   requireStorageQuota(before, await findStoredBytes(db, { organizationId }), quotaBytes);
   return value;
 }

@@ -23,31 +23,31 @@ const several = () =>
     texts: [text("quay"), text("mole")],
   });
 
-test("an answer shows the messages of its texts, decoded once", () => {
-  const answer = one();
-  expect(answer.project).toEqual(project("quay"));
-  expect(answer.project).toBe(answer.project);
+test("a response contains the messages of its texts, decoded once", () => {
+  const response = one();
+  expect(response.project).toEqual(project("quay"));
+  expect(response.project).toBe(response.project);
   expect(several().projects).toEqual([project("quay"), project("mole")]);
 });
 
-test("nothing is decoded before somebody looks", () => {
-  const answer = withStoredText({}, "project", { schema: ProjectSchema, texts: "no JSON" });
-  expect(storedTexts(answer)?.texts).toBe("no JSON");
-  expect(() => answer.project).toThrow();
+test("nothing is decoded before the field is read", () => {
+  const response = withStoredText({}, "project", { schema: ProjectSchema, texts: "no JSON" });
+  expect(storedTexts(response)?.texts).toBe("no JSON");
+  expect(() => response.project).toThrow();
 });
 
-test("the texts are told of the answer itself, and of nothing made from it", () => {
-  const answer = several();
-  expect(storedTexts(answer)).toEqual({
+test("the texts are known for the response itself, and not for its copies", () => {
+  const response = several();
+  expect(storedTexts(response)).toEqual({
     field: "projects",
     texts: [text("quay"), text("mole")],
     rest: { pagination: { nextToken: "next" } },
   });
-  expect(storedTexts({ ...answer })).toBeUndefined();
+  expect(storedTexts({ ...response })).toBeUndefined();
   expect(storedTexts(create(ListProjectsResponseSchema, several()))).toBeUndefined();
 });
 
-test("every kind of copy holds the messages", () => {
+test("every kind of copy has the messages", () => {
   const expected = toJsonString(
     GetProjectResponseSchema,
     create(GetProjectResponseSchema, { project: project("quay") }),
@@ -58,7 +58,7 @@ test("every kind of copy holds the messages", () => {
   expect(JSON.parse(JSON.stringify(one()))).toMatchObject({ project: { metadata: { name: "quay" } } });
 });
 
-test("the handler that knows nothing of texts sends the messages", async () => {
+test("a handler that does not know stored texts sends the messages", async () => {
   const draining = new AbortController();
   const readiness = { isReady: () => true, draining: draining.signal };
   const transport = createInMemoryTransport({

@@ -1,58 +1,57 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { fromBody } from "../../store/json.ts";
 
-/** Stored resources that an answer holds: their message, and the canonical JSON of one or of a list of them. */
+/** Stored resources for a response: their schema, and the canonical JSON of one or of a list. */
 export interface Stored<D extends DescMessage, T extends string | readonly string[]> {
   readonly schema: D;
   readonly texts: T;
 }
 
-/** What an answer was made of. */
+/** The parts of a response with stored resources. */
 export interface StoredTexts {
   /** Name of the field in the code, such as `projects`. */
   readonly field: string;
   /** One text for a single message, several for a list. */
   readonly texts: string | readonly string[];
-  /** All other fields of the answer. */
+  /** All other fields of the response. */
   readonly rest: object;
 }
 
-/** Keeps beside its fields what it was made of; a map of all answers would cost ten times as much. */
-class StoredAnswer {
-  readonly #made: StoredTexts;
+/** A response with its source in private fields; a map of all responses would cost ten times as much. */
+class LazyResponse {
+  readonly #source: StoredTexts;
   readonly #schema: DescMessage;
   #decoded: unknown;
 
-  constructor(made: StoredTexts, schema: DescMessage) {
-    this.#made = made;
+  constructor(source: StoredTexts, schema: DescMessage) {
+    this.#source = source;
     this.#schema = schema;
   }
 
-  static madeOf(answer: object): StoredTexts | undefined {
-    return #made in answer ? answer.#made : undefined;
+  static sourceOf(response: object): StoredTexts | undefined {
+    return #source in response ? response.#source : undefined;
   }
 
-  static decoded(answer: StoredAnswer): unknown {
-    const { texts } = answer.#made;
-    const decode = (text: string) => fromBody(answer.#schema, text);
-    answer.#decoded ??= typeof texts === "string" ? decode(texts) : texts.map(decode);
-    return answer.#decoded;
+  static decoded(response: LazyResponse): unknown {
+    const { texts } = response.#source;
+    const decode = (text: string) => fromBody(response.#schema, text);
+    response.#decoded ??= typeof texts === "string" ? decode(texts) : texts.map(decode);
+    return response.#decoded;
   }
 }
 
-/** Enumerable: a copy by spread takes the messages along, never an empty field. */
+/** Enumerable, so that a copy by spread has the messages and not an empty field. */
 const DECODING: PropertyDescriptor = {
   enumerable: true,
-  get(this: StoredAnswer) {
-    return StoredAnswer.decoded(this);
+  get(this: LazyResponse) {
+    return LazyResponse.decoded(this);
   },
 };
 
 /**
- * An answer whose `field` holds stored resources. Whoever looks at the field
- * sees real messages, decoded at the first look, and so does every copy of the
- * answer; a writer of JSON may copy the texts that {@link storedTexts} tells
- * instead.
+ * Returns a response whose `field` contains stored resources. The messages are decoded
+ * when the field is first read, also in copies of the response. A writer of JSON may
+ * copy the texts of {@link storedTexts} instead.
  */
 export function withStoredText<R extends object, F extends string, D extends DescMessage>(
   rest: R,
@@ -69,12 +68,12 @@ export function withStoredText<R extends object>(
   field: string,
   { schema, texts }: Stored<DescMessage, string | readonly string[]>,
 ): object {
-  const answer = Object.assign(new StoredAnswer({ field, texts, rest }, schema), rest);
-  // A property of the answer's own, so that copies see it.
-  return Object.defineProperty(answer, field, DECODING);
+  const response = Object.assign(new LazyResponse({ field, texts, rest }, schema), rest);
+  // An own property of the response, so that copies include it.
+  return Object.defineProperty(response, field, DECODING);
 }
 
-/** What {@link withStoredText} made the answer of; undefined for any other object, copies of an answer among them. */
-export function storedTexts(answer: object): StoredTexts | undefined {
-  return StoredAnswer.madeOf(answer);
+/** Returns the source of a response of {@link withStoredText}; undefined for any other object, including copies of a response. */
+export function storedTexts(response: object): StoredTexts | undefined {
+  return LazyResponse.sourceOf(response);
 }

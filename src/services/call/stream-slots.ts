@@ -2,36 +2,37 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 
-/** How many streams may be open at the same time in this process; each at least 1. */
+/** The limits of concurrently open streams in this process; each at least 1. */
 export interface StreamLimits {
   readonly perToken: number;
   readonly perOrganization: number;
-  readonly inAll: number;
+  readonly perServer: number;
 }
 
-/** Counts the open streams of service.v1. */
-export interface StreamPlaces {
+/** The slots of the open streams of service.v1. */
+export interface StreamSlots {
   /**
-   * Takes a place for a stream.
+   * Takes a slot for a stream.
    *
-   * @returns what gives the place up; harmless when repeated
+   * @returns a function that releases the slot; repeated calls have no effect
    * @throws DomainError TOO_MANY_STREAMS
    */
   take(caller: Pick<Caller, "tokenId" | "organizationId">): () => void;
 }
 
-export function createStreamPlaces(limits: StreamLimits): StreamPlaces {
+/** Creates the slots, all of them free. */
+export function createStreamSlots(limits: StreamLimits): StreamSlots {
   const ofToken = new Map<string, number>();
   const ofOrganization = new Map<string, number>();
   let all = 0;
   return {
     take({ tokenId, organizationId }) {
-      // The narrowest first: what it says is what the caller can do something about.
+      // The narrowest limit first, since the caller can do most about it.
       if (countOf(ofToken, tokenId) >= limits.perToken) throw tooMany("token", limits.perToken);
       if (countOf(ofOrganization, organizationId) >= limits.perOrganization) {
         throw tooMany("organization", limits.perOrganization);
       }
-      if (all >= limits.inAll) throw tooMany("server", limits.inAll);
+      if (all >= limits.perServer) throw tooMany("server", limits.perServer);
       add(ofToken, tokenId, 1);
       add(ofOrganization, organizationId, 1);
       all += 1;

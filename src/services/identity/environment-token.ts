@@ -3,15 +3,15 @@ import type { Keys } from "../../keys.ts";
 import { findTokens, insertToken, removeToken } from "../../store/identity/token.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** How long a token of an environment holds at most; it goes with the environment, the next lease on it, or the agent run. */
-const VALID_MS = 24 * 3600 * 1000;
+/** The maximum lifetime of a token of an environment. It is removed earlier with the environment, the next lease on it, or the agent execution. */
+const TOKEN_LIFETIME_MS = 24 * 3600 * 1000;
 
 /**
- * Makes the token by which processes in an environment act as it; one that was
- * made before no longer holds.
+ * Creates the token with which processes in an environment act as it, and removes
+ * earlier ones.
  *
- * @returns its value, which is stored nowhere; empty for an environment that is
- *   to be stopped or deleted, in which nothing acts any more
+ * @returns the token's value, which is stored nowhere; empty for an environment
+ *   whose desired phase is not running, where no process may act any more
  */
 export async function replaceEnvironmentToken(
   tx: WriteTransaction,
@@ -25,29 +25,29 @@ export async function replaceEnvironmentToken(
   return addEnvironmentToken(tx, scope, keys, environment, { body: "{}", accountId: null });
 }
 
-/** An agent run among those that work in an environment. */
-export interface AgentOfEnvironment {
+/** An agent execution that works in an environment. */
+export interface AgentTokenHolder {
   readonly agentExecutionId: string;
   /**
-   * The account that answers for it, where that need not be the one of the
-   * environment's creator; null for that one, or for none.
+   * The account that is answerable for it, where that may differ from the account
+   * of the environment's creator; null for that account, or for none.
    */
   readonly accountId: string | null;
 }
 
-/** As {@link replaceEnvironmentToken}, for one agent run of several in the environment: those of the others hold on. */
+/** Does the same as {@link replaceEnvironmentToken} for one agent execution of several in the environment. The tokens of the others remain valid. */
 export async function replaceAgentToken(
   tx: WriteTransaction,
   scope: Scope,
   keys: Pick<Keys, "mintToken">,
   environment: Environment,
-  { agentExecutionId, accountId }: AgentOfEnvironment,
+  { agentExecutionId, accountId }: AgentTokenHolder,
 ): Promise<string> {
   await removeAgentTokens(tx, scope, environment.id, agentExecutionId);
   return addEnvironmentToken(tx, scope, keys, environment, { body: bodyFor(agentExecutionId), accountId });
 }
 
-/** Ends what an agent run could do as its environment: its processes are gone, or are to go. */
+/** Removes the tokens of an agent execution whose processes have ended or are to end. */
 export async function removeAgentTokens(
   tx: WriteTransaction,
   scope: Scope,
@@ -79,7 +79,7 @@ async function addEnvironmentToken(
     hash,
     hmac_key_id: null,
     read_only: 0,
-    expires_at: tx.now + VALID_MS,
+    expires_at: tx.now + TOKEN_LIFETIME_MS,
     last_used_at: null,
     creator_account_id: accountId,
     disabled_at: null,

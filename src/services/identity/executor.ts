@@ -9,17 +9,17 @@ import { findServiceAccount } from "../../store/identity/service-account.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * The executor of a workflow or of prebuilds as a caller, with the role that it has now. It
- * carries no token, so `tokenId` is empty.
+ * Returns the executor of a workflow or of prebuilds as a caller with its present
+ * role. It has no token, so `tokenId` is empty.
  *
  * @throws DomainError EXECUTOR_UNFIT when its account is blocked, it left the
- *   organization, or its service account is suspended or gone
+ *   organization, or its service account is suspended or deleted
  */
 export async function executorOf(tx: WriteTransaction, scope: Scope, subject: Subject): Promise<Caller> {
-  const like = { organizationId: scope.organizationId, subject, tokenId: "", readOnly: false };
+  const base = { organizationId: scope.organizationId, subject, tokenId: "", readOnly: false };
   if (subject.principal === Principal.SERVICE_ACCOUNT) {
     await requireActiveServiceAccount(tx, scope, subject.id);
-    return { ...like, role: "service_account", accountId: "" };
+    return { ...base, role: "service_account", accountId: "" };
   }
   const member = await findMember(tx.db, scope, subject.id);
   if (!member) {
@@ -33,11 +33,11 @@ export async function executorOf(tx: WriteTransaction, scope: Scope, subject: Su
     );
   }
   const role = member.role === OrganizationRole.ADMIN ? "administrator" : "member";
-  return { ...like, role, accountId: account.id };
+  return { ...base, role, accountId: account.id };
 }
 
-/** Id of the account that answers for an executor, fit or not; null for a service account or one that left. */
-export async function accountOfExecutor(
+/** Returns the id of the account that is answerable for an executor, also for one that may not act; null for a service account or a user who left. */
+export async function findAccountOfExecutor(
   tx: WriteTransaction,
   scope: Scope,
   { id, principal }: Subject,

@@ -11,7 +11,7 @@ import { countMembers, findMemberPage } from "../../store/identity/member-list.t
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 
-/** One page of the members of the caller's organization, and on the first page their count when asked. */
+/** Returns one page of the members of the caller's organization, and on the first page their count if requested. */
 export async function listMembers(deps: ServiceDependencies, caller: Caller, req: ListMembersRequest) {
   const filter = {
     statuses: statusesAskedFor(req.filter),

@@ -6,10 +6,10 @@ import { toBody } from "../../store/json.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Makes a personal access token for a user of the scope.
+ * Creates a personal access token for a user of the scope.
  *
- * @returns its value, which is stored nowhere
- * @throws DomainError VALUE_UNUSABLE for a token that would hold too long
+ * @returns the token's value, which is stored nowhere
+ * @throws DomainError VALUE_UNUSABLE for a lifetime that is too long
  */
 export async function createPersonalToken(
   tx: WriteTransaction,

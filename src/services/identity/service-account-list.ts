@@ -15,7 +15,7 @@ import {
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 
-/** One page of the service accounts of the caller's organization. */
+/** Returns one page of the service accounts of the caller's organization. */
 export async function listServiceAccounts(
   deps: ServiceDependencies,
   caller: Caller,
@@ -36,7 +36,7 @@ export async function listServiceAccounts(
   return { ...page, serviceAccounts: rows };
 }
 
-/** One page of the tokens of service accounts that the caller may see. */
+/** Returns one page of the tokens of service accounts that the caller may see. */
 export async function listServiceAccountTokens(
   deps: ServiceDependencies,
   caller: Caller,

@@ -19,12 +19,12 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { requireOwnership } from "../call/call.ts";
 
 /**
- * Makes a token of a service account, for an administrator or for the service
+ * Creates a token of a service account, for an administrator or for the service
  * account itself.
  *
  * @returns the token and its value, which is stored nowhere
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED, VALUE_UNUSABLE when no
- *   service account is meant, PHASE_UNSUITABLE for a suspended one
+ *   service account is named, PHASE_UNSUITABLE for a suspended one
  */
 export async function createServiceAccountToken(
   tx: WriteTransaction,
@@ -33,11 +33,11 @@ export async function createServiceAccountToken(
   keys: Keys,
   req: CreateServiceAccountTokenRequest,
 ): Promise<{ token: string; serviceAccountToken: ServiceAccountToken }> {
-  const serviceAccountId = req.serviceAccountId || ownId(caller);
+  const serviceAccountId = req.serviceAccountId || ownServiceAccountId(caller);
   const row = await findServiceAccount(tx.db, caller, serviceAccountId);
   if (!row) throw notFound("service account");
   requireOwnership(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
-  const { creator, accountId } = await answerableFor(tx, caller);
+  const { creator, accountId } = await findAnswerable(tx, caller);
   const { token, expiresAtMs } = newServiceAccountToken(
     { serviceAccountId, description: req.description, validForMs: validForMs(req.validFor), creator },
     row.valid_until,
@@ -61,23 +61,23 @@ export async function createServiceAccountToken(
   return { token: value, serviceAccountToken: token };
 }
 
-function ownId({ role, subject }: Caller): string {
+function ownServiceAccountId({ role, subject }: Caller): string {
   if (role === "service_account") return subject.id;
   throw valueUnusable("serviceAccountId", "name the service account that the token is to act for");
 }
 
 /**
- * The person behind a new token. A service account has none of its own: what it
- * makes goes with whoever made the token that it acts with, so that blocking
- * that person's account reaches it too.
+ * Returns the creator and the answerable account of a new token. A service account has
+ * no account: its tokens belong to the creator of the token with which it acts, so
+ * that blocking that person's account blocks them too.
  */
-async function answerableFor(
+async function findAnswerable(
   tx: WriteTransaction,
   caller: Caller,
 ): Promise<{ creator: Subject | undefined; accountId: string | null }> {
   if (caller.role !== "service_account") return { creator: caller.subject, accountId: caller.accountId };
   const used = await findServiceAccountToken(tx.db, caller, caller.tokenId);
-  // It was deleted since the gate let it in; what it made now would be nobody's, and reached by no block.
+  // It was deleted since authentication; a new token would belong to nobody, and no block would reach it.
   if (!used) throw unauthenticated();
   return { creator: serviceAccountTokenOfRow(used).creator, accountId: used.creator_account_id };
 }

@@ -12,20 +12,20 @@ import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** A use of an executor's credential at a host, on what somebody set. */
+/** A use of an executor's credential at a host, for a source that others may have set. */
 export interface CredentialRequest {
   readonly host: string;
   readonly executor: Subject;
   /** As in SourceUse. */
   readonly namedBy: Subject | undefined;
   readonly setters: readonly Subject[];
-  /** Where the source may come from, for advice. */
+  /** Possible origins of the source, for the advice of the error. */
   readonly kinds: readonly SourceKind[];
 }
 
 /**
- * Requires that the executor's credential may be used on a source, by the
- * rights that those who set it have now.
+ * Requires that the executor's credential may be used on a source, which depends on
+ * the present rights of those who set the source.
  *
  * @throws DomainError CREDENTIAL_WITHHELD
  */
@@ -34,17 +34,18 @@ export async function requireTrustedSource(
   scope: Scope,
   { host, executor, namedBy, setters, kinds }: CredentialRequest,
 ): Promise<void> {
-  const standing: SourceSetter[] = [];
+  const withStanding: SourceSetter[] = [];
   for (const subject of setters) {
-    standing.push({ subject, standing: await standingOf(tx, scope, subject) });
+    withStanding.push({ subject, standing: await findStanding(tx, scope, subject) });
   }
-  const untrusted = untrustedSetter({ executor, namedBy, setters: standing });
+  const untrusted = untrustedSetter({ executor, namedBy, setters: withStanding });
   if (untrusted) throw credentialWithheld(host, untrusted.id, kinds);
 }
 
 /**
- * Returns who set what an environment begins from that a caller makes: the
- * caller what it asks for itself, and otherwise who last set the project's source.
+ * Returns the subjects that set the source of an environment that the caller creates:
+ * the caller for a source in its request, otherwise those that last set the project's
+ * source.
  */
 export async function findSettersForSpec(
   tx: WriteTransaction,
@@ -56,15 +57,15 @@ export async function findSettersForSpec(
   return findSourceSetters(tx.db, caller, "project", project);
 }
 
-async function standingOf(
+async function findStanding(
   { db, now }: WriteTransaction,
   scope: Scope,
   { id, principal }: Subject,
 ): Promise<SourceSetter["standing"]> {
   if (principal === Principal.SERVICE_ACCOUNT) {
     const account = await findServiceAccount(db, scope, id);
-    const isInForce = account && account.suspended === 0 && !isSuspended(account.valid_until, now);
-    return isInForce ? "service_account" : "other";
+    const isActive = account && account.suspended === 0 && !isSuspended(account.valid_until, now);
+    return isActive ? "service_account" : "other";
   }
   if (principal !== Principal.USER) return "other";
   const member = await findMember(db, scope, id);

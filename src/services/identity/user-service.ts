@@ -16,7 +16,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 import { createPersonalToken } from "./personal-token.ts";
 
-/** Users: their own personal access tokens. */
+/** The service of users: their own personal access tokens. */
 export class UserService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 

@@ -4,8 +4,8 @@ import { findSetPolicies, updatePolicies } from "../../store/policy/organization
 import { OPERATOR, type Scope, type Store } from "../../store/store.ts";
 
 /**
- * Marks an organization as enterprise or takes the mark away, and with it the
- * policies that only such organizations have.
+ * Marks an organization as enterprise, or removes the mark together with the policies
+ * that only enterprise organizations have.
  */
 export function setEnterprise(store: Store, scope: Scope, enterprise: boolean): Promise<void> {
   return store.write(OPERATOR, "chartroom organization enterprise", async (tx) => {

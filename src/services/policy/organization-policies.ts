@@ -30,7 +30,7 @@ export async function setPolicies(
     if (!securityPolicy) throw notFound("security policy");
     requireAssignable(securityPolicy);
   }
-  // None can exist yet: no operation creates one. To keep an id of nothing would feign that it holds.
+  // None can exist yet: no operation creates one. To store the id would suggest that the policy is in force.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");
   await updatePolicies(tx, caller, before, after);
 }

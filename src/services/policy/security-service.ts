@@ -34,7 +34,7 @@ import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 
-/** Security policies: what programs in environments may do. */
+/** The service of security policies, which limit the programs in environments. */
 export class SecurityService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -76,9 +76,9 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
 
   updateSecurityPolicy(req: UpdateSecurityPolicyRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await present(tx, caller, req.securityPolicyId);
+      const before = await requireSecurityPolicy(tx, caller, req.securityPolicyId);
       const securityPolicy = updatedSecurityPolicy(before, req, tx.now);
-      const { assigned, held } = await useOf(tx, caller, before.id);
+      const { assigned, held } = await findUse(tx, caller, before.id);
       if (assigned || held) requireAssignable(securityPolicy);
       await updateSecurityPolicy(tx, caller, before, securityPolicy);
       return { securityPolicy };
@@ -87,21 +87,25 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
 
   deleteSecurityPolicy({ securityPolicyId }: DeleteSecurityPolicyRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const securityPolicy = await present(tx, caller, securityPolicyId);
-      requireUnused(await useOf(tx, caller, securityPolicyId));
+      const securityPolicy = await requireSecurityPolicy(tx, caller, securityPolicyId);
+      requireUnused(await findUse(tx, caller, securityPolicyId));
       await removeSecurityPolicy(tx, caller, securityPolicy);
       return {};
     });
   }
 }
 
-async function present(tx: WriteTransaction, caller: Caller, id: string): Promise<SecurityPolicy> {
+async function requireSecurityPolicy(
+  tx: WriteTransaction,
+  caller: Caller,
+  id: string,
+): Promise<SecurityPolicy> {
   const securityPolicy = await findSecurityPolicy(tx.db, caller, id);
   if (!securityPolicy) throw notFound("security policy");
   return securityPolicy;
 }
 
-async function useOf(tx: WriteTransaction, caller: Caller, id: string): Promise<SecurityPolicyUse> {
+async function findUse(tx: WriteTransaction, caller: Caller, id: string): Promise<SecurityPolicyUse> {
   const { inForce } = await findPolicies(tx.db, caller);
   return {
     assigned: inForce.securityPolicyId === id,

@@ -10,7 +10,7 @@ import { findPrebuilds, insertPrebuild, removePrebuild } from "../../store/proje
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
 import { insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { accountOfExecutor, executorOf } from "../identity/executor.ts";
+import { executorOf, findAccountOfExecutor } from "../identity/executor.ts";
 
 /**
  * Makes the prebuilds of a project that are due at an instant, one for each of
@@ -55,7 +55,7 @@ async function planPrebuild(
     kind: WorkKind.PREBUILD,
     subjectId: prebuild.id,
     groupId: project.id,
-    accountId: await accountOfExecutor(tx, scope, executor),
+    accountId: await findAccountOfExecutor(tx, scope, executor),
     runnerId: prebuild.runnerId,
     environmentClassId: environmentClass.id,
   });

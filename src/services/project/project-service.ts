@@ -45,7 +45,7 @@ import {
 import type { Schema } from "../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
-import { checkInTurns } from "../call/check-in-turns.ts";
+import { checkInSlices } from "../call/check-in-slices.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { withinQuota } from "../call/storage-quota.ts";
 import { withStoredText } from "../call/stored-text.ts";
@@ -105,7 +105,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 
   async createProjects({ projects }: CreateProjectsRequest, ctx: HandlerContext) {
-    const checked = await checkInTurns(projects, (each) =>
+    const checked = await checkInSlices(projects, (each) =>
       this.#deps.check(CreateProjectRequestSchema, each),
     );
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
@@ -129,7 +129,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 
   async updateProjects({ projects }: UpdateProjectsRequest, ctx: HandlerContext) {
-    const checked = await checkInTurns(projects, (each) =>
+    const checked = await checkInSlices(projects, (each) =>
       this.#deps.check(UpdateProjectRequestSchema, each),
     );
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {

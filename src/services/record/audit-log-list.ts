@@ -73,7 +73,7 @@ function filterOf(filter: ListAuditLogsRequest_Filter | undefined): AuditLogFilt
 
 const NANOS_PER_MS = 1_000_000;
 
-/** The first whole millisecond that is not before the time: rows happened at whole ones. */
+/** Returns a time rounded up to milliseconds: the times of rows are whole milliseconds. */
 function wholeMs(time: Timestamp | undefined): number | undefined {
   return time && Number(time.seconds) * 1000 + Math.ceil(time.nanos / NANOS_PER_MS);
 }

@@ -8,7 +8,7 @@ import type { Schema } from "../../store/schema.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import type { StreamDependencies } from "../call/stream.ts";
+import type { StreamDependencies } from "../call/stream-dependencies.ts";
 
 /** How many times work is given out before it is given up (contract, Work.attempt). */
 export const MAX_ATTEMPTS = 3;

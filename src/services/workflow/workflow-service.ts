@@ -23,7 +23,7 @@ import type {
   UpdateWorkflowRequest,
 } from "#gen/service/v1/workflow_service_pb.js";
 import { callerOf } from "../call/call.ts";
-import type { StreamDependencies } from "../call/stream.ts";
+import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { streamActionLogs } from "./action/action-logs.ts";
 import { cancelWorkflowExecution, cancelWorkflowExecutionAction } from "./execution/workflow-cancel.ts";
 import {

@@ -4,13 +4,13 @@ import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { AccountService } from "../../../src/services/access/account-service.ts";
-import { ROWS_PER_TURN } from "../../../src/services/call/turn.ts";
+import { ROWS_PER_TRANSACTION } from "../../../src/services/call/row-budget.ts";
 import { insertTestMember, type TestMember } from "../../harness/member.ts";
 import { openTestStore, operationsOf, type TestStore, userOf } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 
 const { RUNNING, STOPPED } = EnvironmentPhase;
-const MANY = 2 * ROWS_PER_TURN + 10;
+const MANY = 2 * ROWS_PER_TRANSACTION + 10;
 
 let made: TestStore;
 let administrator: Caller;
@@ -71,10 +71,10 @@ describe("blocking an account with many environments", () => {
     const { audit: before } = await made.history(administrator);
     expect((await block()).environmentsStopped).toBe(MANY);
     const { audit } = await made.history(administrator);
-    expect(audit.length - before.length).toBeLessThanOrEqual(ROWS_PER_TURN + 2);
+    expect(audit.length - before.length).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 2);
     expect(await blockedAt()).toBe(made.clock.now);
     await expect(environments().createEnvironment({ name: "e" })).rejects.toThrow("blocked");
-    expect(await wantedRunning()).toEqual([...ids.slice(ROWS_PER_TURN), other]);
+    expect(await wantedRunning()).toEqual([...ids.slice(ROWS_PER_TRANSACTION), other]);
     // Counted from the receipt, although most of them still run.
     expect((await block()).environmentsStopped).toBe(MANY);
     expect(await continueStops(made.store)).toBe(2);
@@ -89,7 +89,7 @@ describe("blocking an account with many environments", () => {
     const leave = made.store.onCommit(() => draining.abort());
     expect(await continueStops(made.store, draining.signal)).toBe(1);
     leave();
-    expect(await wantedRunning()).toEqual(ids.slice(2 * ROWS_PER_TURN));
+    expect(await wantedRunning()).toEqual(ids.slice(2 * ROWS_PER_TRANSACTION));
     await continueStops(made.store);
     expect(await wantedRunning()).toEqual([]);
   });
@@ -109,11 +109,11 @@ describe("blocking an account with many environments", () => {
   });
 
   test("has nothing to go on with when they are few, or rest", async () => {
-    for (let index = 0; index < ROWS_PER_TURN; index += 1) await started();
-    for (let index = 0; index < ROWS_PER_TURN; index += 1) {
+    for (let index = 0; index < ROWS_PER_TRANSACTION; index += 1) await started();
+    for (let index = 0; index < ROWS_PER_TRANSACTION; index += 1) {
       await environments().createEnvironment({ name: "e", spec: { desiredPhase: STOPPED } });
     }
-    expect((await block()).environmentsStopped).toBe(ROWS_PER_TURN);
+    expect((await block()).environmentsStopped).toBe(ROWS_PER_TRANSACTION);
     expect(await wantedRunning()).toEqual([]);
     expect(await stopsLeft()).toEqual([]);
   });

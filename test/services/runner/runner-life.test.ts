@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { markSilentRunners } from "../../../src/jobs/runner-silence.ts";
+import { markInactiveRunners } from "../../../src/jobs/runner-silence.ts";
 import { removeExpiredTokens } from "../../../src/jobs/token-expiry.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
@@ -19,7 +19,7 @@ afterEach(() => made.close());
 
 const statusOf = async (runnerId: string) =>
   (await servicesOf(made, caller).runners.getRunner({ runnerId })).runner?.status;
-const look = () => markSilentRunners(made.store, made.clock.now);
+const look = () => markInactiveRunners(made.store, made.clock.now);
 const recordOf = async (runnerId: string) =>
   (await made.history(caller)).audit
     .filter(({ subject_id }) => subject_id === runnerId)

@@ -4,7 +4,7 @@ import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js"
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
-import { ROWS_PER_TURN } from "../../../src/services/call/turn.ts";
+import { ROWS_PER_TRANSACTION } from "../../../src/services/call/row-budget.ts";
 import { revokeExecutions } from "../../../src/services/workflow/execution/execution-cancel.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertPendingStop } from "../../../src/store/workflow/pending-stop.ts";
@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 afterEach(() => made.close());
 
-const ACTIONS = 2 * ROWS_PER_TURN + 10;
+const ACTIONS = 2 * ROWS_PER_TRANSACTION + 10;
 const many = (): Promise<string> =>
   workflows.make({ triggers: [overRepositories(ACTIONS)], action: action(2, 1_000) });
 const goOn = () => continueStops(made.store);
@@ -58,7 +58,7 @@ describe("a stop of many actions", () => {
     expect(await workflows.execution(id)).toMatchObject({ status: { phase: Phase.STOPPING } });
     expect(await stopsLeft()).toHaveLength(1);
     expect(await goOn()).toBe(2);
-    for (const each of await rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TURN + 2);
+    for (const each of await rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 2);
     expect(await stopsLeft()).toEqual([]);
     expect(await workflows.execution(id)).toMatchObject({
       status: {
@@ -145,7 +145,7 @@ test("stops that fail keep no other from its turn, however many they are", async
 });
 
 test("a stop gets past any number of executions that wait for their runners", async () => {
-  const executions = ROWS_PER_TURN + 4;
+  const executions = ROWS_PER_TRANSACTION + 4;
   const workflowId = await workflows.make();
   const ids: string[] = [];
   for (let started = 0; started < executions; started += 1) {
@@ -180,7 +180,7 @@ test("the forced deletion of a workflow with much that runs goes on in turns to 
   await workflows.deleteWorkflow({ workflowId, force: true });
   expect(await removeDeletedWorkflows(made.store)).toBe(0);
   expect(await goOn()).toBeGreaterThan(3);
-  for (const each of await rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TURN + 10);
+  for (const each of await rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 10);
   const left: Promise<number>[] = [];
   const actionsLeft = async () => {
     const found = await made.store.reader.selectFrom("workflow_action").select("id").execute();

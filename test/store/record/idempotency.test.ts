@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { removeExpiredAnswers } from "../../../src/jobs/answer-expiry.ts";
+import { removeExpiredResponses } from "../../../src/jobs/answer-expiry.ts";
 import { findKeptAnswer, insertKeptAnswer } from "../../../src/store/record/idempotency.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -44,9 +44,9 @@ describe("a kept answer", () => {
     testStore.clock.now += DAY_MS;
     await keep("young");
     const { audit } = await testStore.history(caller);
-    expect(await removeExpiredAnswers(testStore.store)).toBe(2_500);
+    expect(await removeExpiredResponses(testStore.store)).toBe(2_500);
     expect(await rows()).toEqual([{ key: "young" }]);
     expect((await testStore.history(caller)).audit).toEqual(audit);
-    expect(await removeExpiredAnswers(testStore.store)).toBe(0);
+    expect(await removeExpiredResponses(testStore.store)).toBe(0);
   });
 });

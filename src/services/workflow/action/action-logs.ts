@@ -10,10 +10,10 @@ import { phaseOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import { findLogPieces } from "../../../store/workflow/step-log.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
-import { streamSignalOf } from "../../call/account-signals.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
-import type { StreamDependencies } from "../../call/stream.ts";
+import { streamSignalOf } from "../../call/revocation-monitor.ts";
+import type { StreamDependencies } from "../../call/stream-dependencies.ts";
 
 /** Pieces read at a time, 64 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
 const PIECES_A_READ = 16;

@@ -23,7 +23,7 @@ import {
 } from "../../../store/workflow/workflow-action.ts";
 import { findExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findPlan } from "../../../store/workflow/workflow-plan.ts";
-import { accountOfExecutor } from "../../identity/executor.ts";
+import { findAccountOfExecutor } from "../../identity/executor.ts";
 import { resolveEnvironment } from "../action/action-placement.ts";
 
 /**
@@ -76,7 +76,7 @@ async function fillQueue(tx: WriteTransaction, scope: Scope, execution: Workflow
     const waiting = await findWaitingActions(tx.db, execution.id, maxParallel - given);
     if (waiting.length === 0) break;
     const executor = execution.metadata?.executor;
-    const accountId = executor ? await accountOfExecutor(tx, scope, executor) : null;
+    const accountId = executor ? await findAccountOfExecutor(tx, scope, executor) : null;
     for (const action of waiting) {
       const place = await resolveEnvironment(tx, scope, action);
       if ("error" in place) {

@@ -31,7 +31,7 @@ import {
   setExpanded,
   updateExecution,
 } from "../../../store/workflow/workflow-execution.ts";
-import { isOver, newTurn, spend, type Turn } from "../../call/turn.ts";
+import { isExhausted, newRowBudget, type RowBudget, spend } from "../../call/row-budget.ts";
 import { changeEnvironment } from "../../environment/environment-change.ts";
 import { actionChanged } from "./action-change.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
@@ -51,7 +51,7 @@ export async function cancelExecution(tx: WriteTransaction, scope: Scope, id: st
   const stored = await findExecution(tx.db, scope, id);
   if (!stored) throw notFound("workflow execution");
   if (hasEnded(stored.execution) || isCancelled(stored.execution)) return;
-  if (await stopExecution(tx, scope, id, "cancel", newTurn())) return;
+  if (await stopExecution(tx, scope, id, "cancel", newRowBudget())) return;
   await insertPendingStop(tx, scope, { mode: "cancel", target: "execution", targetId: id });
 }
 
@@ -76,7 +76,7 @@ export async function cancelExecutionsOf(
   scope: Scope,
   workflowId: string,
 ): Promise<void> {
-  if (await stopExecutions(tx, scope, { workflowId }, "cancel", newTurn())) return;
+  if (await stopExecutions(tx, scope, { workflowId }, "cancel", newRowBudget())) return;
   await insertPendingStop(tx, scope, { mode: "cancel", target: "workflow", targetId: workflowId });
 }
 
@@ -93,7 +93,7 @@ export async function revokeExecutions(
   executorId: string,
 ): Promise<number> {
   const { length } = await findOpenExecutionIds(tx.db, scope, { executorId });
-  if (length > 0 && !(await stopExecutions(tx, scope, { executorId }, "cut_off", newTurn()))) {
+  if (length > 0 && !(await stopExecutions(tx, scope, { executorId }, "cut_off", newRowBudget()))) {
     await insertPendingStop(tx, scope, { mode: "cut_off", target: "executor", targetId: executorId });
   }
   return length;
@@ -110,12 +110,12 @@ export async function stopExecutions(
   scope: Scope,
   which: OpenExecutions,
   mode: StopMode,
-  turn: Turn,
+  turn: RowBudget,
   upTo?: string,
 ): Promise<boolean> {
   for (const id of await findOpenExecutionIds(tx.db, scope, which)) {
     if (upTo !== undefined && id > upTo) break;
-    if (isOver(turn)) return false;
+    if (isExhausted(turn)) return false;
     if (!(await stopExecution(tx, scope, id, mode, turn))) return false;
   }
   return true;
@@ -133,7 +133,7 @@ export async function stopExecution(
   scope: Scope,
   id: string,
   mode: StopMode,
-  turn: Turn,
+  turn: RowBudget,
 ): Promise<boolean> {
   const stored = await findExecution(tx.db, scope, id);
   if (!stored || hasEnded(stored.execution)) return true;
@@ -157,14 +157,14 @@ async function stopActions(
   scope: Scope,
   executionId: string,
   mode: StopMode,
-  turn: Turn,
+  turn: RowBudget,
 ): Promise<boolean> {
   const isCut = mode === "cut_off";
   const stopped = isCut ? revokedAction : cancelledAction;
   for await (const before of findOpenActions(tx.db, executionId)) {
     const after = stopped(before, tx.newId(), tx.now);
     if (!after) continue;
-    if (isOver(turn)) return false;
+    if (isExhausted(turn)) return false;
     spend(turn, costOf(before));
     await stopAction(tx, scope, before, after);
     if (isCut && countedAs(before) === "running") {

@@ -2,7 +2,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 
-/** What services with streams are built from. */
+/** The dependencies of services with streams. */
 export interface StreamDependencies extends ServiceDependencies {
   /** Aborted when the server begins to shut down. */
   readonly draining: AbortSignal;

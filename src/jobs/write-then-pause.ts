@@ -1,13 +1,13 @@
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 
-/** Longest pause between two turns. */
-const PAUSE_MS = 50;
+/** The maximum pause between two batches. */
+const MAX_PAUSE_MS = 50;
 
 /**
- * Writes one turn of a long piece of work and then pauses for as long as the
- * turn took: a write that comes meanwhile has a commit without the next turn in it.
+ * Writes one batch of a long task, then pauses for as long as the batch took. Other
+ * writes of that time get a commit that does not contain the next batch.
  */
-export async function writeTurn<T>(
+export async function writeThenPause<T>(
   store: Store,
   operation: string,
   fn: (tx: WriteTransaction) => Promise<T>,
@@ -16,7 +16,7 @@ export async function writeTurn<T>(
   try {
     return await store.write(SYSTEM, operation, fn);
   } finally {
-    const pauseMs = Math.min(PAUSE_MS, performance.now() - began);
+    const pauseMs = Math.min(MAX_PAUSE_MS, performance.now() - began);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { startJobs } from "./ticker.ts";
+import { startJobs } from "./start-jobs.ts";
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -8,13 +8,13 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** A job whose runs end when the test says so. */
-function heldJob(name: string, everyMs: number) {
+/** Returns a job whose runs end when the test resolves them. */
+function controlledJob(name: string, everyMs: number) {
   const runs: PromiseWithResolvers<void>[] = [];
   const run = () => {
-    const held = Promise.withResolvers<void>();
-    runs.push(held);
-    return held.promise;
+    const end = Promise.withResolvers<void>();
+    runs.push(end);
+    return end.promise;
   };
   return { job: { name, everyMs, run }, runs };
 }
@@ -43,7 +43,7 @@ describe("jobs", () => {
   });
 
   test("are never run twice at once, while others go on", async () => {
-    const { job, runs } = heldJob("held", 10);
+    const { job, runs } = controlledJob("held", 10);
     let others = 0;
     const jobs = startJobs([job, { name: "other", everyMs: 10, run: async () => ++others }], testLog());
     await jest.advanceTimersByTimeAsync(50);
@@ -63,7 +63,7 @@ describe("jobs", () => {
         throw new Error("no");
       },
     ],
-  ])("are logged by name when one %s, and have their next turn", async (_, run) => {
+  ])("are logged by name when one %s, and run again at the next interval", async (_, run) => {
     const log = testLog();
     const jobs = startJobs([{ name: "failing", everyMs: 10, run }], log);
     await jest.advanceTimersByTimeAsync(20);
@@ -71,8 +71,8 @@ describe("jobs", () => {
     await jobs.stop();
   });
 
-  test("stop after the run that is under way, and start no other", async () => {
-    const { job, runs } = heldJob("held", 10);
+  test("stop after the current run, and start no other", async () => {
+    const { job, runs } = controlledJob("held", 10);
     const jobs = startJobs([job], testLog());
     await jest.advanceTimersByTimeAsync(10);
     let stopped = false;

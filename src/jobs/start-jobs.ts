@@ -1,33 +1,34 @@
 import type { Job } from "./job.ts";
 
-/** Where failures are told. */
+/** The log for failures of jobs. */
 export interface JobLog {
   error(facts: object, message: string): void;
 }
 
+/** Jobs that have been started. */
 export interface RunningJobs {
-  /** Starts no more runs and waits for those under way. */
+  /** Starts no more runs and waits for the current ones. */
   stop(): Promise<void>;
 }
 
 /**
  * Runs each job at its interval, the first time after one interval. A job that
- * is still running when its turn comes misses that turn; one that fails is
- * logged and has its next turn as usual. The timers keep no process alive.
+ * is still running when its next run is due skips that run. A failure is logged and
+ * does not affect later runs. The timers do not keep the process alive.
  */
 export function startJobs(jobs: readonly Job[], log: JobLog): RunningJobs {
-  const underWay = new Map<Job, Promise<void>>();
+  const running = new Map<Job, Promise<void>>();
   const timers = jobs.map((job) =>
     setInterval(() => {
-      if (underWay.has(job)) return;
-      const run = runLogged(job, log).finally(() => underWay.delete(job));
-      underWay.set(job, run);
+      if (running.has(job)) return;
+      const run = runLogged(job, log).finally(() => running.delete(job));
+      running.set(job, run);
     }, job.everyMs).unref(),
   );
   return {
     async stop() {
       for (const timer of timers) clearInterval(timer);
-      await Promise.all(underWay.values());
+      await Promise.all(running.values());
     },
   };
 }

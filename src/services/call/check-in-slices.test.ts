@@ -1,11 +1,11 @@
 import { expect, test } from "@jest/globals";
-import { checkInTurns } from "./check-in-turns.ts";
+import { checkInSlices } from "./check-in-slices.ts";
 
-test("others have a turn between elements that take long, and each keeps what its check threw", async () => {
+test("other work runs between elements that take long, and each element keeps its error", async () => {
   const elements = Array.from({ length: 5 }, (_, index) => ({ index }));
   const order: string[] = [];
   setImmediate(() => order.push("another"));
-  const require = await checkInTurns(elements, ({ index }) => {
+  const require = await checkInSlices(elements, ({ index }) => {
     const end = performance.now() + 11;
     while (performance.now() < end);
     order.push(`element ${index}`);
