@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { replay } from "../../test/harness/seed.ts";
 import { isPublicAddress } from "./address-range.ts";
 
-/** First and last address of each closed block, and its neighbours outside that are public. */
+/** First and last address of each closed block, and its public neighbours outside. */
 describe("a closed block ends where the registry says", () => {
   test.each([
     ["0.0.0.0", "0.255.255.255", undefined, "1.0.0.0"],

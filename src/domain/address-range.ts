@@ -1,7 +1,7 @@
 /**
- * Blocks that no request leaves for: the entries of the IANA special-purpose
- * registry (RFC 6890) that are not globally reachable, and multicast. One
- * public address stands among them, because a cloud answers it with metadata.
+ * Blocks that no request may go to: the entries of the IANA special-purpose registry (RFC 6890)
+ * that are not globally reachable, and multicast. One public address is among them, because a cloud
+ * serves its metadata there.
  */
 const CLOSED_IPV4: readonly (readonly [block: string, prefixBits: number])[] = [
   ["0.0.0.0", 8], // this network
@@ -29,7 +29,7 @@ const CLOSED_IPV6: readonly (readonly [block: string, prefixBits: number])[] = [
   ["3fff::", 20], // documentation
 ];
 
-/** Prefixes whose traffic ends at the IPv4 address that stands at this bit: it decides. */
+/** Prefixes whose traffic ends at the IPv4 address embedded at this bit; that address decides. */
 const CARRIES_IPV4: readonly (readonly [block: string, prefixBits: number, addressAtBit: number])[] = [
   ["::ffff:0:0", 96, 96], // IPv4-mapped
   ["64:ff9b::", 96, 96], // NAT64
@@ -37,10 +37,9 @@ const CARRIES_IPV4: readonly (readonly [block: string, prefixBits: number, addre
 ];
 
 /**
- * Whether an address belongs to the public internet, so that a request on
- * behalf of a caller may go there. `ip` is an IPv4 address as four decimal
- * numbers or an IPv6 address without brackets; whatever reads as neither
- * (a name, a zone index, an octal or hexadecimal number) is not public.
+ * Returns whether an address belongs to the public internet, so that a request on behalf of a
+ * caller may go there. `ip` is an IPv4 address as four decimal numbers or an IPv6 address without
+ * brackets; anything else (a name, a zone index, an octal or hexadecimal number) is not public.
  */
 export function isPublicAddress(ip: string): boolean {
   const ipv4 = ipv4Number(ip);
@@ -70,7 +69,7 @@ function isWithin(address: bigint, block: bigint | undefined, prefixBits: number
 
 function ipv4Number(text: string): bigint | undefined {
   const parts = text.split(".");
-  // A leading zero is octal to some readers and decimal to others: it is no address here.
+  // Some parsers read a leading zero as octal and others as decimal: it is not accepted here.
   if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255)) {
     return undefined;
   }
@@ -90,7 +89,7 @@ function ipv6Number(text: string): bigint | undefined {
   return all.reduce((sum, group) => (sum << 16n) | BigInt(group), 0n);
 }
 
-/** The same address with an IPv4 ending (::ffff:192.0.2.1) written as its two groups. */
+/** Returns the address with an IPv4 ending (::ffff:192.0.2.1) written as its two groups. */
 function withoutDottedEnd(text: string): string | undefined {
   if (!text.includes(".")) return text;
   const start = text.lastIndexOf(":") + 1;

@@ -2,7 +2,10 @@ import { describe, expect, test } from "@jest/globals";
 import { requireNoDeceptiveText } from "./deceptive-text.ts";
 import { DomainError } from "./error.ts";
 
-/** The text as an error of the prompt says that it may be sent; undefined for one that may be sent as it is. */
+/**
+ * Returns the cleaned text that the error of a prompt carries; undefined for a prompt that is
+ * accepted as it is.
+ */
 function cleaned(text: string): string | undefined {
   try {
     requireNoDeceptiveText(text, "prompt");

@@ -2,21 +2,20 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "./error.ts";
 
 /**
- * What makes a text read otherwise than it is written: the overrides U+202D and
- * U+202E reorder it, tag characters hide words in it. The marks, embeddings and
- * isolates that right-to-left text needs are not among them. A flag such as that
- * of Scotland is made of tag characters, and goes with them.
+ * Characters that make a text read differently from how it is written: the overrides U+202D and
+ * U+202E reorder it, and tag characters hide words in it. The marks, embeddings and isolates that
+ * right-to-left text needs are not included. A flag such as Scotland's consists of tag characters,
+ * and is rejected with them.
  */
 const DECEPTIVE = /[\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu;
 
-/** How much of the cleaned text an error carries (contract, ERROR_REASON_TEXT_DECEPTIVE). */
+/** Maximum length of the cleaned text in an error (contract, ERROR_REASON_TEXT_DECEPTIVE). */
 const CLEANED_CHARACTERS = 4_096;
 
 /**
- * Refuses a prompt that hides or reorders what is read.
- *
+ * Requires that a prompt neither hides nor reorders what people read.
  * @param field its JSON path
- * @throws DomainError TEXT_DECEPTIVE with the text as it may be sent
+ * @throws DomainError TEXT_DECEPTIVE with the cleaned text, which is accepted
  */
 export function requireNoDeceptiveText(text: string, field: string): void {
   const cleaned = text.replace(DECEPTIVE, "");

@@ -1,15 +1,15 @@
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** An object of JSON that nobody changes. */
+/** A read-only JSON object. */
 export type JsonObject = { readonly [key: string]: Json };
 
-/** An object of JSON, as text or as it is parsed. */
+/** A JSON object, as text or parsed. */
 export type JsonSource = string | JsonObject;
 
 /**
- * What changed between two objects of JSON: dotted path to [before, after], with
- * null for what is absent. Lists are compared as wholes: an element's place
- * says little to a reader of the audit log.
+ * Returns the differences between two JSON objects: dotted path to [before, after], with null for
+ * an absent value. Lists are compared as wholes: an element's index says little to a reader of the
+ * audit log.
  */
 export function diffJson(
   before: JsonSource | undefined,
@@ -44,7 +44,10 @@ function differ(before: Json, after: Json): boolean {
   return JSON.stringify(before) !== JSON.stringify(after);
 }
 
-/** Keys of maps are the caller's words, and may be names that every object inherits. */
+/**
+ * Returns an own property, or null. Keys of maps are chosen by callers, and may be names that every
+ * object inherits.
+ */
 function own(object: { [key: string]: Json }, key: string): Json {
   return Object.hasOwn(object, key) ? (object[key] ?? null) : null;
 }

@@ -2,8 +2,8 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { SourceKind } from "./source/source-trust.ts";
 
 /**
- * A failure with a place in the catalogue (ErrorReason). Message and metadata
- * are safe to send: they carry no secret and nothing of another organization.
+ * An error of the catalogue (ErrorReason). Message and metadata are safe to send: they contain no
+ * secret and nothing of another organization.
  */
 export class DomainError extends Error {
   override readonly name = "DomainError";
@@ -17,22 +17,28 @@ export class DomainError extends Error {
   }
 }
 
-/** The caller may not do this in its own organization; `permission` reads like "create_personal_access_token". */
+/**
+ * Returns the error for a caller that may not do this in its own organization; `permission` reads
+ * like "create_personal_access_token".
+ */
 export function permissionDenied(permission: string, message: string): DomainError {
   return new DomainError(ErrorReason.PERMISSION_DENIED, message, { permission });
 }
 
-/** The resource is absent or in another organization; `resource` reads like "project". */
+/**
+ * Returns the error for a resource that is absent or in another organization; `resource` reads like
+ * "project".
+ */
 export function notFound(resource: string): DomainError {
   return new DomainError(ErrorReason.NOT_FOUND, `${resource} not found`, { resource });
 }
 
-/** A well-formed value that cannot be used; `field` is its JSON path. */
+/** Returns the error for a well-formed value that cannot be used; `field` is its JSON path. */
 export function valueUnusable(field: string, message: string): DomainError {
   return new DomainError(ErrorReason.VALUE_UNUSABLE, message, { field });
 }
 
-/** The search has to look at too much to end in time. */
+/** The error of a search that would have to look at too many rows to end in time. */
 export class SearchTooLong extends DomainError {
   constructor(limitMs: number) {
     super(
@@ -43,22 +49,25 @@ export class SearchTooLong extends DomainError {
   }
 }
 
-/** The resource takes no changes any more. */
+/** Returns the error for a resource that accepts no more changes. */
 export function pendingDeletion(resource: string): DomainError {
   return new DomainError(ErrorReason.PENDING_DELETION, `the ${resource} is pending deletion`, { resource });
 }
 
-/** The resource is in a phase in which the operation cannot act. */
+/** Returns the error for a resource in a phase in which the operation cannot act. */
 export function phaseUnsuitable(resource: string, phase: string, message: string): DomainError {
   return new DomainError(ErrorReason.PHASE_UNSUITABLE, message, { resource, phase });
 }
 
-/** Other resources still use this one. */
+/** Returns the error for a resource that other resources still use. */
 export function inUse(resource: string, usedBy: string, message: string): DomainError {
   return new DomainError(ErrorReason.IN_USE, message, { resource, used_by: usedBy });
 }
 
-/** The organization would be left without an administrator whose account is not blocked. */
+/**
+ * Returns the error for an organization that would be left without an administrator whose account
+ * is not blocked.
+ */
 export function lastAdministrator(organizationId: string): DomainError {
   return new DomainError(
     ErrorReason.LAST_ADMINISTRATOR,
@@ -67,7 +76,10 @@ export function lastAdministrator(organizationId: string): DomainError {
   );
 }
 
-/** The value is only for organizations that the operator marked as enterprise; `field` is its JSON path. */
+/**
+ * Returns the error for a value that only organizations may use which the operator marked as
+ * enterprise; `field` is its JSON path.
+ */
 export function notEnterprise(field: string): DomainError {
   return new DomainError(
     ErrorReason.NOT_ENTERPRISE,
@@ -76,12 +88,15 @@ export function notEnterprise(field: string): DomainError {
   );
 }
 
-/** The operation is never done to the caller's own account. */
+/** Returns the error for an operation that is not allowed on the caller's own account. */
 export function ownAccount(message: string): DomainError {
   return new DomainError(ErrorReason.OWN_ACCOUNT, message);
 }
 
-/** No good token; one answer for every cause, so that it tells nothing about tokens. */
+/**
+ * Returns the error for a missing or invalid token; it is the same for every cause, so that it
+ * reveals nothing about tokens.
+ */
 export function unauthenticated(): DomainError {
   return new DomainError(
     ErrorReason.UNAUTHENTICATED,
@@ -89,7 +104,7 @@ export function unauthenticated(): DomainError {
   );
 }
 
-/** The account behind the request's token is cut off. */
+/** Returns the error for a token whose account is blocked. */
 export function accountBlocked(): DomainError {
   return new DomainError(
     ErrorReason.ACCOUNT_BLOCKED,
@@ -97,7 +112,7 @@ export function accountBlocked(): DomainError {
   );
 }
 
-/** The template environment says nothing about how it was initialized. */
+/** Returns the error for a template environment without an initializer. */
 export function initializerMissing(): DomainError {
   return new DomainError(
     ErrorReason.INITIALIZER_MISSING,
@@ -105,7 +120,7 @@ export function initializerMissing(): DomainError {
   );
 }
 
-/** The page token belongs to another query, or to no query of this server. */
+/** Returns the error for a page token of another query, or of no query of this server. */
 export function pageTokenInvalid(): DomainError {
   return new DomainError(
     ErrorReason.PAGE_TOKEN_INVALID,
@@ -113,7 +128,10 @@ export function pageTokenInvalid(): DomainError {
   );
 }
 
-/** The lease ran out, its work was finished, or the work is another's; one answer for every cause. */
+/**
+ * Returns the error for a lease that ran out, or for work that is finished or another's; it is the
+ * same for every cause.
+ */
 export function leaseLost(): DomainError {
   return new DomainError(
     ErrorReason.LEASE_LOST,
@@ -121,7 +139,7 @@ export function leaseLost(): DomainError {
   );
 }
 
-/** The workflow starts nothing while it is disabled. */
+/** Returns the error for a workflow that starts nothing while it is disabled. */
 export function workflowDisabled(): DomainError {
   return new DomainError(
     ErrorReason.WORKFLOW_DISABLED,
@@ -129,7 +147,7 @@ export function workflowDisabled(): DomainError {
   );
 }
 
-/** There is nothing that the execution could run over. */
+/** Returns the error for an execution without a context to run over. */
 export function contextMissing(): DomainError {
   return new DomainError(
     ErrorReason.CONTEXT_MISSING,
@@ -137,12 +155,12 @@ export function contextMissing(): DomainError {
   );
 }
 
-/** The executor of a workflow cannot act; the message says why. */
+/** Returns the error for an executor of a workflow that cannot act; the message names the cause. */
 export function executorUnfit(executorId: string, message: string): DomainError {
   return new DomainError(ErrorReason.EXECUTOR_UNFIT, message, { executor_id: executorId });
 }
 
-/** The executor has no credential for a source-control host. */
+/** Returns the error for an executor without a credential for a source-control host. */
 export function credentialMissing(host: string): DomainError {
   return new DomainError(
     ErrorReason.CREDENTIAL_MISSING,
@@ -151,7 +169,7 @@ export function credentialMissing(host: string): DomainError {
   );
 }
 
-/** What can be done about a source of each kind that the executor's credential does not serve. */
+/** The remedy for a source of each kind for which the executor's credential is withheld. */
 const SOURCE_REMEDIES: Readonly<Record<SourceKind, string>> = {
   project:
     "An administrator can adopt the project's source by setting its initializer again (UpdateProject); then start the work again",
@@ -163,8 +181,8 @@ const SOURCE_REMEDIES: Readonly<Record<SourceKind, string>> = {
 };
 
 /**
- * The executor's credential for a host is not used on what somebody else chose.
- *
+ * Returns the error for a source that somebody else chose, for which the executor's credential for
+ * a host is not used.
  * @param setBy id of who last set the source
  * @param kinds where the source may come from, at least one
  */
@@ -177,7 +195,7 @@ export function credentialWithheld(host: string, setBy: string, kinds: readonly 
   );
 }
 
-/** No agent was named, and none is configured. */
+/** Returns the error for a request that names no agent while none is configured. */
 export function agentMissing(): DomainError {
   return new DomainError(
     ErrorReason.AGENT_MISSING,
@@ -185,7 +203,10 @@ export function agentMissing(): DomainError {
   );
 }
 
-/** The queue of an agent run has changed since the revision that the request expects. */
+/**
+ * Returns the error for an agent execution's queue that has changed since the revision that the
+ * request expects.
+ */
 export function queueChanged(revision: number): DomainError {
   return new DomainError(
     ErrorReason.QUEUE_CHANGED,
@@ -194,7 +215,7 @@ export function queueChanged(revision: number): DomainError {
   );
 }
 
-/** As many inputs wait in the queue of an agent run as may. */
+/** Returns the error for an agent execution's queue that has reached its maximum. */
 export function queueFull(limit: number): DomainError {
   return new DomainError(
     ErrorReason.QUEUE_FULL,

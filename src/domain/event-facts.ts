@@ -1,12 +1,18 @@
 import type { JsonObject } from "./diff.ts";
 
-/** What an event says of its resource, so that it can be judged when the resource is gone. Ids, or null for none. */
+/**
+ * Facts of an event's resource that are needed to judge it when the resource is gone. Ids, or null
+ * for none.
+ */
 export interface EventFacts {
-  /** The subject that created the resource. */
+  /** Id of the subject that created the resource. */
   readonly creatorId: string | null;
-  /** The only subject, besides administrators, that may always read a resource of a personal type. */
+  /**
+   * Id of the only subject, besides administrators, that may always read a resource of a personal
+   * type.
+   */
   readonly ownerId: string | null;
-  /** The environment that the resource is, or is in. */
+  /** Id of the environment that the resource is, or is in. */
   readonly environmentId: string | null;
 }
 
@@ -20,7 +26,7 @@ export function creatorIdIn(body: JsonObject): string | null {
   return metadata?.creator?.id ?? creator?.id ?? null;
 }
 
-/** Where messages of the contract have their creator. */
+/** The place of the creator in messages of the contract. */
 interface Body {
   readonly metadata?: { readonly creator?: { readonly id?: string } };
   readonly creator?: { readonly id?: string };

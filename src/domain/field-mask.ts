@@ -4,10 +4,8 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "./error.ts";
 
 /**
- * The fields that an update clears though it leaves them empty, as dotted paths
- * in the names of the .proto file. A mask adds to what the request sets and
- * never narrows it.
- *
+ * Returns the fields that an update clears although it leaves them empty, as dotted paths in the
+ * names of the .proto file. A mask adds to the fields that the request sets and never narrows it.
  * @param fixed top-level fields that no mask may name; `update_mask` is always one
  * @throws DomainError FIELD_MASK_INVALID for the first path that names no field, or a fixed one
  */
@@ -25,7 +23,10 @@ export function maskedPaths(
   return new Set(paths);
 }
 
-/** A path that the mask may not have; the message quotes it as the mask does. */
+/**
+ * Returns the error for a path that the mask may not contain; the message quotes it as the mask
+ * spells it.
+ */
 export function maskInvalid(path: string, problem: string): DomainError {
   return new DomainError(
     ErrorReason.FIELD_MASK_INVALID,
@@ -41,7 +42,7 @@ function namesField(request: DescMessage, path: string): boolean {
       (each) => each.name === name,
     );
     if (!field) return false;
-    // Lists and maps end a path: what is inside them has no path.
+    // A path ends at a list or map: their elements have no path.
     message = field.fieldKind === "message" ? field.message : undefined;
   }
   return true;

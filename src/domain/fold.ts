@@ -2,7 +2,7 @@
 const CASED = /\p{Changes_When_Casemapped}/gu;
 
 /**
- * Folded so far. It starts with the three letters that fold to a twin although
+ * Cache of folded characters. It starts with the three letters that fold to an equivalent although
  * no mapping of one character leads there (CaseFolding.txt, status S).
  */
 const folded = new Map([
@@ -12,10 +12,10 @@ const folded = new Map([
 ]);
 
 /**
- * Text for comparing without regard to case, by Unicode simple case folding:
- * one character folds to one character, so a substring of the folded text is
- * the folding of a substring. Two texts fold alike exactly when a regular
- * expression with the flags `i` and `u` takes one for the other.
+ * Folds text for comparison without regard to case, by Unicode simple case folding: one character
+ * folds to one character, so a substring of the folded text is the folding of a substring. Two
+ * texts fold alike exactly when a regular expression with the flags `i` and `u` treats them as
+ * equal.
  */
 export function fold(text: string): string {
   return text.replace(CASED, (character) => {
@@ -29,10 +29,10 @@ export function fold(text: string): string {
 }
 
 function foldCharacter(character: string): string {
-  // Upper first: final sigma, long s and the like meet their plain letter there.
+  // Upper case first: final sigma, long s and similar letters meet their plain letter there.
   const candidate = single(single(character.toUpperCase(), character).toLowerCase(), character);
   if (sameLetter(candidate, character)) return candidate;
-  // Dotless i and its kin: their capital belongs to another letter.
+  // Dotless i and similar letters: their capital belongs to another letter.
   const lower = single(character.toLowerCase(), character);
   return sameLetter(lower, character) ? lower : character;
 }

@@ -10,13 +10,12 @@ export interface MessageText {
   readonly field: DescField;
 }
 
-/** Answers what is to stand in the text's place. */
+/** Returns the replacement of a text. */
 export type VisitText = (text: MessageText) => string;
 
 /**
- * Visits every text in a message, the messages in it included, and puts what
- * the visit answers in the text's place. Keys and values of maps are passed by.
- *
+ * Visits every text in a message, including nested messages, and replaces it with the visitor's
+ * result. Keys and values of maps are skipped.
  * @param path JSON path of the message; empty for none
  */
 export function rewriteTexts<Desc extends DescMessage>(

@@ -1,49 +1,49 @@
 import type { PaginationRequest } from "#gen/service/v1/pagination_pb.js";
 import { pageTokenInvalid } from "./error.ts";
 
-/** Page size when the request says 0 or nothing (interface specification, PaginationRequest). */
+/** Page size when the request names 0 or none (contract, PaginationRequest). */
 export const DEFAULT_PAGE_SIZE = 25;
 
-/** Form of the tokens; a later form gets another number. */
+/** Version of the token format; a later format gets another number. */
 const TOKEN_VERSION = 1;
 const MAC_BYTES = 16;
 
-/** Place of the last row of a page in the order of its query. */
+/** Position of the last row of a page in the order of its query. */
 export interface PagePosition {
-  /** The sort key before the id: a score or a time; 0 when the order is by a text or by id alone. */
+  /** Sort key before the id: a score or a time; 0 in an order by a text or by id alone. */
   readonly key: number;
-  /** The sort key of an order by a text, which is not empty; absent in every other. */
+  /** Sort key in an order by a text, which is not empty; absent in every other order. */
   readonly text?: string;
   /** Lower-case UUID. */
   readonly id: string;
 }
 
-/** Authenticates bytes with a key of the server; 16 bytes or more. */
+/** Computes a message authentication code with a key of the server; 16 bytes or more. */
 export type Mac = (bytes: Uint8Array) => Uint8Array;
 
-/** The place of a row in an order by id alone. */
+/** Returns the position of a row in an order by id alone. */
 export function positionById({ id }: { readonly id: string }): PagePosition {
   return { key: 0, id };
 }
 
 export interface PageTokens {
-  /** The token that continues `query` behind `position`. */
+  /** Returns the token that continues `query` after `position`. */
   issue(query: string, position: PagePosition): string;
   /**
-   * The position in a token, or undefined for an empty one.
-   *
-   * @throws DomainError PAGE_TOKEN_INVALID for a token of another query or none of ours
+   * Returns the position in a token, or undefined for an empty one.
+   * @throws DomainError PAGE_TOKEN_INVALID for a token of another query, or one that this server
+   * did not issue
    */
   read(query: string, token: string): PagePosition | undefined;
 }
 
-/** A double and a UUID; the text, where there is one, follows to the end. */
+/** Lengths of a double and a UUID; the text, if any, follows to the end. */
 const KEY_BYTES = 8;
 const POSITION_BYTES = KEY_BYTES + 16;
 
 /**
- * Page tokens are a version byte, a MAC over query and position, and the
- * position: nothing to guess, and useless for any other query.
+ * Returns an issuer and reader of page tokens. A token is a version byte, a MAC over query and
+ * position, and the position: it cannot be forged, and is useless for any other query.
  */
 export function pageTokens(mac: Mac): PageTokens {
   const sign = (query: string, position: Uint8Array) =>
@@ -78,7 +78,7 @@ export function pageTokens(mac: Mac): PageTokens {
   };
 }
 
-/** Takes the same time wherever the two differ. */
+/** Compares in constant time. */
 function equal(one: Uint8Array, other: Uint8Array): boolean {
   if (one.length !== other.length) return false;
   let difference = 0;
@@ -89,16 +89,22 @@ function equal(one: Uint8Array, other: Uint8Array): boolean {
 /** Bytes of stored text after which a page ends before it is full (`--page-bytes`). */
 export const PAGE_BYTES = 4_194_304;
 
-/** A row of a list, whose content is read once it is known to be on the page. */
+/** A row of a list, whose content is read only once it is on the page. */
 export interface ListedRow<T> {
   readonly position: PagePosition;
-  /** Bytes of the content in JSON: those of the stored text, or an estimate that is no smaller. */
+  /**
+   * Size of the content in JSON, in bytes: that of the stored text, or an estimate that is not
+   * smaller.
+   */
   readonly bytes: number;
-  /** Undefined when the row has gone since it was listed. */
+  /** Returns undefined when the row was deleted since it was listed. */
   read(): T | undefined | Promise<T | undefined>;
 }
 
-/** How many of the rows fit on a page of `size` rows and `maxBytes`: one at least, where there is one. */
+/**
+ * Returns the number of rows that fit on a page of `size` rows and `maxBytes`: at least one, if
+ * there is one.
+ */
 export function rowsOnPage(
   rows: readonly { readonly bytes: number }[],
   size: number,
@@ -112,14 +118,17 @@ export function rowsOnPage(
   return Math.min(rows.length, size);
 }
 
-/** How many rows a page holds. */
+/** Returns the number of rows on a page. */
 export function pageSize(pagination: PaginationRequest | undefined): number {
   return pagination?.pageSize || DEFAULT_PAGE_SIZE;
 }
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** What ties a token to a query: its words in JSON with sorted keys, so that map order does not matter. */
+/**
+ * Returns the text that binds a token to a query: its parts in JSON with sorted keys, so that map
+ * order does not matter.
+ */
 export function queryText(operation: string, organizationId: string, ...parts: unknown[]): string {
   return JSON.stringify([operation, organizationId, ...parts.map((part) => sorted((part ?? null) as Json))]);
 }

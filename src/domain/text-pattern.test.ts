@@ -39,7 +39,7 @@ describe("a pattern", () => {
   });
 
   test("compiles to at most 1,100 instructions", () => {
-    // A character is an instruction; two more start and end the program.
+    // Each character is one instruction; two more start and end the program.
     const ofSize = (size: number) => `a{549}b{549}${"c".repeat(size - 1_100)}`;
     expect(compiled("a{549}b{548}").instructions).toBe(MAX_INSTRUCTIONS - 1);
     expect(compiled(ofSize(1_100)).instructions).toBe(MAX_INSTRUCTIONS);

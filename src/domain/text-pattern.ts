@@ -1,24 +1,26 @@
 import { RE2JS } from "@bufbuild/re2";
 
 /**
- * The longest program that a pattern may compile to. RE2 never backtracks: its
- * time grows with text times program, and at this size 4,096 characters took
- * 0.3 s in the worst case that was found. A plain text of 1,024 characters, the
- * longest pattern of the contract, fits.
+ * Maximum length of the program that a pattern compiles to. RE2 never backtracks: its time grows
+ * with text times program, and at this size 4,096 characters took 0.3 s in the worst case found. A
+ * plain text of 1,024 characters, the longest pattern of the contract, fits.
  */
 export const MAX_INSTRUCTIONS = 1_100;
 
-/** Past this estimate a pattern is not even compiled: that alone could take seconds and hundreds of megabytes. */
+/**
+ * Estimate above which a pattern is not even compiled: that alone could take seconds and hundreds
+ * of megabytes.
+ */
 const MOST_ESTIMATED_INSTRUCTIONS = 100_000;
 
 export interface TextPattern {
   /** Length of the compiled program, at most MAX_INSTRUCTIONS. */
   readonly instructions: number;
-  /** Whether some part of the text matches. */
+  /** Returns whether some part of the text matches. */
   matches(text: string): boolean;
 }
 
-/** Compiles a regular expression in RE2 syntax, or says what is wrong with it. */
+/** Compiles a regular expression in RE2 syntax, or returns the problem with it. */
 export function compilePattern(pattern: string): TextPattern | { problem: string } {
   if (estimatedInstructions(pattern) > MOST_ESTIMATED_INSTRUCTIONS) {
     return { problem: "the pattern repeats too much: use smaller or fewer repeats" };
@@ -40,10 +42,9 @@ export function compilePattern(pattern: string): TextPattern | { problem: string
 }
 
 /**
- * An upper bound for the order of the program's size, from its text alone. A
- * repeat after a group copies the group; as it is not known which groups hold
- * which, each counts as if it held all the others. RE2 refuses nested repeats
- * of more than 1,000.
+ * Returns an upper bound for the order of the program's size, from its text alone. A repeat after a
+ * group copies the group; as it is not known which groups contain which, each counts as if it
+ * contained all others. RE2 accepts nested repeats of up to 1,000.
  */
 function estimatedInstructions(pattern: string): number {
   let length = pattern.length;

@@ -6,8 +6,8 @@ const FIRST_SECOND = -62_135_596_800n;
 const LAST_SECOND = 253_402_300_799n;
 
 /**
- * Refuses what only the binary form can carry: JSON cannot say it, and neither could an answer.
- *
+ * Requires that a timestamp is within the years 1 to 9999: the binary form can express others, but
+ * JSON cannot, and so no response could.
  * @param field JSON path of the value
  * @throws DomainError VALUE_UNUSABLE
  */
@@ -19,8 +19,8 @@ export function requireTimestampInRange(field: string, moment: Timestamp | undef
 }
 
 /**
- * The first whole millisecond since 1970 UTC that is not before the moment, as
- * bounds on times need it that are kept in milliseconds; 0 for none.
+ * Returns the first whole millisecond since 1970 UTC that is not before the moment, as the bounds
+ * of times in milliseconds need it; 0 for none.
  */
 export function momentMs(moment: Timestamp | undefined): number {
   return moment ? Number(moment.seconds) * 1000 + Math.ceil(moment.nanos / 1e6) : 0;

@@ -5,7 +5,7 @@ import { isUntouched } from "../environment/environment.ts";
 import { notFound, ownAccount, permissionDenied } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 
-/** What an account is in one organization. */
+/** The account's role in one organization. */
 export interface Belonging {
   readonly organizationId: string;
   /** OrganizationRole by number. */
@@ -13,15 +13,12 @@ export interface Belonging {
 }
 
 /**
- * Whether a caller may cut off an account, or give it back its access: it must
- * be an administrator wherever the account is a member, since the account is
- * cut off everywhere.
- *
+ * Requires that a caller may block or unblock an account: it must be an administrator of every
+ * organization that the account is a member of, since blocking takes effect everywhere.
  * @param own the caller's account in all its organizations
  * @param target the account in all its organizations
- * @throws DomainError NOT_FOUND for an account outside the caller's organization,
- *   and PERMISSION_DENIED for one that is also in an organization where the
- *   caller is no administrator
+ * @throws DomainError NOT_FOUND for an account outside the caller's organization, and
+ * PERMISSION_DENIED for one that is also in an organization where the caller is no administrator
  */
 export function requireAdministratorOfAccount(
   { organizationId }: Pick<Caller, "organizationId">,
@@ -37,7 +34,7 @@ export function requireAdministratorOfAccount(
   );
 }
 
-/** @throws DomainError OWN_ACCOUNT */
+/** Requires that the account is not the caller's own. @throws DomainError OWN_ACCOUNT */
 export function requireOtherAccount({ accountId }: Pick<Caller, "accountId">, target: string): void {
   if (accountId === target) throw ownAccount("your own account can be blocked by others only");
 }
@@ -46,7 +43,7 @@ export function isAdministrator({ role }: Belonging): boolean {
   return role === OrganizationRole.ADMIN;
 }
 
-/** Phases in which an environment runs or is about to. */
+/** Phases in which an environment runs or is about to run. */
 export const ACTIVE_PHASES: readonly EnvironmentPhase[] = [
   EnvironmentPhase.CREATING,
   EnvironmentPhase.STARTING,
@@ -55,8 +52,8 @@ export const ACTIVE_PHASES: readonly EnvironmentPhase[] = [
 ];
 
 /**
- * Whether blocking its creator stops the environment. One that is pending
- * deletion is left to that: wanting it merely stopped would keep it.
+ * Returns whether blocking its creator stops the environment. An environment that is pending
+ * deletion is left alone: wanting it merely stopped would keep it.
  */
 export function stopsWithItsCreator({ spec, status }: Environment): boolean {
   const desired = spec?.desiredPhase ?? EnvironmentPhase.UNSPECIFIED;
@@ -65,23 +62,22 @@ export function stopsWithItsCreator({ spec, status }: Environment): boolean {
   return ACTIVE_PHASES.includes(desired) || ACTIVE_PHASES.includes(present);
 }
 
-/** Returns whether the environment was ever started: by a person, or by a runner that took it on. */
+/** Returns whether the environment was ever started, by a person or by a runner that took it on. */
 export function wasStarted(environment: Environment): boolean {
   return environment.metadata?.lastStartedAt !== undefined || !isUntouched(environment);
 }
 
 /**
- * Returns whether an environment was made or started after its creator was cut
- * off, by another or after the creator got its access again: then it goes on.
- *
- * @param cutOffId an id that was made at that instant
+ * Returns whether an environment was created or started after its creator was blocked, by another
+ * subject or after the creator was unblocked. Such an environment keeps running.
+ * @param cutOffId an id that was generated at that instant
  */
 export function isStartedSince({ id, metadata }: Environment, cutOffId: string): boolean {
   if (id > cutOffId) return true;
   return metadata?.lastStartedAt !== undefined && timestampMs(metadata.lastStartedAt) > instantOf(cutOffId);
 }
 
-/** Milliseconds since 1970 UTC, which a UUID v7 begins with. */
+/** Returns the time at which a UUID v7 was generated, in milliseconds since 1970 UTC. */
 function instantOf(id: string): number {
   return Number.parseInt(id.replace("-", "").slice(0, 12), 16);
 }

@@ -33,7 +33,7 @@ const event = (resourceType: ResourceType, more: Partial<JudgedEvent> = {}): Jud
 const RECORDED = [7, 8, 31, 2, 9, 3, 1, 15, 11, 24, 50, 1000, 33, 34, 35, 37, 19, 21, 13, 46, 1001] as const;
 const types = RECORDED.map((number) => number as ResourceType);
 
-/** Kinds of resources whose events a role receives, made by others. */
+/** Kinds of resources whose events a role receives when others made them. */
 const received = (role: Role, inForce = CLOSED) =>
   types.filter((type) => mayReadEvent(inForce, caller(role), event(type))).map((type) => ResourceType[type]);
 

@@ -5,8 +5,8 @@ import type { Policies } from "../policy/policies.ts";
 import type { JudgedEvent } from "../record/event-filter.ts";
 
 /**
- * Who, besides administrators, reads resources of a type (docs/permissions.md):
- * everybody, the subject whose own it is, or nobody.
+ * Readers of a resource type besides administrators (docs/permissions.md): everybody, the subject
+ * that owns the resource, or nobody.
  */
 type Readers = "everybody" | "owner" | "nobody";
 
@@ -35,9 +35,8 @@ const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
 };
 
 /**
- * Reports whether a caller may read the resource of an event, also when it is
- * gone. A type that the table lacks is for administrators only.
- *
+ * Returns whether a caller may read the resource of an event, also when the resource is gone. Only
+ * administrators may read a type that the table lacks.
  * @param caller with its present role
  */
 export function mayReadEvent(policies: Policies, caller: Caller, event: JudgedEvent): boolean {
@@ -56,7 +55,7 @@ export function mayReadEvent(policies: Policies, caller: Caller, event: JudgedEv
 function isOwn({ subject, accountId }: Caller, event: JudgedEvent): boolean {
   if (event.resourceType === ResourceType.ACCOUNT) return accountId !== "" && event.resourceId === accountId;
   if (event.ownerId === subject.id) return true;
-  // Who made a token of a service account reads it too.
+  // The creator of a service account's token reads it too.
   return event.resourceType === ResourceType.SERVICE_ACCOUNT_TOKEN && event.creatorId === subject.id;
 }
 

@@ -1,18 +1,17 @@
 import { type Environment, EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
 
-/** Phases in which the machine of an environment is there to work in. */
+/** Phases in which the machine of an environment is up. */
 const UP: readonly Phase[] = [Phase.RUNNING, Phase.UPDATING];
 const DOWN: readonly Phase[] = [Phase.STOPPING, Phase.STOPPED];
 
-/** Whether agents can work in an environment now. */
+/** Returns whether agents can work in an environment now. */
 export function carriesAgents({ spec, status }: Environment): boolean {
   return spec?.desiredPhase === Phase.RUNNING && status?.phase === Phase.RUNNING;
 }
 
 /**
- * Why no agent can go on in an environment after a change of it, in words for
- * people; undefined when one can, or will once it is up.
- *
+ * Returns the reason why no agent can continue in an environment after a change of it, as text for
+ * people. Undefined when an agent can continue, or will be able to once the environment is up.
  * @param after undefined for an environment that was removed
  */
 export function unavailableReason(before: Environment, after: Environment | undefined): string | undefined {
@@ -28,7 +27,7 @@ export function unavailableReason(before: Environment, after: Environment | unde
   return failure === undefined ? "its environment went down" : `its environment went down: ${failure}`;
 }
 
-/** What went wrong with the change, where it says. */
+/** Returns the newest failure message that the change added, or undefined. */
 function newestFailure(before: Environment, after: Environment): string | undefined {
   const newest = after.status?.failureMessage.at(-1);
   const isNew =

@@ -15,33 +15,33 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type AgentProgress, showProgress } from "./agent-progress.ts";
 import { type AgentEvent, isFinalAgent, transitionAgent } from "./agent-transitions.ts";
 
-/** What a new run is made of. */
+/** The values that a new execution is created from. */
 export interface AgentExecutionTemplate {
   readonly id: string;
-  /** The mark of its first spec. */
+  /** Session of its first spec. */
   readonly session: string;
   readonly agentId: string;
   readonly creator: Subject;
   readonly role: AgentExecutionRole;
   readonly name: string;
   readonly annotations: Readonly<Record<string, string>>;
-  /** The session that it belongs to. */
+  /** Id of the session that it belongs to. */
   readonly sessionId: string;
-  /** The run that starts it as a sub-agent; empty for none. */
+  /** Id of the execution that starts it as a sub-agent; empty for none. */
   readonly parentExecutionId: string;
-  /** The action that it belongs to; undefined for none. */
+  /** Id of the workflow action that it belongs to; undefined for none. */
   readonly workflowActionId: string | undefined;
   readonly codeContext: AgentCodeContext | undefined;
-  /** Undefined for an agent that takes none. */
+  /** Undefined for an agent that takes no settings. */
   readonly extAgentSettings: ExtAgentSettings | undefined;
   readonly environmentId: string;
-  /** Whether the environment is made for it. */
+  /** True when the environment is created for it. */
   readonly madeEnvironment: boolean;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
 }
 
-/** A new run, which waits for its environment and a runner. */
+/** Returns a new execution, which waits for its environment and a runner. */
 export function newAgentExecution(template: AgentExecutionTemplate): AgentExecution {
   const { id, session, environmentId, codeContext, extAgentSettings, workflowActionId, now } = template;
   const at = timestampFromMs(now);
@@ -80,17 +80,20 @@ export function phaseOfAgentExecution({ status }: AgentExecution): Phase {
   return status?.phase ?? Phase.UNSPECIFIED;
 }
 
-/** Whether nothing of it happens any more. */
+/** Returns whether it has ended, so that nothing changes it any more. */
 export function hasStopped(execution: AgentExecution): boolean {
   return isFinalAgent(phaseOfAgentExecution(execution));
 }
 
-/** Whether it is to stop, or has been told to. */
+/** Returns whether it is wanted stopped. */
 export function isWantedStopped({ spec }: AgentExecution): boolean {
   return spec?.desiredPhase === Phase.STOPPED;
 }
 
-/** The run with its status changed by an event. @throws DomainError PHASE_UNSUITABLE for no legal move */
+/**
+ * Returns the execution with its status changed by an event. @throws DomainError PHASE_UNSUITABLE
+ * for an illegal transition
+ */
 export function movedAgentExecution(
   present: AgentExecution,
   event: AgentEvent,
@@ -102,7 +105,7 @@ export function movedAgentExecution(
   });
 }
 
-/** The run with something else in its status, in the same phase unless `change` says so. */
+/** Returns the execution with a changed status, in the same phase unless `change` sets another. */
 export function changedAgentExecution(
   present: AgentExecution,
   change: (status: AgentExecution_Status, execution: AgentExecution) => void,
@@ -115,17 +118,26 @@ export function changedAgentExecution(
   return execution;
 }
 
-/** The run once a runner has a lease on it; undefined for one that waits for input, which goes on waiting. */
+/**
+ * Returns the execution after a runner has leased it; undefined for one that waits for input, which
+ * keeps waiting.
+ */
 export function begunAgentExecution(present: AgentExecution): AgentExecution | undefined {
   return phaseOfAgentExecution(present) === Phase.PENDING ? movedAgentExecution(present, "begin") : undefined;
 }
 
-/** The run once its lease was lost; undefined for one that waits for input, or for a runner already. */
+/**
+ * Returns the execution after its lease was lost; undefined for one that waits for input, or
+ * already for a runner.
+ */
 export function lostAgentExecution(present: AgentExecution): AgentExecution | undefined {
   return phaseOfAgentExecution(present) === Phase.RUNNING ? movedAgentExecution(present, "lose") : undefined;
 }
 
-/** The run told to stop, which somebody still works on; undefined when it was told before. */
+/**
+ * Returns the execution wanted stopped while a runner still works on it; undefined when it already
+ * was.
+ */
 export function stoppingAgentExecution(
   present: AgentExecution,
   { session, now }: { readonly session: string; readonly now: number },
@@ -136,24 +148,29 @@ export function stoppingAgentExecution(
   return execution;
 }
 
-/** Why a run failed. */
+/** The reason why an execution failed. */
 export interface AgentFailure {
   readonly reason: AgentExecutionFailureReason;
-  /** For people. */
+  /** Text for people. */
   readonly message: string;
 }
 
-/** How a run ended. */
+/** The way in which an execution ended. */
 export interface AgentExecutionEnd {
-  /** "end": the agent's program did, by itself. "stop": it was told to. With a failure it failed, whichever. */
+  /**
+   * "end": the agent's program ended by itself. "stop": it was stopped on request. With a failure
+   * the execution failed in either case.
+   */
   readonly event: "end" | "stop";
   readonly failure?: AgentFailure | undefined;
-  /** The mark of the new spec, should this be the first that wants it stopped. */
+  /** Session of the new spec, used when this is the first spec that wants it stopped. */
   readonly session: string;
   readonly now: number;
 }
 
-/** The run at its end. A failure that it was told to stop for stays the one that counts. */
+/**
+ * Returns the execution at its end. When it was stopped because of a failure, that failure is kept.
+ */
 export function stoppedAgentExecution(
   present: AgentExecution,
   { event, failure, session, now }: AgentExecutionEnd,
@@ -166,12 +183,15 @@ export function stoppedAgentExecution(
   });
 }
 
-/** The run with why it is being stopped, which somebody still works on. */
+/**
+ * Returns the execution with the failure for which it is being stopped, while a runner still works
+ * on it.
+ */
 export function failingAgentExecution(present: AgentExecution, failure: AgentFailure): AgentExecution {
   return changedAgentExecution(present, (status) => fail(status, failure));
 }
 
-/** The run as it is answered: with what the row keeps apart. */
+/** Returns the execution as responses show it: with the progress that the row stores separately. */
 export function withProgress(
   stored: AgentExecution,
   progress: AgentProgress,

@@ -2,7 +2,7 @@ import type { Failure } from "#gen/runner/v1/work_service_pb.js";
 import { AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.js";
 import type { AgentFailure } from "./agent-execution.ts";
 
-/** What the words mean that runners say of a run that failed; any other is the agent's own failure. */
+/** The failure reasons that runners report; any other is the agent's own failure. */
 export const RUNNER_REASONS: Readonly<Record<string, Reason>> = {
   environment_failed: Reason.ENVIRONMENT,
   model_unreachable: Reason.LLM_INTEGRATION,
@@ -15,7 +15,7 @@ export const RUNNER_REASONS: Readonly<Record<string, Reason>> = {
   work_unusable: Reason.SERVICE,
 };
 
-/** Why a run failed, by what its runner says. */
+/** Returns the failure of an execution from its runner's report. */
 export function failureOfAgent(said: Pick<Failure, "reason" | "message"> | undefined): AgentFailure {
   const reason = said && Object.hasOwn(RUNNER_REASONS, said.reason) ? RUNNER_REASONS[said.reason] : undefined;
   return {

@@ -14,7 +14,7 @@ const image = (data: Uint8Array, more: object = {}) =>
 const accepted = (sent: Sent, keepsNotes = false) =>
   acceptedMessage(create(BlockSchema, sent), { id: "made", now: 7, keepsNotes });
 
-/** The field that a message is refused for. */
+/** Returns the field that a message is rejected for. */
 function refusedField(sent: Sent): string | undefined {
   try {
     accepted(sent);
@@ -60,7 +60,7 @@ describe("a message", () => {
       { input: { value: { dataRef: "", data: PNG, mimeType: "image/png" } } },
       { input: text("x") },
     ]);
-    // What was sent is left as it was.
+    // The sent message is not modified.
     expect(sent.inputs[0]?.input.value).toMatchObject({ dataRef: "there" });
   });
 

@@ -10,19 +10,22 @@ import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { valueUnusable } from "../error.ts";
 import { isOfType } from "./image-type.ts";
 
-/** What the server knows of a message beside what it says. */
+/** Facts about a message that the server adds. */
 export interface MessageFacts {
-  /** Its id, where the sender chose none. */
+  /** Id for a message whose sender chose none. */
   readonly id: string;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
-  /** Whether what integrations and runners note about a message counts; a person's notes do not. */
+  /**
+   * True when the message's metadata counts: that of integrations and runners does, a person's does
+   * not.
+   */
   readonly keepsNotes: boolean;
 }
 
 /**
- * A message as it is kept: in the newer form, without what its sender cannot set.
- *
+ * Returns a message as it is stored: in the newer form, without the fields that its sender cannot
+ * set.
  * @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for an image that is not of its type
  */
 export function acceptedMessage(sent: Block, { id, now, keepsNotes }: MessageFacts): Block {
@@ -37,7 +40,7 @@ export function acceptedMessage(sent: Block, { id, now, keepsNotes }: MessageFac
   });
 }
 
-/** The parts of a message with their JSON paths, whichever form it has. */
+/** Returns the parts of a message with their JSON paths, in either form of the message. */
 function partsOf({ input, inputs }: Block): { readonly path: string; readonly part: Part }[] {
   if (input.case !== undefined) {
     return [{ path: `userInput.${input.case}`, part: create(PartSchema, { input }) }];

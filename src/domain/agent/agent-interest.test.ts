@@ -90,7 +90,7 @@ describe("a change of an environment", () => {
       ended("stopped"),
       ended("running", "the disk is full"),
     ]);
-    // One that was stopped on purpose, whatever went wrong before, may be started again.
+    // An environment that was stopped on purpose, whatever went wrong before, may be started again.
     expect(endedWaits(environment(Phase.STOPPING, Phase.STOPPED), failed)).toEqual([ended("stopped")]);
   });
 

@@ -11,7 +11,10 @@ import { type Environment, EnvironmentPhase as Phase } from "#gen/service/v1/env
 
 const MS_PER_S = 1_000;
 
-/** What a run waits for from `now` on, in milliseconds since 1970 UTC, as its status shows it. */
+/**
+ * Returns the waiting info of an execution as its status shows it; `now` in milliseconds since 1970
+ * UTC.
+ */
 export function waitingFor(
   waitId: string,
   reported: readonly ReportedInterest[],
@@ -46,7 +49,7 @@ function shown({ id, interest }: ReportedInterest, now: number): Interest {
   }
 }
 
-/** An interest as it is found again; the columns are those of AgentInterestTable. */
+/** An interest as it is stored for look-up; the columns are those of AgentInterestTable. */
 export interface InterestRow {
   readonly interest_id: string;
   readonly fires_at: number | null;
@@ -56,7 +59,7 @@ export interface InterestRow {
   readonly environment_phase: string | null;
 }
 
-/** An interest that is registered at `now`, in milliseconds since 1970 UTC. */
+/** Returns the row of an interest that is registered at `now`, in milliseconds since 1970 UTC. */
 export function interestRow({ id, interest }: ReportedInterest, now: number): InterestRow {
   const environment = interest.case === "environment" ? interest.value : undefined;
   return {
@@ -69,7 +72,7 @@ export function interestRow({ id, interest }: ReportedInterest, now: number): In
   };
 }
 
-/** What is left to wait for when interests have fired; undefined for nothing. */
+/** Returns the remaining waiting info after interests have fired; undefined when none remains. */
 export function stillWaitingFor(
   present: WaitingInfo | undefined,
   fired: readonly string[],
@@ -78,13 +81,13 @@ export function stillWaitingFor(
   return present && interests.length > 0 ? { ...present, interests } : undefined;
 }
 
-/** A phase of an environment that interests name. */
+/** A phase of an environment that interests can name. */
 export type AwaitedPhase = "running" | "stopped" | "deleted";
 
-/** What a change of an environment is to those who wait for a phase of it. */
+/** The outcome of an environment's change for executions that wait for a phase of it. */
 export interface AwaitedEnd {
   readonly phase: AwaitedPhase;
-  /** Why the phase will not be reached; empty when it was. */
+  /** Reasons why the phase will not be reached; empty when it was reached. */
   readonly failureMessages: readonly string[];
 }
 
@@ -94,15 +97,17 @@ const AWAITED: ReadonlyMap<Phase, AwaitedPhase> = new Map([
   [Phase.DELETED, "deleted"],
 ]);
 
-/** The phase that an environment is in, as interests name it; undefined on its way to another. */
+/**
+ * Returns the phase that an environment is in, as interests name it; undefined while it is between
+ * two of them.
+ */
 export function awaitedPhase({ status }: Environment): AwaitedPhase | undefined {
   return AWAITED.get(status?.phase ?? Phase.UNSPECIFIED);
 }
 
 /**
- * The waits that a change of an environment ends: first that for the phase that
- * it reached, then those for phases that it will not reach.
- *
+ * Returns the waits that a change of an environment ends: first the wait for the phase that it
+ * reached, then those for phases that it will not reach.
  * @param after undefined for an environment that was removed
  */
 export function endedWaits(before: Environment, after: Environment | undefined): AwaitedEnd[] {
@@ -113,7 +118,7 @@ export function endedWaits(before: Environment, after: Environment | undefined):
     const failureMessages = ["the environment was deleted"];
     return [ended, { phase: "running", failureMessages }, { phase: "stopped", failureMessages }];
   }
-  // Wanted up until it failed: it is not tried again unless somebody starts it.
+  // It was wanted running until it failed: it is not tried again unless somebody starts it.
   const isGivenUp = reached === "stopped" && before.spec?.desiredPhase === Phase.RUNNING;
   const failureMessages = after?.status?.failureMessage ?? [];
   return isGivenUp && failureMessages.length > 0 ? [ended, { phase: "running", failureMessages }] : [ended];

@@ -3,20 +3,22 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AgentOutputBlockSchema, type AgentOutputBlock as Block } from "#gen/service/v1/agent_pb.js";
 import { valueUnusable } from "../error.ts";
 
-/** Where a run stands when blocks of it come. */
+/** The state of an execution's output when new blocks arrive. */
 export interface OutputPlace {
-  /** Number of the block that it has last; 0 before the first. */
+  /** Number of its last block; 0 before the first. */
   readonly lastSequence: number;
-  /** The input that the agent got last, for blocks that do not say theirs; empty before the first. */
+  /**
+   * Id of the input that the agent received last, for blocks that do not name theirs; empty before
+   * the first.
+   */
   readonly inputId: string;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
 }
 
 /**
- * The reported blocks that a run does not have yet, as they are kept.
- *
- * @throws DomainError VALUE_UNUSABLE for a block that leaves a gap, or says nothing
+ * Returns the reported blocks that the execution does not have yet, as they are stored.
+ * @throws DomainError VALUE_UNUSABLE for a block that leaves a gap, or is empty
  */
 export function newBlocks(reported: readonly Block[], { lastSequence, inputId, now }: OutputPlace): Block[] {
   const added: Block[] = [];
@@ -42,7 +44,7 @@ export function newBlocks(reported: readonly Block[], { lastSequence, inputId, n
   return added;
 }
 
-/** A text with the words of blocks behind it, cut to a number of characters. */
+/** Returns a text with the words of blocks appended, cut to a number of characters. */
 export function textOf(before: string, blocks: readonly Block[], most: number): string {
   const said = blocks.map(({ block }) => (block.case === "text" ? block.value.content : ""));
   const words = before + said.join("");

@@ -6,32 +6,35 @@ import {
 import type { AgentExecution_Status, AgentMode } from "#gen/service/v1/agent_pb.js";
 import { type GoalUse, showGoalUse, UNUSED } from "./goal/agent-goal-use.ts";
 
-/** What changes in a run on its own, too often for a row of the record each time. */
+/** The fast-changing part of an execution, which changes too often to record every change. */
 export interface AgentProgress {
-  /** How many times it changed: the version of the run's status counts them. */
+  /** Number of changes; the version of the execution's status includes it. */
   readonly changes: number;
   readonly usage: Usage;
   readonly mode: AgentMode;
-  /** What the agent says of what it does; empty for nothing. */
+  /** The agent's description of its current activity; empty for none. */
   readonly currentActivity: string;
   readonly goalUse: GoalUse;
 }
 
-/** What a runner tells of it; what is left out is as before. */
+/** A runner's update of the progress; fields that are left out stay as before. */
 export interface ProgressNews {
   readonly usage?: Usage | undefined;
-  /** Unspecified: as before. */
+  /** Unspecified means unchanged. */
   readonly mode?: AgentMode;
-  /** Empty: as before. */
+  /** Empty means unchanged. */
   readonly currentActivity?: string;
 }
 
-/** The progress of a run that has not begun. */
+/** Returns the progress of an execution that has not begun. */
 export function firstProgress(mode: AgentMode): AgentProgress {
   return { changes: 0, usage: create(UsageSchema), mode, currentActivity: "", goalUse: UNUSED };
 }
 
-/** The progress after news; undefined when they tell nothing new. Used tokens and rounds never fall. */
+/**
+ * Returns the progress after an update; undefined when nothing changes. Used tokens and iterations
+ * never decrease.
+ */
 export function progressAfter(present: AgentProgress, news: ProgressNews): AgentProgress | undefined {
   const usage = news.usage ? usageAfter(present.usage, news.usage) : present.usage;
   const mode = news.mode || present.mode;
@@ -41,7 +44,7 @@ export function progressAfter(present: AgentProgress, news: ProgressNews): Agent
   return isKnown ? undefined : { ...present, changes: present.changes + 1, usage, mode, currentActivity };
 }
 
-/** Puts progress into the status of a run that is about to be answered. */
+/** Puts progress into the status of an execution before it is sent. */
 export function showProgress(
   status: AgentExecution_Status,
   { changes, usage, mode, goalUse }: AgentProgress,
@@ -58,7 +61,7 @@ export function showProgress(
   status.contextWindowLimit = usage.contextWindowLimit;
 }
 
-/** Tokens that were read and written from one state to a later one. */
+/** Returns the tokens that were read and written between two states. */
 export function tokensBetween({ usage: before }: AgentProgress, { usage: after }: AgentProgress): number {
   return Number(after.inputTokens - before.inputTokens + after.outputTokens - before.outputTokens);
 }

@@ -16,7 +16,7 @@ const EMPTY: AgentQueue = { revision: 0, inputs: [] };
 const ids = ({ inputs }: AgentQueue) => inputs.map(({ id }) => id);
 const of = (...names: string[]) => names.reduce((queue, name) => withInput(queue, name, false), EMPTY);
 
-/** The queue as two lists, which is all that people see of it. */
+/** The queue as two lists, which is all that clients see of it. */
 interface Model {
   urgent: string[];
   rest: string[];
@@ -36,7 +36,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant("move" as const), at, before: fc.option(at) }),
 );
 
-/** What a step does to both; undefined where it names an input and there is none. */
+/** Applies a step to both; returns undefined where the step names an input and there is none. */
 function taken(queue: AgentQueue, model: Model, step: Step, number: number): [AgentQueue, Model] | undefined {
   const all = [...model.urgent, ...model.rest];
   const named = (index: number) => all[index % all.length] ?? "";
@@ -85,7 +85,7 @@ describe("a queue", () => {
             ...model.urgent.map(() => true),
             ...model.rest.map(() => false),
           ]);
-          // What is written of a change is all of it.
+          // The rows written for a change contain the whole change.
           const stored = [...kept.values()].filter(({ id }) => ids(queue).includes(id));
           expect(stored.sort((one, other) => one.place - other.place)).toEqual(queue.inputs);
           expect(new Set(queue.inputs.map(({ place }) => place)).size).toBe(queue.inputs.length);

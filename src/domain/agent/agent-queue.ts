@@ -1,32 +1,39 @@
 /** An input that waits for its delivery. */
 export interface QueuedInput {
   readonly id: string;
-  /** Order of delivery: a number of its own, greater than those of all before it. */
+  /**
+   * Position in the order of delivery: a unique number, greater than those of all inputs before it.
+   */
   readonly place: number;
-  /** Whether it is delivered at once, into the turn that is going on. */
+  /** True when it is delivered immediately, into the current turn. */
   readonly steer: boolean;
 }
 
-/** The inputs of a run that wait. Those that are delivered at once come before all others. */
+/**
+ * The waiting inputs of an execution. Inputs that are delivered immediately come before all others.
+ */
 export interface AgentQueue {
-  /** Rises by one with each change. */
+  /** Increases by one with each change. */
   readonly revision: number;
-  /** By place ascending. */
+  /** In ascending order of place. */
   readonly inputs: readonly QueuedInput[];
 }
 
-/** The queue with one more input: at its end or, delivered at once, behind the others that are. */
+/**
+ * Returns the queue with one more input: at its end or, when it steers, after the other steering
+ * inputs.
+ */
 export function withInput(queue: AgentQueue, id: string, steer: boolean): AgentQueue {
   const { inputs } = queue;
   return changed(queue, inserted(inputs, steer ? urgentCount(inputs) : inputs.length, { id, steer }));
 }
 
-/** The queue without an input, which was delivered or deleted. */
+/** Returns the queue without an input, which was delivered or deleted. */
 export function withoutInput(queue: AgentQueue, id: string): AgentQueue {
   return changed(queue, others(queue, id));
 }
 
-/** The queue with an input delivered at once, behind those that were to be so before it. */
+/** Returns the queue with an input marked for immediate delivery, after those marked before it. */
 export function steered(queue: AgentQueue, id: string): AgentQueue {
   if (queue.inputs.some((input) => input.id === id && input.steer)) return queue;
   const rest = others(queue, id);
@@ -34,9 +41,8 @@ export function steered(queue: AgentQueue, id: string): AgentQueue {
 }
 
 /**
- * The queue with an input in front of another, or at the end where `beforeId` is
- * empty. What is moved is no longer delivered at once, and so comes behind all
- * that is.
+ * Returns the queue with an input moved in front of another, or to the end when `beforeId` is
+ * empty. A moved input is no longer delivered immediately, and so comes after all inputs that are.
  */
 export function moved(queue: AgentQueue, id: string, beforeId: string): AgentQueue {
   if (beforeId === id) return queue;
@@ -48,15 +54,18 @@ export function moved(queue: AgentQueue, id: string, beforeId: string): AgentQue
   return changed(queue, inserted(rest, index, { id, steer: false }));
 }
 
-/** The input to deliver next; undefined while all that wait have to wait for the end of the turn. */
+/**
+ * Returns the input to deliver next; undefined while all inputs have to wait for the end of the
+ * turn.
+ */
 export function nextInput({ inputs }: AgentQueue, isIdle: boolean): QueuedInput | undefined {
   const [first] = inputs;
   return isIdle || first?.steer ? first : undefined;
 }
 
-/** The inputs of a queue that are not, or are elsewhere, in an older state of it. */
+/** Returns the inputs of a queue that an older state of it lacks or has at another place. */
 export function newlyPlaced(before: AgentQueue, after: AgentQueue): QueuedInput[] {
-  // What a change leaves alone is the same object before and after.
+  // An unchanged input is the same object before and after.
   const known = new Set(before.inputs);
   return after.inputs.filter((input) => !known.has(input));
 }
@@ -75,7 +84,10 @@ function urgentCount(inputs: readonly QueuedInput[]): number {
   return inputs.filter(({ steer }) => steer).length;
 }
 
-/** Only the new input gets a place, unless its neighbours are so close that all need new ones. */
+/**
+ * Gives a place to the new input only, unless its neighbours are so close that all inputs need new
+ * places.
+ */
 function inserted(
   inputs: readonly QueuedInput[],
   index: number,

@@ -7,15 +7,14 @@ import { valueUnusable } from "../error.ts";
 import { isToStop } from "../workflow/execution/workflow-action-transitions.ts";
 
 /**
- * The key of the run that carries out a step of an action, in one attempt at it.
- *
+ * Returns the key of the agent execution that carries out a step of an action, in one attempt.
  * @param outputKey of a report step, the key of the output; empty for an agent step
  */
 export function stepKey(attempt: number, stepIndex: number, outputKey: string): string {
   return `${attempt}.${stepIndex}.${outputKey}`;
 }
 
-/** Whether the step that a key of {@link stepKey} names still needs its run. */
+/** Returns whether the step that a key of {@link stepKey} names still needs its agent execution. */
 export function isStepGoingOn(action: WorkflowExecutionAction, key: string): boolean {
   const [attempt, stepIndex] = key.split(".");
   if (isToStop(action) || Number(attempt) !== action.status?.attempt) return false;
@@ -23,10 +22,9 @@ export function isStepGoingOn(action: WorkflowExecutionAction, key: string): boo
 }
 
 /**
- * What the agent of a step is told.
- *
+ * Returns the prompt for the agent of a step.
  * @param outputKey of a report step, the key of the output that it is for; empty for an agent step
- * @throws DomainError VALUE_UNUSABLE for a step, or an output, that no agent is asked for
+ * @throws DomainError VALUE_UNUSABLE for a step, or an output, that needs no agent
  */
 export function promptOfStep(steps: readonly WorkflowStep[], stepIndex: number, outputKey: string): string {
   const step = steps[stepIndex]?.step;

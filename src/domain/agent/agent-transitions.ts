@@ -5,10 +5,10 @@ import type { Transition } from "../workflow/execution/workflow-transitions.ts";
 export type AgentEvent = "begin" | "wait" | "wake" | "lose" | "end" | "stop" | "fail";
 
 /**
- * The legal moves of an agent run; whatever is not in the table does not happen.
- * `begin` is a lease on its work, `lose` the loss of that lease in the middle of
- * a turn, `end` the end of the agent's program. A run that waits for input goes
- * on waiting when its runner is lost.
+ * The legal transitions of an agent execution; a transition that is not in the table is rejected.
+ * `begin` is a lease on its work, `lose` the loss of that lease in the middle of a turn, `end` the
+ * end of the agent's program. An execution that waits for input keeps waiting when its runner is
+ * lost.
  */
 export const AGENT_TRANSITIONS: readonly Transition<Phase, AgentEvent>[] = [
   [Phase.PENDING, "begin", Phase.RUNNING],
@@ -25,7 +25,10 @@ export const AGENT_TRANSITIONS: readonly Transition<Phase, AgentEvent>[] = [
   [Phase.WAITING_FOR_INPUT, "fail", Phase.STOPPED],
 ];
 
-/** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
+/**
+ * Returns the phase after an event. @throws DomainError PHASE_UNSUITABLE for a transition that is
+ * not in the table
+ */
 export function transitionAgent(from: Phase, event: AgentEvent): Phase {
   const to = AGENT_TRANSITIONS.find(([phase, on]) => phase === from && on === event)?.[2];
   if (to !== undefined) return to;
@@ -33,7 +36,7 @@ export function transitionAgent(from: Phase, event: AgentEvent): Phase {
   throw phaseUnsuitable("agent execution", name, `the agent run is ${name}, in which ${event} is no move`);
 }
 
-/** Whether no event moves a run any more. */
+/** Returns whether a phase is final: no event leads out of it. */
 export function isFinalAgent(phase: Phase): boolean {
   return !AGENT_TRANSITIONS.some(([from]) => from === phase);
 }

@@ -7,10 +7,10 @@ const MOST_DESCRIPTION_CHARACTERS = 500;
 const MOST_WORDS = 64;
 const MOST_WORD_CHARACTERS = 4_096;
 
-/** What only a shell gives a meaning: whoever writes it expects one. */
+/** Characters that have a meaning only in a shell: a text that contains one expects a shell. */
 const SHELL = /['"`\\$|&;<>*?(){}]/;
 
-/** What the operator says of a new agent. */
+/** The operator's description of a new agent. */
 export interface AgentTemplate {
   readonly id: string;
   readonly name: string;
@@ -18,9 +18,13 @@ export interface AgentTemplate {
   readonly takesSettings: boolean;
 }
 
-/** @throws DomainError VALUE_UNUSABLE for a name that is empty, too long or has control characters, or too long a description */
+/**
+ * Returns a new agent.
+ * @throws DomainError VALUE_UNUSABLE for a name that is empty, too long or has control characters,
+ * or a description that is too long
+ */
 export function newAgent({ id, name, description, takesSettings }: AgentTemplate): Agent {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are rejected.
   if (name.trim() !== name || name === "" || /[\x00-\x1f\x7f-\x9f]/.test(name)) {
     throw valueUnusable(
       "name",
@@ -33,9 +37,8 @@ export function newAgent({ id, name, description, takesSettings }: AgentTemplate
 }
 
 /**
- * Program and arguments of an agent from one text: a JSON list of words or, without
- * anything that only a shell understands, words with white space between.
- *
+ * Parses the program and arguments of an agent from one text: a JSON list of words or, without
+ * characters that only a shell understands, words separated by white space.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function commandWords(text: string): string[] {

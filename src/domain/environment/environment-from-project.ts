@@ -11,9 +11,8 @@ import type { Project } from "#gen/service/v1/project_pb.js";
 import { requireNotDeleted } from "../project/project.ts";
 
 /**
- * What is wanted of an environment of the project: the project's initializer,
- * first class and file paths, each unless `asked` has its own.
- *
+ * Returns the spec of an environment of the project: the project's initializer, first class and
+ * file paths, each unless `asked` has its own.
  * @throws DomainError PENDING_DELETION for a project that is marked for removal
  */
 export function specFromProject(project: Project, asked: EnvironmentSpec | undefined): EnvironmentSpec {
@@ -39,7 +38,10 @@ export function specFromProject(project: Project, asked: EnvironmentSpec | undef
   return spec;
 }
 
-/** Whether the environment goes to its creator's local runner: the project says so first, and no class is named. */
+/**
+ * Returns whether the environment goes to its creator's local runner: the project lists it first,
+ * and no class is named.
+ */
 export function startsLocally(project: Project, spec: EnvironmentSpec): boolean {
   return project.environmentClasses[0]?.environmentClass.case === "localRunner" && !spec.machine?.class;
 }

@@ -1,20 +1,22 @@
 import type { Policies } from "../policy/policies.ts";
 import { denied } from "../policy/policy-decision.ts";
 
-/** How many environments a user has, without the one that is asked for. */
+/** Numbers of environments that a user has, without the one that is being created or started. */
 export interface EnvironmentCounts {
-  /** Running and stopped ones, without those whose deletion is wanted. */
+  /** Number of running and stopped environments, without those whose deletion is wanted. */
   readonly all: number;
-  /** Those that run or are wanted running. */
+  /** Number of environments that run or are wanted running. */
   readonly running: number;
 }
 
-/** Whether any limit on the number of environments is set, so that they need be counted. */
+/**
+ * Returns whether any limit on the number of environments is set, so that they have to be counted.
+ */
 export function limitsEnvironments({ inForce }: Policies): boolean {
   return Boolean(inForce.maximumEnvironmentsPerUser || inForce.maximumRunningEnvironmentsPerUser);
 }
 
-/** @throws PolicyDenied when the user has as many environments as it may */
+/** Requires that the user may have one more environment. @throws PolicyDenied at the maximum */
 export function requireEnvironmentQuota(policies: Policies, { all }: EnvironmentCounts): void {
   const most = policies.inForce.maximumEnvironmentsPerUser ?? 0n;
   if (most === 0n || BigInt(all) < most) return;
@@ -22,7 +24,9 @@ export function requireEnvironmentQuota(policies: Policies, { all }: Environment
   throw denied(policies, { fieldPath: "maximumEnvironmentsPerUser", asked: String(all + 1), allowed });
 }
 
-/** @throws PolicyDenied when as many environments of the user run as may */
+/**
+ * Requires that the user may have one more running environment. @throws PolicyDenied at the maximum
+ */
 export function requireRunningQuota(policies: Policies, { running }: EnvironmentCounts): void {
   const most = policies.inForce.maximumRunningEnvironmentsPerUser ?? 0n;
   if (most === 0n || BigInt(running) < most) return;

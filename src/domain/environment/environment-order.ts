@@ -4,7 +4,7 @@ import {
 } from "#gen/service/v1/environment_service_pb.js";
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
 
-/** The order of an environment list: by id, and ascending, unless the request says otherwise. */
+/** Returns the order of an environment list: by id, ascending, unless the request names another. */
 export function environmentOrder(sort: ListEnvironmentsRequest_Sort | undefined): {
   field: "id" | "archivedAt";
   direction: "asc" | "desc";

@@ -9,13 +9,12 @@ import {
 import { phaseUnsuitable } from "../error.ts";
 import { isStopped } from "./environment.ts";
 
-/** Failures that are kept of an environment; older ones make room. */
+/** Maximum number of failures that are kept of an environment; the oldest are dropped. */
 const MOST_FAILURES = 10;
 
 /**
- * The phases that a runner may report after each. A phase may be reported again,
- * and what a lost attempt had begun may begin anew; from the way to its deletion
- * no environment comes back.
+ * The phases that a runner may report after each phase. A phase may be reported again, and a new
+ * attempt may repeat what a lost attempt had begun; an environment never returns from its deletion.
  */
 const MOVES: Readonly<Record<Phase, readonly Phase[]>> = {
   [Phase.UNSPECIFIED]: [],
@@ -31,8 +30,8 @@ const MOVES: Readonly<Record<Phase, readonly Phase[]>> = {
 const ENDING: readonly Phase[] = [Phase.DELETING, Phase.DELETED];
 
 /**
- * Whether a runner has to bring the environment to the phase that is wanted of
- * it. The environment of an action is led by that action, until it is let go.
+ * Returns whether a runner has to bring the environment to its desired phase. The environment of an
+ * action is managed by that action until it is released.
  */
 export function needsWork(environment: Environment): boolean {
   const wanted = environment.spec?.desiredPhase;
@@ -43,7 +42,10 @@ export function needsWork(environment: Environment): boolean {
   return wanted === Phase.RUNNING && phase !== Phase.RUNNING;
 }
 
-/** The environment once a runner has a lease on it: it is bound to the runner, which may have begun from now on. */
+/**
+ * Returns the environment after a runner has leased it: it is bound to the runner, which may have
+ * begun from now on.
+ */
 export function assigned(present: Environment, runnerId: string): Environment {
   const environment = clone(EnvironmentSchema, present);
   if (environment.metadata) environment.metadata.runnerId = runnerId;
@@ -51,17 +53,16 @@ export function assigned(present: Environment, runnerId: string): Environment {
   return environment;
 }
 
-/** What a runner says about an environment. */
+/** A runner's report about an environment. */
 export interface PhaseReport {
-  /** Unspecified: no other than before. */
+  /** Unspecified means unchanged. */
   readonly phase: Phase;
-  /** Empty for nothing. */
+  /** Empty for none. */
   readonly failureMessage: string;
 }
 
 /**
- * The environment after a report; undefined when the report tells nothing new.
- *
+ * Returns the environment after a report; undefined when the report changes nothing.
  * @throws DomainError PHASE_UNSUITABLE for a phase that cannot follow the present one
  */
 export function reportedEnvironment(
@@ -76,20 +77,20 @@ export function reportedEnvironment(
   const environment = raiseVersion(clone(EnvironmentSchema, present));
   if (isMove) environment.status.phase = phase;
   if (isFailure) addFailure(environment.status, failureMessage);
-  // What went wrong before has been overcome once the environment is up.
+  // Earlier failures are resolved once the environment is up.
   else if (phase === Phase.RUNNING) environment.status.failureMessage = [];
   return environment;
 }
 
-/** The environment that is in the phase wanted of it. */
+/** Returns the environment in its desired phase. */
 export function completed(present: Environment): Environment {
   const wanted = present.spec?.desiredPhase ?? Phase.UNSPECIFIED;
   return reportedEnvironment(present, { phase: wanted, failureMessage: "" }) ?? present;
 }
 
 /**
- * The environment that could not be brought up: it is stopped, and wanted so
- * from now on, since a runner would try in vain again and again otherwise.
+ * Returns an environment that could not be brought up: it is stopped, and its desired phase becomes
+ * stopped, since a runner would otherwise retry forever.
  */
 export function failedEnvironment(present: Environment, failureMessage: string): Environment {
   const environment = raiseVersion(clone(EnvironmentSchema, present));
@@ -102,7 +103,10 @@ export function failedEnvironment(present: Environment, failureMessage: string):
   return environment;
 }
 
-/** The environment of an attempt that was lost: it runs for nobody any more and is to be cleaned up. */
+/**
+ * Returns the environment of a lost attempt: it no longer belongs to an execution and is to be
+ * cleaned up.
+ */
 export function orphanedEnvironment(present: Environment): Environment {
   const environment = raiseVersion(clone(EnvironmentSchema, present));
   environment.status.phase = Phase.DELETING;

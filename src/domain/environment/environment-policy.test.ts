@@ -27,7 +27,7 @@ const spec = (init: MessageInitShape<typeof EnvironmentSpecSchema> = {}) =>
   create(EnvironmentSpecSchema, init);
 const WITHOUT_PROJECT: EnvironmentSurroundings = { role: "member", fromProject: false, local: false };
 
-/** The field that denies; undefined when nothing does. */
+/** Returns the field of the policy that denies; undefined when none does. */
 function denier(act: () => unknown): string | undefined {
   try {
     act();

@@ -13,19 +13,18 @@ import type { Policies } from "../policy/policies.ts";
 import { denied } from "../policy/policy-decision.ts";
 import { isLimit, limitMs } from "../policy/policy-limit.ts";
 
-/** What of a new environment the policies look at besides its spec. */
+/** Facts about a new environment that the policies check besides its spec. */
 export interface EnvironmentSurroundings {
   readonly role: Caller["role"];
-  /** Whether it is created from a project. */
+  /** True when it is created from a project. */
   readonly fromProject: boolean;
-  /** Whether it goes to a runner on a member's own machine. */
+  /** True when it goes to a runner on a member's own machine. */
   readonly local: boolean;
 }
 
 /**
- * The spec of a new environment with what the policies put into it: the longest
- * timeout where it has none, and the organization's security policy.
- *
+ * Returns the spec of a new environment with the values that the policies add: the maximum timeout
+ * where it has none, and the organization's security policy.
  * @throws PolicyDenied by the first policy that forbids it
  */
 export function specUnderPolicies(
@@ -54,7 +53,7 @@ export function specUnderPolicies(
   return spec;
 }
 
-/** Puts the end of its lifetime on a new environment, where the organization has a longest one. */
+/** Sets the end of a new environment's lifetime, where the organization limits lifetimes. */
 export function boundLifetime({ inForce }: Policies, environment: Environment): Environment {
   const lifetime = limitMs(inForce.maximumEnvironmentLifetime);
   const { metadata } = environment;
@@ -65,9 +64,8 @@ export function boundLifetime({ inForce }: Policies, environment: Environment): 
 }
 
 /**
- * Holds the start of an environment against its lifetime; `now` in milliseconds
+ * Requires that an environment is not started after the end of its lifetime; `now` in milliseconds
  * since 1970 UTC.
- *
  * @throws PolicyDenied from the end of a strict lifetime on
  */
 export function requireNotLockedDown(policies: Policies, { metadata }: Environment, now: number): void {
@@ -77,14 +75,14 @@ export function requireNotLockedDown(policies: Policies, { metadata }: Environme
   throw denied(policies, { fieldPath, allowed: "starts until the lockdownAt of an environment only" });
 }
 
-/** Whether the lifetime has ended, and the environment was not started since. */
+/** Returns whether the lifetime has ended without a start since. */
 export function hasOutlived({ metadata }: Environment, now: number): boolean {
   if (!metadata?.lockdownAt) return false;
   const end = timestampMs(metadata.lockdownAt);
   return now >= end && (!metadata.lastStartedAt || timestampMs(metadata.lastStartedAt) < end);
 }
 
-/** How far each level opens; a level that is not stated opens to the creator alone. */
+/** Rank of each level by how far it opens; an unspecified level opens to the creator alone. */
 const OPENNESS: Readonly<Record<AdmissionLevel, number>> = {
   [AdmissionLevel.UNSPECIFIED]: 0,
   [AdmissionLevel.OWNER_ONLY]: 0,
@@ -94,9 +92,8 @@ const OPENNESS: Readonly<Record<AdmissionLevel, number>> = {
 };
 
 /**
- * Holds what a user opens of an environment against the organization's cap. What
- * the system opens is not held against it.
- *
+ * Requires that a user opens an environment no further than the organization's maximum. Ports that
+ * the system opens are not checked.
  * @throws PolicyDenied
  */
 export function requireAdmissionAllowed(policies: Policies, level: AdmissionLevel): void {
@@ -121,7 +118,8 @@ function boundTimeout(policies: Policies, spec: EnvironmentSpec): void {
   spec.timeout ??= create(EnvironmentSpec_TimeoutSchema);
   spec.timeout.disconnected ??= most;
   const asked = spec.timeout.disconnected;
-  // An environment with a timeout of 0 s is never stopped for being idle, which is longer than any limit.
+  // An environment with a timeout of 0 s is never stopped for being idle, which is longer than any
+  // limit.
   if (isLimit(asked) && compare(asked, most) <= 0) return;
   throw denied(policies, {
     fieldPath: "maximumEnvironmentTimeout",

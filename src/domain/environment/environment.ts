@@ -11,7 +11,7 @@ import { pendingDeletion, valueUnusable } from "../error.ts";
 import { fold } from "../fold.ts";
 import type { Origin } from "../project/project.ts";
 
-/** What a request, and the project it names, say about a new environment. */
+/** The values for a new environment from a request and the project that it names. */
 export interface EnvironmentTemplate {
   readonly spec: EnvironmentSpec | undefined;
   readonly name: string;
@@ -20,7 +20,10 @@ export interface EnvironmentTemplate {
   readonly sessionId: string;
   /** Empty when the environment is created without a project. */
   readonly projectId: string;
-  /** The runner that the environment is bound to; empty leaves it to any runner of the organization. */
+  /**
+   * Id of the runner that the environment is bound to; empty leaves it to any runner of the
+   * organization.
+   */
   readonly runnerId: string;
 }
 
@@ -28,8 +31,7 @@ export interface EnvironmentTemplate {
 const FIRST_VERSION = 1n;
 
 /**
- * A new environment, which no runner has taken on.
- *
+ * Returns a new environment, which no runner has taken on.
  * @throws DomainError VALUE_UNUSABLE for a desired phase other than running or stopped
  */
 export function newEnvironment(template: EnvironmentTemplate, origin: Origin): Environment {
@@ -57,9 +59,8 @@ export function newEnvironment(template: EnvironmentTemplate, origin: Origin): E
 }
 
 /**
- * The environment wanted running, as of `now` (milliseconds since 1970 UTC);
- * one that was archived is so no more.
- *
+ * Returns the environment wanted running, as of `now` (milliseconds since 1970 UTC); an archived
+ * environment is unarchived.
  * @throws DomainError PENDING_DELETION
  */
 export function startedEnvironment(present: Environment, now: number): Environment {
@@ -73,8 +74,7 @@ export function startedEnvironment(present: Environment, now: number): Environme
 }
 
 /**
- * The environment wanted stopped; undefined when it already is.
- *
+ * Returns the environment wanted stopped; undefined when it already is.
  * @throws DomainError PENDING_DELETION
  */
 export function stoppedEnvironment(present: Environment): Environment | undefined {
@@ -83,34 +83,37 @@ export function stoppedEnvironment(present: Environment): Environment | undefine
   return withDesiredPhase(present, EnvironmentPhase.STOPPED);
 }
 
-/** The environment archived as of `now`. */
+/** Returns the environment archived as of `now`. */
 export function archivedEnvironment(present: Environment, now: number): Environment {
   const environment = clone(EnvironmentSchema, present);
   if (environment.metadata) environment.metadata.archivedAt = timestampFromMs(now);
   return environment;
 }
 
-/** The environment wanted deleted; undefined when it already is. */
+/** Returns the environment wanted deleted; undefined when it already is. */
 export function deletedEnvironment(present: Environment): Environment | undefined {
   if (present.spec?.desiredPhase === EnvironmentPhase.DELETED) return undefined;
   return withDesiredPhase(present, EnvironmentPhase.DELETED);
 }
 
 /**
- * Whether no runner ever took the environment on, so that there is nothing to
- * clean up. The first thing a runner does is to report, which raises the version.
+ * Returns whether no runner ever took the environment on, so that there is nothing to clean up. A
+ * runner reports first, which raises the version.
  */
 export function isUntouched({ status }: Environment): boolean {
   return (status?.statusVersion ?? FIRST_VERSION) === FIRST_VERSION;
 }
 
-/** Whether it rests: it is wanted stopped, and its machine is, or no runner ever made one. */
+/**
+ * Returns whether the environment is at rest: it is wanted stopped and its machine is stopped, or
+ * no runner ever made one.
+ */
 export function isStopped(environment: Environment): boolean {
   if (environment.spec?.desiredPhase !== EnvironmentPhase.STOPPED) return false;
   return environment.status?.phase === EnvironmentPhase.STOPPED || isUntouched(environment);
 }
 
-/** What `search` looks through: one folded line each for name and id. */
+/** Returns the text that `search` looks through: one folded line each for name and id. */
 export function environmentSearchText({ id, metadata }: Environment): string {
   return fold([metadata?.name ?? "", id].join("\n"));
 }

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Account, AccountSchema } from "#gen/service/v1/account_pb.js";
 
-/** What is known about a person's login. Times are milliseconds since 1970 UTC. */
+/** An account with its login data. Times are milliseconds since 1970 UTC. */
 export interface AccountFacts {
   readonly id: string;
   readonly name: string;
@@ -21,7 +21,7 @@ export interface MembershipFacts {
   readonly memberCount: number;
 }
 
-/** The account as the contract shows it to its own person, who acts in one of its organizations. */
+/** Returns the account as its own person sees it, who acts in one of its organizations. */
 export function accountMessage(
   account: AccountFacts,
   memberships: readonly MembershipFacts[],

@@ -4,7 +4,7 @@ const STARTED = "agent runs that the caller started";
 const STARTED_OR_HELD = `${STARTED}; a runner's: the agent runs on it`;
 const SHARED = "what the organization's conversation sharing policy opens to the caller";
 
-/** Rows of the table of permissions: agents and their runs. */
+/** Rows of the permissions table for agents and their executions. */
 export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentService/StartAgent": {
     permission: "start_agent",

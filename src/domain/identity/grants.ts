@@ -1,16 +1,18 @@
 import type { Role } from "./caller.ts";
 
-/** On which resources a role may do something: all of its organization, only its own, or none. */
+/**
+ * The resources on which a role may do something: all of its organization, only its own, or none.
+ */
 export type Grant = "any" | "own" | "none";
 
-/** Who may call an operation. */
+/** The callers that may use an operation. */
 export interface Permission {
-  /** What is missing, as the metadata of PERMISSION_DENIED names it. */
+  /** Name of the permission in the metadata of PERMISSION_DENIED. */
   readonly permission: string;
   readonly grants: Readonly<Record<Role, Grant>>;
-  /** What is the caller's own here; present where a role has no more than that. */
+  /** Definition of the caller's own resources; present where a role is limited to them. */
   readonly own?: string;
-  /** What must hold besides. */
+  /** A further condition. */
   readonly besides?: string;
 }
 
@@ -28,10 +30,10 @@ export const EVERY_RUNNER: Grants = { ...NOBODY, runner: "own" };
 export const ADMINISTRATORS: Grants = { ...NOBODY, administrator: "any" };
 export const PEOPLE: Grants = { ...NOBODY, administrator: "any", member: "any" };
 export const MEMBERS: Grants = { ...PEOPLE, service_account: "any" };
-/** What others made is for administrators. */
+/** Resources that others created are for administrators. */
 export const CREATORS: Grants = { ...MEMBERS, member: "own", service_account: "own" };
-/** What concerns a person only, an administrator like everybody else. */
+/** Resources that concern one person only, an administrator like everybody else. */
 export const SELF: Grants = { ...NOBODY, administrator: "own", member: "own" };
 
-/** What is the caller's own of most things. */
+/** Definition of the caller's own resources in most rows. */
 export const OWNED_BY_CREATOR = "what the caller made";

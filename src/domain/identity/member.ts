@@ -9,10 +9,13 @@ import {
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
 
-/** How every account signs in so far: with a token that the command line made (contract, OrganizationMember). */
+/**
+ * The login provider of every account so far: a token that the command line issued (contract,
+ * OrganizationMember).
+ */
 const LOGIN_PROVIDER = "token";
 
-/** Statuses that a list shows when none is asked for (contract, ListMembersRequest). */
+/** Statuses that a list shows when the request names none (contract, ListMembersRequest). */
 const DEFAULT_STATUSES: readonly UserStatus[] = [UserStatus.ACTIVE, UserStatus.SUSPENDED];
 
 /** A member with its account. Times are milliseconds since 1970 UTC. */
@@ -28,12 +31,12 @@ export interface MemberFacts {
 }
 
 export interface MemberOrder {
-  /** Names without regard to case. */
+  /** Names are compared without regard to case. */
   readonly field: "joining" | "name";
   readonly direction: "asc" | "desc";
 }
 
-/** A member as the contract shows it. */
+/** Returns a member as the contract shows it. */
 export function memberMessage(member: MemberFacts): OrganizationMember {
   return create(OrganizationMemberSchema, {
     userId: member.userId,
@@ -46,12 +49,12 @@ export function memberMessage(member: MemberFacts): OrganizationMember {
   });
 }
 
-/** The statuses that a list shows. */
+/** Returns the statuses that a list shows. */
 export function statusesAskedFor(filter: ListMembersRequest_Filter | undefined): readonly UserStatus[] {
   return filter?.statuses.length ? filter.statuses : DEFAULT_STATUSES;
 }
 
-/** The order that a list asks for; equal names and times stand by user id. */
+/** Returns the order of a list; equal names and times are ordered by user id. */
 export function memberOrder(sort: ListMembersRequest_Sort | undefined): MemberOrder {
   return {
     field: sort?.field === ListMembersRequest_SortField.NAME ? "name" : "joining",

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Organization, OrganizationSchema } from "#gen/service/v1/organization_pb.js";
 
-/** What is known about an organization. Times are milliseconds since 1970 UTC. */
+/** An organization's stored data. Times are milliseconds since 1970 UTC. */
 export interface OrganizationFacts {
   readonly id: string;
   readonly name: string;
@@ -10,7 +10,7 @@ export interface OrganizationFacts {
   readonly updated_at: number;
 }
 
-/** An organization as the contract shows it. */
+/** Returns an organization as the contract shows it. */
 export function organizationMessage({ id, name, created_at, updated_at }: OrganizationFacts): Organization {
   return create(OrganizationSchema, {
     id,

@@ -19,7 +19,10 @@ const PREBUILDS = "prebuilds run as the caller, the project's creator or a servi
 const PREBUILDS_LATER = `${PREBUILDS}, or as they did; only administrators change what is cloned as another person`;
 const OWN_ENVIRONMENTS = "a runner's: the environments on it; an environment's: itself";
 
-/** The one table: which operation of the contract needs which permission, and who holds it. */
+/**
+ * The permissions table: the permission that each operation of the contract needs, and the roles
+ * that have it.
+ */
 export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AccountService/GetAccount": {
     permission: "get_account",
@@ -254,7 +257,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   ...WORKFLOW_PERMISSIONS,
 };
 
-/** What readers of each kind see, in words for docs/permissions.md. */
+/** The resources that each role may read, in words for docs/permissions.md. */
 export const READERS: Readonly<Record<Role, string>> = {
   administrator:
     "everything of its organization, except the personal access tokens of others and values of credentials",
@@ -268,11 +271,10 @@ export const READERS: Readonly<Record<Role, string>> = {
 };
 
 /**
- * The row of an operation.
- *
+ * Returns the row of an operation.
  * @param operation full name, such as `service.v1.ProjectService/GetProject`
  * @returns undefined for an operation of another contract
- * @throws for an operation of the contract that the table forgot, so that it opens to nobody
+ * @throws for an operation of the contract that the table lacks, so that nobody may call it
  */
 export function permissionOf(operation: string): Permission | undefined {
   const known = byOperation.get(operation);
@@ -285,5 +287,5 @@ export function permissionOf(operation: string): Permission | undefined {
   return found;
 }
 
-/** Rows that were looked up: every request asks several times. */
+/** Cache of rows by operation: every request reads several. */
 const byOperation = new Map<string, Permission>();

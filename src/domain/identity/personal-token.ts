@@ -6,28 +6,31 @@ import { permissionDenied, valueUnusable } from "../error.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
-/** How long a token holds when nothing is said (contract, CreatePersonalAccessTokenRequest): 30 days. */
+/** Default validity of a token (contract, CreatePersonalAccessTokenRequest): 30 days. */
 export const TOKEN_VALID_DEFAULT_MS = 30 * DAY_MS;
 
-/** The longest a token may hold, also one that the operator issues (contract, same place): 90 days. */
+/**
+ * Maximum validity of a token, also of one that the operator issues (contract, same place): 90
+ * days.
+ */
 export const TOKEN_VALID_MAX_MS = 90 * DAY_MS;
 
 export interface PersonalTokenTemplate {
   readonly userId: string;
   readonly description: string;
-  /** How long the token holds, in milliseconds; 0 means the default of 30 days. */
+  /** Validity of the token, in milliseconds; 0 means the default of 30 days. */
   readonly validForMs: number;
   readonly readOnly: boolean;
   /** Absent for a token that the operator issues from the command line. */
   readonly creator?: Subject;
-  /** The account of the creator; absent likewise. */
+  /** Account of the creator; absent likewise. */
   readonly creatorAccountId?: string;
 }
 
 /**
- * The description of a new token, as of `now` (milliseconds since 1970 UTC).
- *
- * @throws DomainError VALUE_UNUSABLE for a time that is negative, no number, or longer than 90 days
+ * Returns the description of a new token, as of `now` (milliseconds since 1970 UTC).
+ * @throws DomainError VALUE_UNUSABLE for a validity that is negative, not a number, or longer than
+ * 90 days
  */
 export function newPersonalToken(
   { userId, description, validForMs, readOnly, creator }: PersonalTokenTemplate,
@@ -50,14 +53,17 @@ export function newPersonalToken(
   return { token, expiresAtMs };
 }
 
-/** A length in milliseconds, rounded up so that the shortest of all is not taken for none. */
+/**
+ * Returns a duration in milliseconds, rounded up so that the shortest of all does not become 0,
+ * which means none.
+ */
 export function validForMs(validFor: Duration | undefined): number {
   return validFor ? Number(validFor.seconds) * 1000 + Math.ceil(validFor.nanos / 1e6) : 0;
 }
 
 /**
- * The user that a request for a token means: the caller, named or not.
- *
+ * Returns the user that a request for a token names: the caller, also when the request names
+ * nobody.
  * @throws DomainError PERMISSION_DENIED for anybody else
  */
 export function ownUserId(asked: string, callerId: string): string {

@@ -23,7 +23,7 @@ describe("a new service account", () => {
   test("holds until the instant that was asked for, to the nanosecond in what it says", () => {
     const { serviceAccount, validUntilMs } = madeUntil(NOW / 1000 + 1, 1);
     expect(serviceAccount.validUntil).toMatchObject({ seconds: BigInt(NOW / 1000 + 1), nanos: 1 });
-    // Whole milliseconds decide: the one that the instant lies in is not cut off before it.
+    // Validity ends at a whole millisecond: the one that contains the instant still counts.
     expect(validUntilMs).toBe(NOW + 1001);
     expect(serviceAccount.suspended).toBe(false);
   });

@@ -12,7 +12,7 @@ import { phaseUnsuitable, valueUnusable } from "../error.ts";
 import { momentMs, requireTimestampInRange } from "../timestamp-range.ts";
 import { TOKEN_VALID_DEFAULT_MS } from "./personal-token.ts";
 
-/** What a new service account takes from its surroundings. */
+/** Values of a new service account that the request does not contain. */
 export interface ServiceAccountOrigin {
   readonly id: string;
   readonly organizationId: string;
@@ -22,9 +22,8 @@ export interface ServiceAccountOrigin {
 }
 
 /**
- * A new service account.
- *
- * @throws DomainError VALUE_UNUSABLE when the end of its validity is not to come
+ * Returns a new service account.
+ * @throws DomainError VALUE_UNUSABLE when the end of its validity is not in the future
  */
 export function newServiceAccount(
   { name, description, validUntil }: CreateServiceAccountRequest,
@@ -45,25 +44,27 @@ export function newServiceAccount(
   return { serviceAccount, validUntilMs };
 }
 
-/** Whether a service account is suspended at `now`; both in milliseconds since 1970 UTC. */
+/**
+ * Returns whether a service account is suspended at `now`; both times in milliseconds since 1970
+ * UTC.
+ */
 export function isSuspended(validUntilMs: number, now: number): boolean {
   return validUntilMs <= now;
 }
 
-/** What a new token of a service account is made from. */
+/** The values that a new token of a service account is created from. */
 export interface ServiceAccountTokenTemplate {
   readonly serviceAccountId: string;
   readonly description: string;
-  /** How long the token holds, in milliseconds; 0 means the default of 30 days. */
+  /** Validity of the token, in milliseconds; 0 means the default of 30 days. */
   readonly validForMs: number;
-  /** Absent when an operator's token stands at the beginning. */
+  /** Undefined when the chain of creators begins with an operator's token. */
   readonly creator: Subject | undefined;
 }
 
 /**
- * The description of a new token of a service account, which it never outlives.
- *
- * @param validUntilMs until when the service account holds, in milliseconds since 1970 UTC
+ * Returns the description of a new token of a service account, which never outlives the account.
+ * @param validUntilMs end of the service account's validity, in milliseconds since 1970 UTC
  * @throws DomainError PHASE_UNSUITABLE while the service account is suspended
  */
 export function newServiceAccountToken(

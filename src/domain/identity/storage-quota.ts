@@ -2,10 +2,9 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../error.ts";
 
 /**
- * Operations that an organization without room may still do: they end, remove or
- * protect something, replace what is bounded by its own, or hold what they start
- * against the quota themselves. A phase or a mark that they write is a few bytes
- * longer than the one before.
+ * Operations that are allowed in an organization whose storage is full: they end, remove or protect
+ * something, replace something that has its own limit, or check the quota for what they start
+ * themselves. A phase or flag that they write is a few bytes longer than the one before.
  */
 export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.AccountService/BlockAccount",
@@ -38,9 +37,8 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Refuses a write that leaves an organization with more than it may store and
- * with more than it had before.
- *
+ * Requires that a write does not leave an organization with more than its quota and more than it
+ * stored before.
  * @param before bytes that the organization stored before the write
  * @param after bytes that it would store
  * @throws DomainError STORAGE_QUOTA_EXCEEDED

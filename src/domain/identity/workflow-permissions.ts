@@ -3,7 +3,7 @@ import { CREATORS, EVERY_RUNNER, MEMBERS, NOBODY, OWNED_BY_CREATOR, type Permiss
 const STARTED = "executions that the caller started, and those of workflows that it made";
 const LEASED = "work that the runner holds the lease of";
 
-/** Rows of the table of permissions: workflows, and the work of runners. */
+/** Rows of the permissions table for workflows and the work of runners. */
 export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkflowService/CreateWorkflow": {
     permission: "create_workflow",

@@ -33,7 +33,7 @@ const policies = (set: MessageInitShape<typeof OrganizationPoliciesSchema>) =>
   });
 const agents = (agentPolicy: MessageInitShape<typeof AgentPolicySchema>) => policies({ agentPolicy });
 
-/** The decision that denies, in short; undefined when nothing does. */
+/** Returns a summary of the decision that denies; undefined when none does. */
 function denied(act: () => void) {
   try {
     act();
@@ -90,7 +90,7 @@ describe("the settings of an agent", () => {
   });
 
   test("name no tier but one of the list", () => {
-    // Of the tiers only one has a name yet: a list without it leaves none.
+    // Only one of the tiers has a name yet: a list without it allows none.
     const policy = { allowedExtAgentServiceTiers: [Tier.UNSPECIFIED] };
     expect(refusal({ allowedExtAgentServiceTiers: [Tier.FAST] }, { serviceTier: Tier.FAST })).toBeUndefined();
     expect(refusal(policy, { serviceTier: Tier.FAST })).toEqual([

@@ -14,19 +14,21 @@ import type { Caller, Role } from "../identity/caller.ts";
 import type { Policies } from "./policies.ts";
 import { denied } from "./policy-decision.ts";
 
-/** Sub-agents of a run at a time where the policy says 0 (interface specification, AgentPolicy). */
+/**
+ * Maximum number of concurrent sub-agents of an execution where the policy says 0 (contract,
+ * AgentPolicy).
+ */
 const DEFAULT_SUBAGENTS = 5;
 
 /**
- * Holds the choice of an agent against the organization's policy. No choice is
- * always allowed: the default agent runs then.
- *
+ * Requires that the organization's policy allows an agent. An empty id is always allowed: it
+ * selects the default agent.
  * @throws PolicyDenied
  */
 export function requireAgentAllowed(policies: Policies, agentId: string): void {
   const allowed = policies.inForce.agentPolicy?.allowedAgentIds ?? [];
   if (agentId === "" || allowed.length === 0) return;
-  // Ids of a policy are kept as they were written; those of requests are in lower case by now.
+  // Policies keep ids as they were written; ids of requests are in lower case by now.
   if (allowed.some((id) => id.toLowerCase() === agentId.toLowerCase())) return;
   throw denied(policies, {
     fieldPath: "agentPolicy.allowedAgentIds",
@@ -36,8 +38,8 @@ export function requireAgentAllowed(policies: Policies, agentId: string): void {
 }
 
 /**
- * The same for the settings of the alternative agent; what is unspecified is no choice.
- *
+ * Requires that the organization's policy allows the settings of the alternative agent; an
+ * unspecified setting is not checked.
  * @throws PolicyDenied
  */
 export function requireAgentSettingsAllowed(
@@ -50,17 +52,15 @@ export function requireAgentSettingsAllowed(
 }
 
 /**
- * Holds the mode of a run against the organization's policy.
- *
- * @throws PolicyDenied for the mode that makes goals of inputs, where goals are forbidden
+ * Requires that the organization's policy allows the mode of an execution.
+ * @throws PolicyDenied for the mode that turns inputs into goals, where goals are forbidden
  */
 export function requireModeAllowed(policies: Policies, mode: AgentMode): void {
   if (mode === AgentMode.GOAL) requireGoalsAllowed(policies);
 }
 
 /**
- * Refuses to give a run a goal, or to take one up again, where goals are forbidden.
- *
+ * Requires that goals are allowed, before an execution gets a goal or resumes one.
  * @throws PolicyDenied
  */
 export function requireGoalsAllowed(policies: Policies): void {
@@ -69,9 +69,8 @@ export function requireGoalsAllowed(policies: Policies): void {
 }
 
 /**
- * Holds one more sub-agent of a run against the organization's policy.
- *
- * @param count how many sub-agents of the run have not stopped
+ * Requires that an execution may start one more sub-agent.
+ * @param count number of its sub-agents that have not stopped
  * @throws PolicyDenied
  */
 export function requireSubagentQuota(policies: Policies, count: number): void {
@@ -85,9 +84,8 @@ export function requireSubagentQuota(policies: Policies, count: number): void {
 }
 
 /**
- * Whether a caller may read the run of whatever creator: its administrators
- * always, everybody else where conversations are shared. Otherwise only what
- * {@link mayRead} says.
+ * Returns whether a caller may read every agent execution: administrators always, everybody else
+ * where conversations are shared. Otherwise {@link mayRead} decides.
  */
 export function readsEveryAgentExecution({ inForce }: Policies, role: Role): boolean {
   if (role === "administrator") return true;
@@ -95,14 +93,17 @@ export function readsEveryAgentExecution({ inForce }: Policies, role: Role): boo
   return inForce.agentPolicy?.conversationSharingPolicy === ConversationSharingPolicy.ORGANIZATION;
 }
 
-/** Whose a run is, and where it is. */
+/** The subjects that an agent execution belongs to. */
 export interface AgentExecutionOwners {
   readonly creator: Subject | undefined;
-  /** Id of the runner that the run is on; empty for none. */
+  /** Id of the runner that the execution is on; empty for none. */
   readonly runnerId: string;
 }
 
-/** Whether a caller may read a run: its creator, and the runner that it is on, besides {@link readsEveryAgentExecution}. */
+/**
+ * Returns whether a caller may read an agent execution: its creator and the runner that it is on
+ * may, besides {@link readsEveryAgentExecution}.
+ */
 export function mayRead(
   policies: Policies,
   caller: Caller,

@@ -14,7 +14,7 @@ import {
 } from "#gen/service/v1/organization_pb.js";
 import { SAFELIST } from "./safelist.ts";
 
-/** Who set a policy, and when. */
+/** The subject that set a policy, and the time. */
 export interface PolicyOrigin {
   /** Id of the subject. */
   readonly id: string;
@@ -24,23 +24,25 @@ export interface PolicyOrigin {
   readonly at: number;
 }
 
-/** By field path in JSON names, such as `agentPolicy.commandDenyList`; a default has none. */
+/**
+ * Origins by field path in JSON names, such as `agentPolicy.commandDenyList`; a default has none.
+ */
 export type PolicyOrigins = Readonly<Record<string, PolicyOrigin>>;
 
-/** What an organization has set; the rest takes its default. */
+/** The policies that an organization has set; all others have their defaults. */
 export interface SetPolicies {
   readonly policies: OrganizationPolicies;
   readonly origins: PolicyOrigins;
 }
 
-/** What holds in an organization. */
+/** The policies that apply in an organization. */
 export interface Policies {
-  /** With the defaults of what nobody set. */
+  /** All policies, with the defaults of those that nobody set. */
   readonly inForce: OrganizationPolicies;
   readonly origins: PolicyOrigins;
 }
 
-/** What holds while nobody has set anything: the one place of the defaults. */
+/** The default policies; no other place defines them. */
 const DEFAULTS: MessageInitShape<typeof OrganizationPoliciesSchema> = {
   membersRequireProjects: false,
   membersCreateProjects: true,
@@ -56,13 +58,13 @@ const DEFAULTS: MessageInitShape<typeof OrganizationPoliciesSchema> = {
   disableFromScratch: false,
 };
 
-/** The same for what agents may do. */
+/** The default policies for agents. */
 const AGENT_DEFAULTS: MessageInitShape<typeof AgentPolicySchema> = {
   mcpDisabled: false,
   scmToolsDisabled: false,
 };
 
-/** The policies of an organization as they are answered and enforced. */
+/** Returns the policies of an organization as they are returned and enforced. */
 export function policiesInForce(organizationId: string, { policies, origins }: SetPolicies): Policies {
   const inForce = create(OrganizationPoliciesSchema, DEFAULTS);
   const agentPolicy = create(AgentPolicySchema, AGENT_DEFAULTS);
@@ -77,7 +79,7 @@ export function policiesInForce(organizationId: string, { policies, origins }: S
   return { inForce, origins };
 }
 
-/** Puts what is set in one message over what is in another. */
+/** Copies the fields that are set in one message over those of another. */
 function overlay<D extends DescMessage>(schema: D, under: MessageShape<D>, over: MessageShape<D>): void {
   const [target, source] = [under as Record<string, unknown>, over as Record<string, unknown>];
   for (const field of schema.fields) {

@@ -7,7 +7,7 @@ import { type PolicyDecision, PolicyDecisionSchema } from "#gen/service/v1/polic
 import { DomainError } from "../error.ts";
 import type { Policies, PolicyOrigin, PolicyOrigins } from "./policies.ts";
 
-/** A policy of the organization forbids what a request asks for. */
+/** The error for a request that a policy of the organization forbids. */
 export class PolicyDenied extends DomainError {
   readonly decision: PolicyDecision;
 
@@ -22,17 +22,17 @@ export class PolicyDenied extends DomainError {
   }
 }
 
-/** What is denied, and what would not have been. */
+/** The denied value, and the allowed ones. */
 export interface Denial {
-  /** Path of the field of OrganizationPolicies that decides, in JSON names. */
+  /** Path of the deciding field of OrganizationPolicies, in JSON names. */
   readonly fieldPath: string;
-  /** What the request asks for; undefined when it asks for nothing that can be told as a value. */
+  /** The requested value; undefined when the request has no value to show. */
   readonly asked?: JsonValue;
-  /** Completes "it allows ...". */
+  /** End of a sentence that begins with "it allows". */
   readonly allowed: string;
 }
 
-/** The denial with the value in force and its origin. */
+/** Returns the error with the value in force and its origin. */
 export function denied({ inForce, origins }: Policies, { fieldPath, asked, allowed }: Denial): PolicyDenied {
   const json = toJson(OrganizationPoliciesSchema, inForce, { alwaysEmitImplicit: true });
   const decision = create(PolicyDecisionSchema, {
@@ -53,7 +53,7 @@ export function denied({ inForce, origins }: Policies, { fieldPath, asked, allow
   return new PolicyDenied(decision);
 }
 
-/** The value at a dotted path of JSON names; undefined when nothing is there. */
+/** Returns the value at a dotted path of JSON names; undefined when there is none. */
 export function valueAt(json: JsonValue | undefined, path: string): JsonValue | undefined {
   let value = json;
   for (const name of path.split(".")) {
@@ -63,7 +63,10 @@ export function valueAt(json: JsonValue | undefined, path: string): JsonValue | 
   return value;
 }
 
-/** A field inside a message that was set as a whole has that message's origin. */
+/**
+ * Returns the origin of a field. A field inside a message that was set as a whole has that
+ * message's origin.
+ */
 function originOf(origins: PolicyOrigins, fieldPath: string): PolicyOrigin | undefined {
   const names = fieldPath.split(".");
   for (let length = names.length; length > 0; length--) {

@@ -22,9 +22,8 @@ import { valueAt } from "./policy-decision.ts";
 type Values = Record<string, unknown>;
 
 /**
- * The policies after an update: what it sets replaces the stored value, what its
- * mask names and it does not set goes back to the default, the rest stays.
- *
+ * Returns the policies after an update: a field that it sets replaces the stored value, a field
+ * that only its mask names goes back to the default, and the others stay.
  * @throws DomainError FIELD_MASK_INVALID; VALUE_UNUSABLE for a default editor that is not allowed
  */
 export function updatedPolicies(
@@ -52,7 +51,10 @@ export function updatedPolicies(
   return { policies, origins: changedOrigins(before, policies, touched, origin) };
 }
 
-/** The policies without those that only organizations have which the operator marked as enterprise. */
+/**
+ * Returns the policies without those that only organizations have which the operator marked as
+ * enterprise.
+ */
 export function withoutEnterprise({ policies: present, origins }: SetPolicies): SetPolicies {
   const policies = clone(OrganizationPoliciesSchema, present);
   delete policies.archiveEnvironmentsAfter;
@@ -60,21 +62,24 @@ export function withoutEnterprise({ policies: present, origins }: SetPolicies): 
   return { policies, origins: others };
 }
 
-/** What is merged into, and its path in JSON names with a closing dot. */
+/** The target of a merge, and its path in JSON names with a closing dot. */
 interface Stored {
   readonly stored: Message;
   readonly schema: DescMessage;
   readonly json: string;
 }
 
-/** What is merged, and its path in .proto names with a closing dot. */
+/** The source of a merge, and its path in .proto names with a closing dot. */
 interface Update {
   readonly update: Message | undefined;
   readonly schema: DescMessage;
   readonly path: string;
 }
 
-/** Notes in `touched` the paths in JSON names of what was set or cleared. */
+/**
+ * Merges an update. Appends to `touched` the paths in JSON names of the fields that were set or
+ * cleared.
+ */
 function merge(into: Stored, from: Update, cleared: ReadonlySet<string>, touched: string[]): void {
   for (const field of into.schema.fields) {
     const asked = from.schema.fields.find(({ name }) => name === field.name);
@@ -114,7 +119,9 @@ function merge(into: Stored, from: Update, cleared: ReadonlySet<string>, touched
   }
 }
 
-/** A message of changes is merged field by field; one of the stored kind replaces it whole. */
+/**
+ * Merges a message of changes field by field; a message of the stored type replaces the old one.
+ */
 function mergedMessages(
   field: DescField,
   asked: DescField,
@@ -128,7 +135,9 @@ function hasAny(message: Message, schema: DescMessage): boolean {
   return schema.fields.some((field) => isFieldSet(message, field));
 }
 
-/** Brings values that have two spellings, or that only the server sets, to the form that is stored. */
+/**
+ * Brings values that have two spellings, or that only the server sets, to the form that is stored.
+ */
 function normalize(policies: OrganizationPolicies): void {
   if (policies.maxPortAdmissionLevel === AdmissionLevel.OWNER_ONLY) {
     policies.maxPortAdmissionLevel = AdmissionLevel.CREATOR_ONLY;
@@ -145,7 +154,10 @@ function requireDefaultEditorAllowed({ allowedEditorIds, defaultEditorId = "" }:
   );
 }
 
-/** A value that stays what it was keeps who set it; one that went back to its default has nobody. */
+/**
+ * Returns the origins after an update. An unchanged value keeps its origin; one that went back to
+ * its default has none.
+ */
 function changedOrigins(
   before: SetPolicies,
   policies: OrganizationPolicies,

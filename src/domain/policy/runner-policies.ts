@@ -4,7 +4,7 @@ import { type AgentPolicy, AgentPolicySchema } from "#gen/service/v1/organizatio
 import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
 import type { Policies } from "./policies.ts";
 
-/** What of an organization's policies only a runner can keep, as it travels with a lease. */
+/** Returns those of an organization's policies that a runner enforces, as a lease contains them. */
 export function policiesOfLease(
   { inForce }: Policies,
   securityPolicy: SecurityPolicy | undefined,
@@ -21,7 +21,10 @@ export function policiesOfLease(
   });
 }
 
-/** While there are no groups, tools that are for one group only are for nobody. */
+/**
+ * Returns the policy for agents without tools that are limited to a group: there are no groups yet,
+ * so nobody has them.
+ */
 function withoutGroups(policy: AgentPolicy): AgentPolicy {
   return policy.scmToolsAllowedGroupId === "" ? policy : { ...policy, scmToolsDisabled: true };
 }

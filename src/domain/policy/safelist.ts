@@ -1,7 +1,7 @@
 /**
- * Executables that no deny list can block, by name: without the shells, the
- * first process, the container runtime and the login, an environment could
- * neither start nor be entered to put the policy right.
+ * Names of executables that no deny list can block: without the shells, the first process, the
+ * container runtime and the login, an environment could neither start nor be entered to correct the
+ * policy.
  */
 export const SAFELIST: readonly string[] = [
   "agetty",

@@ -12,7 +12,7 @@ import { requireAssignable, requireUnused, securityPolicySearchText } from "./se
 const policy = (spec?: MessageInitShape<typeof SecurityPolicy_SpecSchema>) =>
   create(SecurityPolicySchema, { id: "p", metadata: { name: "NO Tunnels" }, ...(spec && { spec }) });
 
-/** The field that keeps a policy from being assigned; undefined when none does. */
+/** Returns the field that prevents a policy from being assigned; undefined when none does. */
 function wrongField(spec?: MessageInitShape<typeof SecurityPolicy_SpecSchema>): string | undefined {
   try {
     requireAssignable(policy(spec));

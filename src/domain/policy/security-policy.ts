@@ -13,7 +13,10 @@ import type {
 import { DomainError, inUse } from "../error.ts";
 import { fold } from "../fold.ts";
 
-/** What a new security policy takes from its surroundings; `now` in milliseconds since 1970 UTC. */
+/**
+ * Values of a new security policy that the request does not contain; `now` in milliseconds since
+ * 1970 UTC.
+ */
 export interface SecurityPolicyOrigin {
   readonly id: string;
   readonly organizationId: string;
@@ -36,7 +39,7 @@ export function newSecurityPolicy(
   return securityPolicy;
 }
 
-/** The policy after an update: what is absent in the request stays. */
+/** Returns the policy after an update: fields that are absent in the request stay. */
 export function updatedSecurityPolicy(
   present: SecurityPolicy,
   { metadata, spec }: UpdateSecurityPolicyRequest,
@@ -49,15 +52,14 @@ export function updatedSecurityPolicy(
   return securityPolicy;
 }
 
-/** What `search` looks through: one folded line each for name and id. */
+/** Returns the text that `search` looks through: one folded line each for name and id. */
 export function securityPolicySearchText({ id, metadata }: SecurityPolicy): string {
   return fold([metadata?.name ?? "", id].join("\n"));
 }
 
 /**
- * Refuses a policy that could not be enforced in environments: they know
- * executables only, and of effects on them to block and to log.
- *
+ * Requires that a policy can be enforced in environments: they support executables only, with the
+ * effects block and log.
  * @throws DomainError SECURITY_POLICY_UNASSIGNABLE for the first problem
  */
 export function requireAssignable({ id, spec }: SecurityPolicy): void {
@@ -83,15 +85,15 @@ export function requireAssignable({ id, spec }: SecurityPolicy): void {
   }
 }
 
-/** Who relies on a security policy. */
+/** The uses of a security policy. */
 export interface SecurityPolicyUse {
-  /** The organization's policies give it to new environments. */
+  /** True when the organization's policies assign it to new environments. */
   readonly assigned: boolean;
-  /** It holds in at least one environment. */
+  /** True when it applies in at least one environment. */
   readonly held: boolean;
 }
 
-/** @throws DomainError IN_USE */
+/** Requires that a security policy is not used. @throws DomainError IN_USE */
 export function requireUnused({ assigned, held }: SecurityPolicyUse): void {
   if (assigned) {
     const message = "the organization's policies assign the security policy: set securityPolicyId to another";

@@ -1,15 +1,13 @@
-/** A use weighs half as much after this long (issue: 2^(t / 3 days)). */
+/** The weight of a use doubles with each such span by which it is later: 2^(t / 3 days). */
 const DOUBLING_MS = 3 * 24 * 3600 * 1000;
 
-/** Creation times are counted from here; it keeps the scores small, any constant would order alike. */
+/** Origin of creation times; it keeps the scores small, any constant would give the same order. */
 const EPOCH_MS = Date.UTC(2020, 0, 1);
 
 /**
- * The score after more environments were created from a project: log2 of the
- * sum of 2^(t / 3 days) over all its environments, t their creation since a
- * fixed epoch. Newer uses count more, and because the epoch is fixed, time
- * alone never changes the order of two projects.
- *
+ * Returns the score after more environments were created from a project: log2 of the sum of 2^(t /
+ * 3 days) over all its environments, where t is their creation time since a fixed epoch. Newer uses
+ * count more, and because the epoch is fixed, time alone never changes the order of two projects.
  * @param score the present score; 0 when there was no environment yet
  * @param createdAt creation times of the environments to add, in ms since 1970 UTC
  */
@@ -17,7 +15,8 @@ export function addToPopularity(score: number, createdAt: readonly number[]): nu
   const exponents = createdAt.map((time) => (time - EPOCH_MS) / DOUBLING_MS);
   if (score !== 0) exponents.push(score);
   if (exponents.length === 0) return 0;
-  // Summed relative to the largest: 2^t itself overflows a double within nine years of the epoch.
+  // The sum is relative to the largest term: 2^t itself overflows a double within nine years of the
+  // epoch.
   const largest = Math.max(...exponents);
   return largest + Math.log2(exponents.reduce((sum, exponent) => sum + 2 ** (exponent - largest), 0));
 }

@@ -19,7 +19,7 @@ const caller = (who: Subject, role: Role = "member"): Caller => ({
   readOnly: false,
 });
 
-/** A project of ann's. */
+/** Returns a project that ann created. */
 function project(executor?: Subject, remoteUri = "https://git.example.org/a.git"): Project {
   return create(ProjectSchema, {
     metadata: { creator: ann },

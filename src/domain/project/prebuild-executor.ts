@@ -8,13 +8,12 @@ import type { Caller } from "../identity/caller.ts";
 import { isSameSubject } from "../source/source-trust.ts";
 
 /**
- * Keeps prebuilds from cloning what somebody names with the credentials of
- * another person, as workflows are kept from running as one.
- *
+ * Requires that a change of a project's prebuilds does not clone a source of the caller's choice
+ * with another person's credentials, as {@link requireMayRunAs} does for workflows.
  * @param before undefined for a new project
- * @throws DomainError VALUE_UNUSABLE for a person as executor who is neither the
- *   caller nor the project's creator nor was it before; PERMISSION_DENIED for
- *   another source, from who is neither an administrator nor that person
+ * @throws DomainError VALUE_UNUSABLE for a person as executor who is neither the caller nor the
+ * project's creator nor was the executor before; PERMISSION_DENIED for another source, when the
+ * caller is neither an administrator nor that person
  */
 export function requireMayPrebuildAs(before: Project | undefined, after: Project, caller: Caller): void {
   const executor = after.prebuildConfiguration?.executor;
@@ -34,9 +33,9 @@ export function requireMayPrebuildAs(before: Project | undefined, after: Project
 }
 
 /**
- * Returns whether an update makes its caller the one who last set the project's
- * source: it sends an initializer, be it the same one, or makes the caller the
- * executor that prebuilds clone as.
+ * Returns whether an update makes its caller the last setter of the project's source: it sends an
+ * initializer, even an unchanged one, or makes the caller the executor whose credentials clone for
+ * prebuilds.
  */
 export function adoptsSource(
   before: Project,

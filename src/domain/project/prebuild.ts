@@ -8,9 +8,9 @@ import { prebuildInstant } from "./schedule.ts";
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * Where a prebuild stands: `waiting` for a runner; `running` from the first
- * lease to its end, also between two attempts; `ready`; `failed`, with nothing
- * left of it at the runner; `removing`, while something may be left there.
+ * The state of a prebuild: `waiting` for a runner; `running` from the first lease to its end, also
+ * between two attempts; `ready`; `failed`, with nothing left of it on the runner; `removing`, while
+ * something may be left there.
  */
 export type PrebuildState = "waiting" | "running" | "ready" | "failed" | "removing";
 
@@ -19,24 +19,27 @@ export interface Prebuild {
   readonly id: string;
   readonly projectId: string;
   readonly environmentClassId: string;
-  /** The runner of the class, which keeps the workspace. */
+  /** Id of the class's runner, which keeps the workspace. */
   readonly runnerId: string;
-  /** Whose credentials clone the repository. */
+  /** Subject whose credentials clone the repository. */
   readonly executor: Subject;
-  /** When it was due, in milliseconds since 1970 UTC. */
+  /** Time at which it was due, in milliseconds since 1970 UTC. */
   readonly instantMs: number;
   readonly state: PrebuildState;
-  /** While it runs: when its time is over, in milliseconds since 1970 UTC. */
+  /** While it runs: time at which it is stopped, in milliseconds since 1970 UTC. */
   readonly stopsAtMs?: number | undefined;
-  /** What the workspace is filled with; unset before the first lease. */
+  /** Content of the workspace; unset before the first lease. */
   readonly initializer?: EnvironmentInitializer | undefined;
-  /** Who had set that at the last lease; unset before the first. */
+  /** Setters of the initializer at the last lease; unset before the first. */
   readonly sourceSetBy?: readonly Subject[] | undefined;
-  /** What went wrong; empty while nothing did. */
+  /** Reason of the failure; empty for none. */
   readonly failure: string;
 }
 
-/** Hour of the day in UTC at which a project gets its prebuilds; undefined for one that gets none. */
+/**
+ * Returns the hour of the day in UTC at which a project's prebuilds are made; undefined for a
+ * project without prebuilds.
+ */
 export function prebuildHour({
   desiredPhase,
   prebuildConfiguration: configuration,
@@ -47,7 +50,10 @@ export function prebuildHour({
   return trigger?.case === "dailySchedule" ? trigger.value.hourUtc : undefined;
 }
 
-/** How long a prebuild of the project may take in all its attempts; stored with every configuration. */
+/**
+ * Returns the time that a prebuild of the project may take in all its attempts; it is stored with
+ * every configuration.
+ */
 export function prebuildTimeoutMs({ prebuildConfiguration }: Project): number {
   const timeout = prebuildConfiguration?.timeout;
   if (!timeout) throw new Error("a prebuild configuration was stored without its timeout");
@@ -55,9 +61,8 @@ export function prebuildTimeoutMs({ prebuildConfiguration }: Project): number {
 }
 
 /**
- * The latest instant up to nowMs (inclusive) at which a project's prebuilds of
- * an hour were due, and the next one after it: however long nobody looked, only
- * one is owed.
+ * Returns the latest instant up to nowMs (inclusive) at which a project's prebuilds of an hour were
+ * due, and the next one after it: however long the job did not run, only one is owed.
  */
 export function duePrebuild(
   hourUtc: number,
@@ -69,9 +74,8 @@ export function duePrebuild(
 }
 
 /**
- * Whether a workspace that was filled with one initializer suits an environment
- * of another: branches move between the two, so that the runner brings it up to
- * date; other sources would be left lying in it.
+ * Returns whether a workspace with one initializer suits an environment with another. Branches may
+ * differ, since the runner updates the workspace; other sources would be left behind in it.
  */
 export function suits({ initializer }: Prebuild, wanted: EnvironmentInitializer | undefined): boolean {
   if (!initializer || !wanted) return false;

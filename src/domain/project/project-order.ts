@@ -2,9 +2,8 @@ import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { valueUnusable } from "../error.ts";
 
 /**
- * The order of a project list: by popularity, highest first, unless the request
- * says otherwise; by id, oldest first.
- *
+ * Returns the order of a project list: by popularity, highest first, unless the request names
+ * another; by id, oldest first.
  * @throws DomainError VALUE_UNUSABLE for a field that projects are not sorted by
  */
 export function projectOrder(sort: Sort | undefined): {

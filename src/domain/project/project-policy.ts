@@ -3,7 +3,10 @@ import type { Caller } from "../identity/caller.ts";
 import type { Policies } from "../policy/policies.ts";
 import { denied } from "../policy/policy-decision.ts";
 
-/** @throws PolicyDenied for everybody but administrators while members may not create projects */
+/**
+ * Requires that the role may create projects. @throws PolicyDenied for everybody but administrators
+ * while members may not create projects
+ */
 export function requireProjectCreationAllowed(policies: Policies, role: Caller["role"]): void {
   if (policies.inForce.membersCreateProjects || role === "administrator") return;
   const allowed = "administrators alone to create projects";
@@ -11,10 +14,8 @@ export function requireProjectCreationAllowed(policies: Policies, role: Caller["
 }
 
 /**
- * Holds the editors that a project recommends, and their versions, against those
- * that may be used.
- *
- * @throws PolicyDenied for the first editor, or the first version, that may not be
+ * Requires that the policies allow the editors that a project recommends, and their versions.
+ * @throws PolicyDenied for the first editor, or the first version, that is not allowed
  */
 export function requireEditorsAllowed(policies: Policies, { editors }: RecommendedEditors): void {
   const { allowedEditorIds, editorVersionRestrictions } = policies.inForce;
@@ -38,7 +39,7 @@ export function requireEditorsAllowed(policies: Policies, { editors }: Recommend
   }
 }
 
-/** Whether a version is the major version that is permitted, or one inside it. */
+/** Returns whether a version is the permitted major version, or one inside it. */
 function isWithin(version: string, permitted: string): boolean {
   return version === permitted || version.startsWith(`${permitted}.`);
 }

@@ -21,13 +21,13 @@ import { fold } from "../fold.ts";
 import { sourceOfPage } from "../source/context-url.ts";
 import { remoteForms, repositoryName } from "../source/remote.ts";
 
-/** Longest project name in characters (interface specification, Limits). */
+/** Maximum length of a project name in characters (contract, ProjectMetadata.name). */
 const NAME_MAX_CHARACTERS = 80;
 
-/** Prebuild timeout when none is given (interface specification, ProjectPrebuildConfiguration). */
+/** Prebuild timeout when the request names none (contract, ProjectPrebuildConfiguration). */
 const PREBUILD_TIMEOUT_DEFAULT_SECONDS = 3600n;
 
-/** What a new project takes from its surroundings. */
+/** Values of a new project that the request does not contain. */
 export interface Origin {
   readonly id: string;
   readonly organizationId: string;
@@ -36,7 +36,7 @@ export interface Origin {
   readonly now: number;
 }
 
-/** The part of a create request that single, batch and template creation share. */
+/** The fields of a create request that single, batch and template creation share. */
 export type ProjectTemplate = Pick<CreateProjectRequest, "initializer"> &
   Partial<
     Pick<
@@ -51,9 +51,8 @@ export type ProjectTemplate = Pick<CreateProjectRequest, "initializer"> &
   > & { readonly environmentClasses?: ProjectEnvironmentClass[] };
 
 /**
- * A new, active project.
- *
- * @throws DomainError VALUE_UNUSABLE when no name is given and none can be read from the initializer
+ * Returns a new, active project.
+ * @throws DomainError VALUE_UNUSABLE when the request has no name and the initializer implies none
  */
 export function newProject(template: ProjectTemplate, origin: Origin): Project {
   const createdAt = timestampFromMs(origin.now);
@@ -82,9 +81,9 @@ export function newProject(template: ProjectTemplate, origin: Origin): Project {
 }
 
 /**
- * What an environment would be made from again.
- *
- * @param isLocal whether it is on a runner of somebody's own machine, whose classes a project cannot name
+ * Returns the template of a project whose environments would be created like this one.
+ * @param isLocal true for an environment on a member's own machine, whose classes a project cannot
+ * name
  * @throws DomainError INITIALIZER_MISSING when the environment has no initializer
  */
 export function templateFromEnvironment(environment: Environment, isLocal = false): ProjectTemplate {
@@ -109,8 +108,7 @@ function classEntry(environmentClass: ProjectEnvironmentClass["environmentClass"
 }
 
 /**
- * The project after an update: what is absent in the request stays.
- *
+ * Returns the project after an update: fields that are absent in the request stay.
  * @throws DomainError PENDING_DELETION
  */
 export function updatedProject(present: Project, update: UpdateProjectRequest, now: number): Project {
@@ -141,9 +139,8 @@ export function updatedProject(present: Project, update: UpdateProjectRequest, n
 }
 
 /**
- * The project with another list of environment classes.
- *
- * @throws DomainError PENDING_DELETION; VALUE_UNUSABLE for an entry that stands twice or names nothing
+ * Returns the project with another list of environment classes.
+ * @throws DomainError PENDING_DELETION; VALUE_UNUSABLE for an entry that is duplicate or empty
  */
 export function withEnvironmentClasses(
   present: Project,
@@ -167,7 +164,7 @@ export function withEnvironmentClasses(
   return project;
 }
 
-/** The project marked for removal; undefined when it already is. */
+/** Returns the project marked for removal; undefined when it already is. */
 export function deletedProject(present: Project, now: number): Project | undefined {
   if (present.desiredPhase === ProjectPhase.DELETED) return undefined;
   const project = clone(ProjectSchema, present);
@@ -176,12 +173,15 @@ export function deletedProject(present: Project, now: number): Project | undefin
   return project;
 }
 
-/** @throws DomainError PENDING_DELETION for a project that is marked for removal */
+/** Requires that a project is not marked for removal. @throws DomainError PENDING_DELETION */
 export function requireNotDeleted(project: Pick<Project, "desiredPhase">): void {
   if (project.desiredPhase === ProjectPhase.DELETED) throw pendingDeletion("project");
 }
 
-/** What `search` looks through: one folded line each for name, id and every repository name. */
+/**
+ * Returns the text that `search` looks through: one folded line each for name, id and every
+ * repository name.
+ */
 export function projectSearchText(project: Project): string {
   const repositories = (project.initializer?.specs ?? []).map(({ spec }) => repositoryOf(spec));
   return fold([project.metadata?.name ?? "", project.id, ...new Set(repositories)].join("\n"));
@@ -198,7 +198,7 @@ export function pageRepository(url: string): string {
   return repositoryName(sourceOfPage(url).remoteUri);
 }
 
-/** Every form of every remote that an exact match may name. */
+/** Returns every form of every remote that an exact match may name. */
 export function projectRemotes(project: Project): string[] {
   return [...new Set(gitRemotes(project).flatMap(remoteForms))];
 }

@@ -10,8 +10,8 @@ const START_MS = Date.UTC(2027, 0, 1);
 const END_MS = Date.UTC(2030, 0, 1);
 
 /**
- * The reference: reads the fields by itself and looks at every minute. It knows
- * nothing of the code under test or of the package below it.
+ * Returns the expected instants: it parses the fields itself and tests every minute, independently
+ * of the code under test and of the package below it.
  */
 function referenceInstants(expression: string, fromMs: number, toMs: number): number[] {
   const texts = expression.toLowerCase().trim().split(/\s+/);
@@ -105,7 +105,8 @@ describe("three years of instants are those of a reference that looks at every m
     expect(scheduledInstants(expression, START_MS, END_MS)).toEqual(expected);
   });
 
-  // These fire too often to walk three years in a test; three days around a leap day hold the same edges.
+  // These fire too often to scan three years in a test; three days around a leap day cover the same
+  // edges.
   test.each(["* * * * *", "*/7 * * * *", "1-59/2 */2 * * *", "* 0 29 2 *", "*/25 23,0 28,29 2-3 TUE"])(
     "%s around a leap day",
     (expression) => {

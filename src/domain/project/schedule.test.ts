@@ -171,7 +171,7 @@ describe("what is due after a downtime", () => {
 describe("a time zone", () => {
   const inZone = (cronExpression: string, timeZone: string) => ({ cronExpression, timeZone });
   const berlin = (cronExpression: string) => inZone(cronExpression, "Europe/Berlin");
-  /** The next instants in short, such as 28T01:30. */
+  /** Returns the next instants in short form, such as 28T01:30. */
   const following = (schedule: Schedule, from: string) =>
     upcomingInstants(schedule, at(from)).map((ms) => new Date(ms).toISOString().slice(8, 16));
 
@@ -193,7 +193,7 @@ describe("a time zone", () => {
     expect(nextInstant(date, at("2026-12-31T00:00:00Z"))).toBe(at("2026-12-31T10:00:00Z"));
   });
 
-  // Clocks of Berlin go from 02:00 to 03:00 at 01:00 UTC on 28 March 2027.
+  // Clocks in Berlin go from 02:00 to 03:00 at 01:00 UTC on 28 March 2027.
   test.each([
     ["30 2 * * *", ["28T01:00", "29T00:30", "30T00:30", "31T00:30", "01T00:30"]],
     ["0 2 * * *", ["28T01:00", "29T00:00", "30T00:00", "31T00:00", "01T00:00"]],
@@ -204,7 +204,7 @@ describe("a time zone", () => {
     expect(following(berlin(expression), "2027-03-27T23:00:00Z")).toEqual(instants);
   });
 
-  // Clocks of Berlin go from 03:00 to 02:00 at 01:00 UTC on 31 October 2027.
+  // Clocks in Berlin go from 03:00 to 02:00 at 01:00 UTC on 31 October 2027.
   test.each([
     ["30 2 * * *", ["31T00:30", "01T01:30", "02T01:30", "03T01:30", "04T01:30"]],
     ["0,30 2 * * *", ["31T00:00", "31T00:30", "31T01:00", "31T01:30", "01T01:00"]],

@@ -1,7 +1,7 @@
 import { Cron } from "croner";
 import { valueUnusable } from "../error.ts";
 
-/** The fields of an expression in their order, each with what it takes. */
+/** The fields of an expression in their order, each with its range. */
 const FIELDS = [
   ["minute", "0 to 59"],
   ["hour", "0 to 23"],
@@ -11,31 +11,32 @@ const FIELDS = [
 ] as const;
 
 /**
- * What may stand in a list, range or step. croner takes more (L, W, #, ?, +),
- * which other readers of five-field cron do not: an expression means the same
- * everywhere or is refused.
+ * Values of a list, range or step. croner accepts more (L, W, #, ?, +), which other parsers of
+ * five-field cron reject: an expression either means the same everywhere or is rejected.
  */
 const VALUE = /^(?:\*|\d{1,2}|[a-z]{3})$/i;
 
-/** When a trigger comes due. */
+/** The times at which a trigger is due. */
 export interface Schedule {
-  /** Five fields that white space parts. */
+  /** Five fields separated by white space. */
   readonly cronExpression: string;
   /** Name in the IANA database; empty for UTC. */
   readonly timeZone: string;
 }
 
-/** The most missed instants that are counted: a schedule of every minute reaches it after 17 hours. */
+/**
+ * Maximum number of missed instants that are counted: a schedule of every minute reaches it after
+ * 17 hours.
+ */
 export const MAX_MISSED = 1_000;
 
 /**
- * Where neither day field of an expression starts with `*`, a day of either
- * one is due; otherwise a day must fit both, as in Vixie cron.
- *
+ * Requires that a schedule is valid. Where neither day field of an expression starts with `*`, a
+ * day that matches either is due; otherwise a day must match both, as in Vixie cron.
  * @param nowMs epoch milliseconds
  * @param path JSON path of the schedule
- * @throws DomainError VALUE_UNUSABLE when the expression does not parse or never comes due after nowMs,
- *   and for an unknown time zone
+ * @throws DomainError VALUE_UNUSABLE when the expression does not parse or is never due after
+ * nowMs, and for an unknown time zone
  */
 export function checkSchedule(schedule: Schedule, nowMs: number, path: string): void {
   const { cronExpression, timeZone } = schedule;
@@ -54,25 +55,24 @@ export function checkSchedule(schedule: Schedule, nowMs: number, path: string): 
 }
 
 /**
- * The first instant after afterMs (epoch milliseconds, exclusive), or undefined
- * when the expression never comes due again.
- *
- * @param schedule one that checkSchedule accepts; throws croner's TypeError for another
+ * Returns the first instant after afterMs (epoch milliseconds, exclusive), or undefined when the
+ * expression is never due again.
+ * @param schedule one that {@link requireValidSchedule} accepts; croner throws a TypeError for
+ * another
  */
 export function nextInstant(schedule: Schedule, afterMs: number): number | undefined {
   return instants(schedule).nextRun(new Date(afterMs))?.getTime();
 }
 
-/** The most instants that are told of a schedule. */
+/** Maximum number of instants that are returned for a schedule. */
 const UPCOMING = 5;
 const YEAR_MS = 366 * 86_400_000;
 
 /**
- * The first instants after afterMs (epoch milliseconds, exclusive): the next
- * one, and up to four more of the 366 days after afterMs. What comes later is
- * left out: to find five 29ths of February takes milliseconds.
- *
- * @param schedule one that checkSchedule accepts
+ * Returns the first instants after afterMs (epoch milliseconds, exclusive): the next one, and up to
+ * four more of the 366 days after afterMs. Later ones are left out: finding five 29ths of February
+ * takes milliseconds.
+ * @param schedule one that {@link requireValidSchedule} accepts
  */
 export function upcomingInstants(schedule: Schedule, afterMs: number): number[] {
   const cron = instants(schedule);
@@ -87,9 +87,9 @@ export function upcomingInstants(schedule: Schedule, afterMs: number): number[] 
 }
 
 /**
- * What a schedule owes after fromMs (exclusive) and up to nowMs (inclusive):
- * the latest instant, which runs, and how many before it were missed, at most
- * MAX_MISSED. Undefined when nothing came due.
+ * Returns the instant that a schedule owes after fromMs (exclusive) and up to nowMs (inclusive):
+ * the latest one, which runs, and the number of missed ones before it, at most MAX_MISSED.
+ * Undefined when none was due.
  */
 export function dueInstant(
   schedule: Schedule,
@@ -97,7 +97,8 @@ export function dueInstant(
   nowMs: number,
 ): { instantMs: number; missed: number } | undefined {
   const cron = instants(schedule);
-  // previousRuns leaves out its own reference; a millisecond later includes an instant that is now.
+  // previousRuns excludes its own reference; one millisecond later includes an instant that equals
+  // now.
   const latest = cron.previousRuns(1, new Date(nowMs + 1))[0];
   if (latest === undefined || latest.getTime() <= fromMs) return undefined;
   let missed = 0;
@@ -109,15 +110,18 @@ export function dueInstant(
   return { instantMs: latest.getTime(), missed };
 }
 
-/** Daily prebuilds of one hour start spread over this span, so that runners are not asked all at once. */
+/**
+ * Span over which the daily prebuilds of one hour start, so that runners do not get all of them at
+ * once.
+ */
 const SPREAD_SECONDS = 15 * 60;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * The first instant after afterMs (epoch milliseconds, exclusive) at which the
- * daily prebuild of hourUtc (0 to 23) starts: within the first 15 minutes of
- * that hour, each day at the same second, which the id decides.
+ * Returns the first instant after afterMs (epoch milliseconds, exclusive) at which the daily
+ * prebuild of hourUtc (0 to 23) starts: within the first 15 minutes of that hour, each day at the
+ * same second, which the id determines.
  */
 export function prebuildInstant(hourUtc: number, id: string, afterMs: number): number {
   const ofDayMs = hourUtc * HOUR_MS + (hash(id) % SPREAD_SECONDS) * 1_000;
@@ -126,7 +130,10 @@ export function prebuildInstant(hourUtc: number, id: string, afterMs: number): n
   return instantMs > afterMs ? instantMs : instantMs + DAY_MS;
 }
 
-/** FNV-1a of 32 bits: the same on every machine and in every release, or prebuilds would run twice a day. */
+/**
+ * Returns FNV-1a of 32 bits: it must be the same on every machine and in every release, or
+ * prebuilds would run twice a day.
+ */
 function hash(id: string): number {
   let state = 0x811c9dc5;
   for (let index = 0; index < id.length; index += 1) {
@@ -139,7 +146,8 @@ function instants({ cronExpression, timeZone }: Schedule): Cron {
   return new Cron(cronExpression, {
     mode: "5-part",
     timezone: timeZone || "UTC",
-    // croner itself looks for a field that is exactly `*`, and would read `*/2` in one as "or".
+    // croner itself looks for a field that is exactly `*`, and would read `*/2` in one field as
+    // "or".
     domAndDow: mustFitBothDays(cronExpression),
   });
 }
@@ -149,7 +157,10 @@ function mustFitBothDays(expression: string): boolean {
   return dayOfMonth.startsWith("*") || dayOfWeek.startsWith("*");
 }
 
-/** Asked apart from the day of the week, since croner looks for it ten times as long as without. */
+/**
+ * Checks day and month separately from the day of the week, since with it croner searches ten times
+ * as long.
+ */
 function hasSuchDay(expression: string): boolean {
   if (!mustFitBothDays(expression)) return true;
   const [, , dayOfMonth, month] = fieldsOf(expression);
@@ -176,7 +187,7 @@ function problemOf(expression: string): string | undefined {
   return `"${fields[wrong]}" is no ${name}: it takes ${takes}, and lists (1,2), ranges (1-3) and steps (*/2, 1-9/2)`;
 }
 
-/** The field alone, among others that allow everything: so it is known which one croner refuses. */
+/** Checks one field with wildcards in all others, which shows which field croner rejects. */
 function isField(text: string, index: number): boolean {
   if (!text.split(/[,\-/]/).every((value) => VALUE.test(value))) return false;
   try {

@@ -1,25 +1,28 @@
-/** Length of a gram in characters. */
+/** Length of a trigram in characters. */
 const LENGTH = 3;
 
 /**
- * A query names no more grams of a term: each costs the time of reading its
- * rows, and a few tell almost as much as all.
+ * Maximum number of trigrams in a query for one term: each costs the time of reading its rows, and
+ * a few are almost as selective as all.
  */
 const ASKED_AT_MOST = 8;
 
-/** So many of them overlap at the end of the term. */
+/** Number of those that overlap at the end of the term. */
 const ASKED_OF_END = 4;
 
-/** What the index's tokenizer would drop or change; everything else it takes as a part of a token. */
+/**
+ * Characters that the index's tokenizer would drop or change; it takes all others as parts of a
+ * token.
+ */
 const UNTAKEN = /[^a-z0-9\u0080-\uffff]/g;
 
 const SURROGATE = /[\ud800-\udfff]/;
 
 /**
- * The grams of a folded text, with a blank behind each: every three characters
- * that follow one another in a line, and the last two and the last one of each
- * line. So a text of one or two characters begins a gram wherever it stands,
- * and a longer one stands only where all of its grams do.
+ * Returns the trigrams of a folded text, each followed by a blank: every three consecutive
+ * characters of a line, and the last two and the last one of each line. So a text of one or two
+ * characters begins a trigram wherever it occurs, and a longer one occurs only where all of its
+ * trigrams do.
  */
 export function searchTrigrams(text: string): string {
   let grams = "";
@@ -30,33 +33,38 @@ export function searchTrigrams(text: string): string {
 }
 
 /**
- * What the full-text index is asked for to find the texts that may contain a
- * folded term; whether they do must be tested. The term is not empty and has no
- * line break.
+ * Returns the full-text query that finds the texts that may contain a folded term; each result must
+ * be verified. The term is not empty and has no line break.
  */
 export function trigramQuery(term: string): string {
   return isShort(term) ? `"${taken(term)}"*` : allTrigrams(queryTrigrams(term));
 }
 
-/** The grams that a term asks for, each once; the term is no shorter than a gram. */
+/**
+ * Returns the distinct trigrams that the query for a term uses; the term is no shorter than a
+ * trigram.
+ */
 export function queryTrigrams(term: string): string[] {
   const grams = gramsOf(term, false);
   return [...new Set(grams.length <= ASKED_AT_MOST ? grams : lastGrams(grams))];
 }
 
-/** What the full-text index is asked for to find the texts that have each of these grams. */
+/** Returns the full-text query that finds the texts with all of these trigrams. */
 export function allTrigrams(grams: readonly string[]): string {
   return grams.map((gram) => `"${gram}"`).join(" AND ");
 }
 
-/** Whether a term is shorter than a gram, so that it is looked up as the beginning of grams. */
+/**
+ * Returns whether a term is shorter than a trigram, so that it is looked up as the beginning of
+ * trigrams.
+ */
 export function isShort(term: string): boolean {
   return term.length < 2 * LENGTH && [...term].length < LENGTH;
 }
 
 /**
- * From the end, where texts and ids differ most: the last ones all, as numbers
- * that share their digits differ only there, and those before side by side.
+ * Selects trigrams from the end, where texts and ids differ most: all of the last ones, as numbers
+ * that share their digits differ only there, and those before without overlap.
  */
 function lastGrams(grams: readonly string[]): string[] {
   return grams
@@ -67,7 +75,10 @@ function lastGrams(grams: readonly string[]): string[] {
     .slice(-ASKED_AT_MOST);
 }
 
-/** @param withEnd whether the shorter grams at the end count too */
+/**
+ * Returns the trigrams of a line.
+ * @param withEnd true to include the shorter ones at the end
+ */
 function gramsOf(line: string, withEnd: boolean): string[] {
   const text = taken(line);
   // A list of characters costs more than the text itself, and few texts need one.
@@ -79,9 +90,9 @@ function gramsOf(line: string, withEnd: boolean): string[] {
 }
 
 /**
- * Puts what the tokenizer does not take, such as blanks, signs and quotes, to
- * characters of the private use area. A text that uses those itself is found
- * where it need not be, and then tested.
+ * Maps the characters that the tokenizer does not take, such as blanks, signs and quotes, to the
+ * private use area. A text that uses that area itself may be found wrongly, and is dropped when the
+ * results are verified.
  */
 function taken(text: string): string {
   return text.replace(UNTAKEN, (character) => String.fromCharCode(0xe000 + character.charCodeAt(0)));

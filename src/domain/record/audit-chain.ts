@@ -1,4 +1,4 @@
-/** The part of an audit row that its hash vouches for: all of it but the hash. */
+/** The fields of an audit row that its hash covers: all but the hash. */
 export interface AuditFacts {
   readonly id: string;
   /** Null in the chain of the installation. */
@@ -13,15 +13,14 @@ export interface AuditFacts {
   readonly subject_id: string;
   readonly reason: string;
   readonly diff: string;
-  /** Names the secret that the hash is made with. */
+  /** Id of the secret that the hash is made with. */
   readonly key_id: string;
 }
 
 /**
- * The bytes that a row's hash is made over: every fact and the hash of the row
- * before, each in its place, so that no fact can pass for another and no row
- * can be changed, left out or moved without the next hash telling.
- *
+ * Returns the bytes that a row's hash is computed over: every field and the hash of the row before,
+ * each in its place. No field can be mistaken for another, and changing, leaving out or moving a
+ * row makes the next hash invalid.
  * @param previousHash null for the first hashed row of a chain
  */
 export function auditBytes(row: AuditFacts, previousHash: Uint8Array | null): Uint8Array {

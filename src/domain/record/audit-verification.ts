@@ -1,38 +1,38 @@
 import type { JsonObject } from "../diff.ts";
 import { type AuditFacts, auditBytes } from "./audit-chain.ts";
 
-/** An audit row as it is stored; rows of the first release carry no hash. */
+/** An audit row as it is stored; rows of the first release have no hash. */
 export interface StoredAuditRow extends Omit<AuditFacts, "key_id"> {
   readonly key_id: string | null;
   readonly previous_hash: Uint8Array | null;
   readonly hash: Uint8Array | null;
 }
 
-/** What the owner of a chain says about its newest row. */
+/** The stored record of a chain's newest row. */
 export interface ChainHead {
   readonly sequence: number;
   readonly chain_hash: Uint8Array | null;
 }
 
-/** What was found in one chain. */
+/** The result of verifying one chain. */
 export interface ChainReport {
   /** Null for the chain of the installation. */
   readonly organizationId: string | null;
-  /** Rows that are there. */
+  /** Number of rows present. */
   readonly rows: number;
-  /** Rows before the break; all of them without one. */
+  /** Number of valid rows before the break; all rows without one. */
   readonly holding: number;
-  /** Of those, the rows of the first release, which no hash vouches for. */
+  /** Number of those that are rows of the first release, which no hash covers. */
   readonly unhashed: number;
-  /** Hash of the last row that holds; null when none has one. */
+  /** Hash of the last valid row; null when none has one. */
   readonly hash: Uint8Array | null;
-  /** The first place where the chain does not hold. */
+  /** The first place where the chain is invalid. */
   readonly broken?: ChainBreak;
-  /** How the chain ended, of an organization that the operator removed. */
+  /** End of the chain of an organization that the operator removed. */
   readonly removal?: ChainRemoval;
 }
 
-/** What the installation's chain says of the chain of an organization that was removed. */
+/** The record in the installation's chain of the chain of a removed organization. */
 export interface ChainRemoval {
   readonly organizationId: string;
   /** Milliseconds since 1970 UTC. */
@@ -44,16 +44,18 @@ export interface ChainRemoval {
 export interface ChainBreak {
   /** Number of the row that is wrong or missing. */
   readonly sequence: number;
-  /** What differs, as the end of a sentence about that row. */
+  /** The difference, as the end of a sentence about that row. */
   readonly problem: string;
 }
 
-/** The hash of an audit row; undefined when the secret of that id is not at hand. */
+/**
+ * Computes the hash of an audit row; returns undefined when the secret of that id is not available.
+ */
 export type AuditMac = (keyId: string, bytes: Uint8Array) => Uint8Array | undefined;
 
 /**
- * Follows one chain from its first row. Rows are told in ascending order; the
- * head, which is kept apart from the rows, tells a tail that was cut.
+ * Returns a verifier of one chain, which takes its rows in ascending order from the first. The
+ * head, which is stored apart from the rows, reveals a tail that was cut off.
  */
 export function chainVerifier(organizationId: string | null, mac: AuditMac) {
   let rows = 0;
@@ -63,7 +65,7 @@ export function chainVerifier(organizationId: string | null, mac: AuditMac) {
   let previous: Uint8Array | null = null;
   let broken: ChainBreak | undefined;
   return {
-    /** @returns whether the chain holds up to the row */
+    /** @returns whether the chain is valid up to the row */
     add(row: StoredAuditRow): boolean {
       rows += 1;
       if (broken) return false;
@@ -83,13 +85,19 @@ export function chainVerifier(organizationId: string | null, mac: AuditMac) {
   };
 }
 
-/** The head of a removed chain as the entry about its removal has it, with the name of the organization. */
+/**
+ * Returns the head of a removed chain in the form of the entry about its removal, with the name of
+ * the organization.
+ */
 export function removedBody(name: string, { sequence, chain_hash }: ChainHead): JsonObject {
   const hash = chain_hash === null ? null : Buffer.from(chain_hash).toString("hex");
   return { name, chain: { sequence, hash } };
 }
 
-/** Returns the removal that a row of the installation's chain records; undefined when it records none. */
+/**
+ * Returns the removal that a row of the installation's chain records; undefined when it records
+ * none.
+ */
 export function removalIn(row: StoredAuditRow): ChainRemoval | undefined {
   if (row.organization_id !== null || row.subject_type !== "organization") return undefined;
   const diff = JSON.parse(row.diff) as Partial<
@@ -102,7 +110,10 @@ export function removalIn(row: StoredAuditRow): ChainRemoval | undefined {
   return { organizationId: row.subject_id, at: row.at, actorId: row.actor_id, head };
 }
 
-/** Returns the report on an organization that the installation's chain names and of which nothing is left. */
+/**
+ * Returns the report on an organization that the installation's chain names and that has no rows
+ * left.
+ */
 export function removedChain(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
   const gone = { organizationId, rows: 0, holding: 0, unhashed: 0 };
   if (removal) return { ...gone, hash: removal.head.chain_hash, removal };
@@ -110,7 +121,9 @@ export function removedChain(organizationId: string, removal: ChainRemoval | und
   return { ...gone, hash: null, broken: { sequence: 1, problem } };
 }
 
-/** Returns the report on a chain that is there although the installation's says that it was removed. */
+/**
+ * Returns the report on a chain that exists although the installation's chain records its removal.
+ */
 export function resurrectedChain(report: ChainReport): ChainReport {
   const problem = "the installation's chain says that the organization was removed";
   return { ...report, holding: 0, broken: { sequence: 1, problem } };

@@ -5,14 +5,17 @@ import type {
 } from "#gen/service/v1/event_service_pb.js";
 import type { EventFacts } from "../event-facts.ts";
 
-/** An event as filters and permissions judge it. */
+/** The fields of an event that filters and permissions use. */
 export interface JudgedEvent extends EventFacts {
   readonly resourceType: ResourceType;
   /** Lower-case UUID. */
   readonly resourceId: string;
 }
 
-/** Reports whether a request asks for an event: it is in the scope, and one of the filters matches it. */
+/**
+ * Returns whether a request asks for an event: the event is in the scope, and one of the filters
+ * matches it.
+ */
 export function isWanted(
   req: Pick<WatchEventsRequest, "scope" | "resourceTypeFilters">,
   event: JudgedEvent,

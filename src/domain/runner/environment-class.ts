@@ -21,9 +21,8 @@ import { isLocalKind } from "./runner.ts";
 const RUNNER_KINDS = RunnerKindSchema.values.map(({ number }): RunnerKind => number);
 
 /**
- * A new class of the runner, enabled.
- *
- * @throws DomainError VALUE_UNUSABLE for the runner that stands for local runners
+ * Returns a new, enabled class of the runner.
+ * @throws DomainError VALUE_UNUSABLE for the runner that represents local runners
  */
 export function newEnvironmentClass(
   { displayName, description, configuration }: CreateEnvironmentClassRequest,
@@ -44,7 +43,7 @@ export function newEnvironmentClass(
   });
 }
 
-/** The class after an update, where absent fields stay; undefined when that changes nothing. */
+/** Returns the class after an update, where absent fields stay; undefined when nothing changes. */
 export function updatedEnvironmentClass(
   present: EnvironmentClass,
   { displayName, description, enabled }: UpdateEnvironmentClassRequest,
@@ -56,7 +55,7 @@ export function updatedEnvironmentClass(
   return equals(EnvironmentClassSchema, present, environmentClass) ? undefined : environmentClass;
 }
 
-/** @throws DomainError PHASE_UNSUITABLE for a class that takes no new environments */
+/** Requires that a class accepts new environments. @throws DomainError PHASE_UNSUITABLE */
 export function requireEnabled({ enabled }: EnvironmentClass): void {
   if (enabled) return;
   throw phaseUnsuitable(
@@ -66,7 +65,7 @@ export function requireEnabled({ enabled }: EnvironmentClass): void {
   );
 }
 
-/** The project without its entries for the named classes, which are about to be gone. */
+/** Returns the project without its entries for the named classes, which are about to be deleted. */
 export function withoutClasses(present: Project, classIds: ReadonlySet<string>, now: number): Project {
   const project = clone(ProjectSchema, present);
   project.environmentClasses = project.environmentClasses.filter(
@@ -81,7 +80,10 @@ export function withoutClasses(present: Project, classIds: ReadonlySet<string>, 
   return project;
 }
 
-/** The kinds of runners whose classes take environments of a role; empty for a role that creates none. */
+/**
+ * Returns the kinds of runners whose classes accept environments of a role; empty for a role that
+ * creates none.
+ */
 export function kindsAcceptingEnvironments(
   { inForce }: Policies,
   role: Caller["role"],

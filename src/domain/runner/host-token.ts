@@ -14,10 +14,12 @@ import {
 import { valueUnusable } from "../error.ts";
 import { maskedPaths } from "../field-mask.ts";
 
-/** The last second that a timestamp of the contract's JSON form can say: the end of the year 9999. */
+/**
+ * Last second that a timestamp in the contract's JSON form can express: the end of the year 9999.
+ */
 const LAST_SECOND = 253_402_300_799n;
 
-/** What a host token keeps secret. */
+/** The secrets of a host token. */
 export interface HostTokenSecrets {
   readonly token: string;
   /** Absent when the token is not refreshed. */
@@ -25,11 +27,9 @@ export interface HostTokenSecrets {
 }
 
 /**
- * Who a new token belongs to: the subject, or the user of the deprecated field,
- * or the caller.
- *
- * @throws DomainError VALUE_UNUSABLE when the two differ or the subject is of no
- *   kind that has tokens
+ * Returns the subject that a new token belongs to: the request's subject, or the user of the
+ * deprecated field, or the caller.
+ * @throws DomainError VALUE_UNUSABLE when the two differ or the subject is of a kind without tokens
  */
 export function hostTokenSubject(
   { subject: named, userId }: Pick<CreateHostAuthenticationTokenRequest, "subject" | "userId">,
@@ -48,8 +48,7 @@ export function hostTokenSubject(
 }
 
 /**
- * What is told of a new token, as of `now` (milliseconds since 1970 UTC).
- *
+ * Returns the description of a new token, as of `now` (milliseconds since 1970 UTC).
  * @throws DomainError VALUE_UNUSABLE when it has expired already
  */
 export function newHostToken(
@@ -73,20 +72,19 @@ export function newHostToken(
   });
 }
 
-/** A token after an update; undefined members of it stay as they are stored. */
+/** A token after an update; undefined fields keep their stored values. */
 export interface HostTokenUpdate {
   readonly token: HostAuthenticationToken;
-  /** A credential that takes the place of the stored one. */
+  /** Credential that replaces the stored one. */
   readonly newToken?: string;
-  /** The same for what it is refreshed with; empty removes that. */
+  /** Refresh token that replaces the stored one; empty removes it. */
   readonly newRefreshToken?: string;
 }
 
 /**
- * What an update makes of a token; undefined when that changes nothing.
- *
- * @throws DomainError VALUE_UNUSABLE for an expiry that has passed,
- *   FIELD_MASK_INVALID for a mask that names what cannot be removed
+ * Returns the token after an update; undefined when nothing changes.
+ * @throws DomainError VALUE_UNUSABLE for an expiry that has passed, FIELD_MASK_INVALID for a mask
+ * that names a field that cannot be cleared
  */
 export function updatedHostToken(
   present: HostAuthenticationToken,
@@ -112,7 +110,10 @@ export function updatedHostToken(
   };
 }
 
-/** A credential is replaced, never removed: what is left without one is deleted. */
+/**
+ * Returns the fields that the mask names. A credential is replaced, never cleared: a token without
+ * one is deleted instead.
+ */
 function namedFields({ updateMask, token }: UpdateHostAuthenticationTokenRequest): ReadonlySet<string> {
   const fixed = token === undefined ? ["id", "token"] : ["id"];
   return maskedPaths(UpdateHostAuthenticationTokenRequestSchema, updateMask, fixed);

@@ -8,36 +8,42 @@ import {
   RunnerStatusSchema,
 } from "#gen/service/v1/runner_pb.js";
 
-/** How long nothing may be heard of a runner before it is shown inactive (contract, WorkService.Heartbeat). */
+/**
+ * Time without a sign of life after which a runner is shown inactive (contract,
+ * WorkService.Heartbeat).
+ */
 export const SILENCE_MS = 90_000;
 
-/** How soon a runner is asked to call again: a call may be lost, and the next one, before it counts as silent. */
+/**
+ * Interval at which a runner is asked to call: two calls in a row may be lost before it counts as
+ * silent.
+ */
 export const HEARTBEAT_WITHIN_MS = SILENCE_MS / 3;
 
-/** How long a runner's own token holds. */
+/** Validity of a runner's own token. */
 export const RUNNER_TOKEN_VALID_MS = 365 * 24 * 3600 * 1000;
 
-/** What a runner says of itself when it registers. */
+/** A runner's description of itself when it registers. */
 export interface RunnerIntroduction {
   readonly version: string;
   readonly systemDetails: string;
 }
 
-/** The runner as one that has just connected. */
+/** Returns the runner as one that has just connected. */
 export function registeredRunner(present: Runner, said: RunnerIntroduction, now: number): Runner {
   const { version, systemDetails } = said;
   return withStatus(present, { version, systemDetails, phase: RunnerPhase.ACTIVE, message: "" }, now);
 }
 
-/** What a runner says of itself when it is heard of again; without a reason the one that is known stays. */
+/** A runner's later update of its description; without a reason the known one stays. */
 export interface RunnerNews {
-  /** Empty leaves what is known. */
+  /** Empty means unchanged. */
   readonly version?: string;
-  /** What keeps part of its work from being done; empty for nothing. */
+  /** Reason why part of its work cannot be done; empty for none. */
   readonly degradedReason?: string;
 }
 
-/** The runner after a sign of life; undefined when nothing about it has changed. */
+/** Returns the runner after a sign of life; undefined when nothing about it has changed. */
 export function connectedRunner(
   present: Runner,
   { version, degradedReason }: RunnerNews,
@@ -56,13 +62,13 @@ export function connectedRunner(
   return isKnown ? undefined : withStatus(present, status, now);
 }
 
-/** The runner as one of which nothing was heard for too long. */
+/** Returns the runner as one that was silent for too long. */
 export function inactiveRunner(present: Runner, now: number): Runner {
   const message = `nothing was heard of the runner for ${SILENCE_MS / 1000} seconds`;
   return withStatus(present, { phase: RunnerPhase.INACTIVE, message }, now);
 }
 
-/** Whether work is wanted of the runner. */
+/** Returns whether the runner should get work. */
 export function isAvailable({ spec }: Runner): boolean {
   return spec?.desiredPhase === RunnerPhase.ACTIVE;
 }

@@ -6,13 +6,16 @@ import { type Runner, RunnerPhase, RunnerSchema } from "#gen/service/v1/runner_p
 import type { CreateRunnerRequest } from "#gen/service/v1/runner_service_pb.js";
 import { inUse, valueUnusable } from "../error.ts";
 
-/** How long an exchange token can be used (contract, CreateRunnerResponse): 24 hours. */
+/** Validity of an exchange token (contract, CreateRunnerResponse): 24 hours. */
 export const EXCHANGE_TOKEN_VALID_MS = 24 * 3600 * 1000;
 
-/** Name of the runner that stands for the local runners of an organization's members. */
+/** Name of the runner that represents the local runners of an organization's members. */
 const LOCAL_CONFIGURATION_NAME = "Local runners";
 
-/** What a new runner takes from its surroundings; the one that the system makes has no creator. */
+/**
+ * Values of a new runner that the request does not contain; the one that the system creates has no
+ * creator.
+ */
 export interface RunnerOrigin {
   readonly id: string;
   readonly creator?: Subject;
@@ -21,9 +24,8 @@ export interface RunnerOrigin {
 }
 
 /**
- * A new runner, which has not connected yet.
- *
- * @throws DomainError VALUE_UNUSABLE for the kind that only the system makes
+ * Returns a new runner, which has not connected yet.
+ * @throws DomainError VALUE_UNUSABLE for the kind that only the system creates
  */
 export function newRunner(
   { name, kind, spec }: Pick<CreateRunnerRequest, "name" | "kind" | "spec">,
@@ -35,24 +37,32 @@ export function newRunner(
   return createdRunner(name, kind || RunnerKind.REMOTE, spec?.desiredPhase || RunnerPhase.ACTIVE, origin);
 }
 
-/** The runner that stands for the local runners of all members; each organization has one. */
+/**
+ * Returns the runner that represents the local runners of all members; each organization has one.
+ */
 export function newLocalConfiguration(origin: RunnerOrigin): Runner {
   return createdRunner(LOCAL_CONFIGURATION_NAME, RunnerKind.LOCAL_CONFIGURATION, RunnerPhase.ACTIVE, origin);
 }
 
-/** Whether runners of a kind are on a member's own machine. */
+/** Returns whether runners of a kind are on a member's own machine. */
 export function isLocalKind(kind: RunnerKind): boolean {
   return kind === RunnerKind.LOCAL || kind === RunnerKind.LOCAL_CONFIGURATION;
 }
 
-/** @throws DomainError VALUE_UNUSABLE for the runner that stands for local runners: no program connects as it */
+/**
+ * Requires that a program can connect as the runner. @throws DomainError VALUE_UNUSABLE for the
+ * runner that represents local runners
+ */
 export function requireExchangeable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw valueUnusable("runnerId", "the runner stands for local runners, and no program connects as it");
   }
 }
 
-/** @throws DomainError VALUE_UNUSABLE for a runner on somebody's own machine: a project is not for one person */
+/**
+ * Requires that a project may name the runner's classes. @throws DomainError VALUE_UNUSABLE for a
+ * runner on a member's own machine: a project is not for one person
+ */
 export function requireNoLocalClass({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL) {
     throw valueUnusable(
@@ -62,7 +72,10 @@ export function requireNoLocalClass({ kind }: Runner): void {
   }
 }
 
-/** @throws DomainError IN_USE for the runner that stands for local runners */
+/**
+ * Requires that a runner may be deleted. @throws DomainError IN_USE for the runner that represents
+ * local runners
+ */
 export function requireDeletable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw inUse(

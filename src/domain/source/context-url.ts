@@ -1,4 +1,4 @@
-/** What is checked out. */
+/** The revision to check out. */
 export type Target =
   /** The remote's default branch. */
   | { readonly kind: "head" }
@@ -7,24 +7,26 @@ export type Target =
   /** A new branch from the default one. */
   | { readonly kind: "local-branch"; readonly name: string }
   | { readonly kind: "tag"; readonly name: string }
-  /** The branch, tag or commit that a path begins with; branches may hold slashes. */
+  /** The branch, tag or commit that a path begins with; branch names may contain slashes. */
   | { readonly kind: "path"; readonly path: string }
-  /** A ref of the remote that is no branch, as a new branch. */
+  /** A ref of the remote that is not a branch, as a new branch. */
   | { readonly kind: "ref"; readonly ref: string; readonly branch: string };
 
-/** The repository behind a page, and what of it is looked at. */
+/** The repository behind a page, and the revision that the page shows. */
 export interface PageSource {
   readonly remoteUri: string;
   readonly target: Target;
 }
 
 interface Page {
-  /** Of the path: the repository and what is looked at. */
+  /** Pattern of the path: the repository and the revision. */
   readonly pattern: RegExp;
   readonly target: (rest: string) => Target;
 }
 
-/** owner/repository; deeper groups are only known where the host marks their end with `/-/`. */
+/**
+ * owner/repository; deeper groups are only recognised where the host marks their end with `/-/`.
+ */
 const REPOSITORY = "(/[^/]+/[^/]+)";
 const GROUP = "(/.+?)";
 
@@ -39,7 +41,7 @@ const request =
   });
 const head = (): Target => ({ kind: "head" });
 
-/** The pages of GitHub, GitLab, Gitea and Forgejo that say what to check out; the first that fits. */
+/** The pages of GitHub, GitLab, Gitea and Forgejo that name a revision; the first match counts. */
 const PAGES: readonly Page[] = [
   { pattern: new RegExp(`^${GROUP}/-/(?:tree|blob)/(.+)$`), target: path },
   { pattern: new RegExp(`^${GROUP}/-/commit/([0-9a-f]+)$`), target: commit },
@@ -56,9 +58,9 @@ const PAGES: readonly Page[] = [
 ];
 
 /**
- * Returns the repository and revision behind the address of a page: that of a branch,
- * tag, file, commit, pull or merge request, or issue. Every other address is
- * taken for that of a repository itself, at its default branch.
+ * Returns the repository and revision behind the address of a page: that of a branch, tag, file,
+ * commit, pull or merge request, or issue. Every other address is read as that of a repository
+ * itself, at its default branch.
  */
 export function sourceOfPage(address: string): PageSource {
   const url = URL.parse(address);

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { replay } from "../../../test/harness/seed.ts";
 import { branchNameProblem } from "./git-branch-name.ts";
 
-/** What the real git says of a branch of this name. */
+/** Returns whether git accepts a branch of this name. */
 function gitTakes(name: string): boolean {
   return spawnSync("git", ["check-ref-format", `refs/heads/${name}`]).status === 0;
 }
@@ -63,7 +63,8 @@ describe("git takes no branch of the name", () => {
     expect(gitTakes(name)).toBe(false);
   });
 
-  // check-ref-format lets these pass as references; as branches git refuses them or reads them as something else.
+  // check-ref-format accepts these as references; as branches git rejects them or reads them as
+  // something else.
   test.each(["-", "-a", "--force", "HEAD", "@"])("%j", (name) => {
     expect(branchNameProblem(name)).toEqual(expect.any(String));
   });

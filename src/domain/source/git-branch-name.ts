@@ -1,12 +1,14 @@
-/** What no part of a branch name may have: control characters, space and what git gives a meaning. */
+/**
+ * Characters that no part of a branch name may contain: control characters, space and those with a
+ * meaning in git.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: git forbids exactly these.
 const FORBIDDEN = /[\x00-\x20\x7f~^:?*[\\]/;
 
 /**
- * Why git takes no branch of this name, completing "git allows no branch name that ...";
- * undefined when it does. The rules are those of `git check-ref-format` for
- * refs/heads/<name>, and those of `git branch`, which refuses `HEAD` and a
- * leading dash.
+ * Returns why git does not accept a branch of this name, completing "git allows no branch name that
+ * ..."; undefined when it does. The rules are those of `git check-ref-format` for
+ * refs/heads/<name>, and those of `git branch`, which rejects `HEAD` and a leading dash.
  */
 export function branchNameProblem(name: string): string | undefined {
   if (name === "") return "is empty";

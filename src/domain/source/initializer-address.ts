@@ -1,7 +1,7 @@
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { repositoryIdentity } from "./repository-identity.ts";
 
-/** The remotes and page addresses that an initializer begins from. */
+/** Returns the remotes and page addresses of an initializer. */
 export function addressesOf(initializer: EnvironmentInitializer | undefined): string[] {
   return (initializer?.specs ?? []).flatMap(({ spec }) => {
     if (spec.case === "contextUrl") return [spec.value.url];
@@ -11,8 +11,8 @@ export function addressesOf(initializer: EnvironmentInitializer | undefined): st
 }
 
 /**
- * Whether a host, in lower case and with its port unless the transport implies
- * it, is that of any of the addresses.
+ * Returns whether a host, in lower case and with its port unless the transport implies it, is that
+ * of any of the addresses.
  */
 export function isHostOf(host: string, addresses: readonly string[]): boolean {
   return addresses.some((address) => repositoryIdentity(address)?.split("/")[0] === host);

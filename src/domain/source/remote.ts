@@ -1,16 +1,16 @@
 /**
- * user@host:path, the form that secure copy made common; no slash before the
- * colon, and an IPv6 address as host stands in brackets.
+ * user@host:path, the form that scp introduced; no slash before the colon, and an IPv6 address as
+ * host is in brackets.
  */
 const SCP_FORM = /^([^\s/@:[]+@)?([^\s/@:[]+|\[[0-9a-fA-F:.]+\]):(?!\/\/)(.+)$/;
 
-/** What git is let to clone from; whether it may from `file:` is a setting of the runner. */
+/** Transports that git may clone from; a setting of the runner decides about `file:`. */
 const CLONED_FROM = new Set(["https:", "http:", "ssh:", "file:"]);
 
 /**
- * Whether a text names a repository in a form that runners clone: a URL of
- * https, http, ssh or file, or the scp form. Nothing that git or ssh would read
- * as an option, as a local path or as a transport of a helper (`ext::`).
+ * Returns whether a text names a repository in a form that runners clone: a URL of https, http, ssh
+ * or file, or the scp form. It rejects all that git or ssh would read as an option, as a local path
+ * or as a transport of a helper (`ext::`).
  */
 export function isClonable(remote: string): boolean {
   if (/^-|^[\w+.-]*::/.test(remote)) return false;
@@ -21,8 +21,8 @@ export function isClonable(remote: string): boolean {
 }
 
 /**
- * The forms under which a stored remote is found by an exact match: as given,
- * and for the scp form also as the ssh:// URI of the same repository.
+ * Returns the forms under which an exact match finds a stored remote: as given, and for the scp
+ * form also as the ssh:// URI of the same repository.
  */
 export function remoteForms(remote: string): string[] {
   const ssh = sshForm(remote);
@@ -37,8 +37,8 @@ function sshForm(remote: string): string | undefined {
 }
 
 /**
- * Name of the repository behind a remote or context URL: its last path segment
- * without `.git`, as it is written there; empty when there is none.
+ * Returns the name of the repository behind a remote or context URL: its last path segment without
+ * `.git`, as it is written there; empty when there is none.
  */
 export function repositoryName(remote: string): string {
   const withoutQuery = remote.replace(/[?#].*$/u, "");

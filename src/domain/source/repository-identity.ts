@@ -1,6 +1,6 @@
 import { remoteForms } from "./remote.ts";
 
-/** The transports by which one repository is reached, with the ports that need no mention. */
+/** The transports that reach the same repository, with their default ports. */
 const DEFAULT_PORTS: Readonly<Record<string, string>> = {
   "https:": "443",
   "http:": "80",
@@ -9,11 +9,11 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * `host[:port]/path` of the repository behind a remote or web URL, alike for
- * every way to write it: by https, http, ssh, git or in the scp form, with or
- * without a user, the default port or `.git`. Case is folded in the path too:
- * the hosts whose events are read tell no two repositories apart by it.
- * Undefined for what is at no such host, a local path or `file:` among it.
+ * Returns `host[:port]/path` of the repository behind a remote or web URL. The result is the same
+ * for every spelling: by https, http, ssh, git or in the scp form, with or without a user, the
+ * default port or `.git`. Case is folded in the path too: no host whose events are read
+ * distinguishes repositories by case. Undefined for a remote without such a host, including a local
+ * path or `file:`.
  */
 export function repositoryIdentity(remote: string): string | undefined {
   const url = URL.parse(remoteForms(remote).at(-1) ?? remote);
@@ -29,7 +29,10 @@ export function repositoryIdentity(remote: string): string | undefined {
   return `${url.hostname.toLowerCase()}${port}/${path}`;
 }
 
-/** Lower-case host name behind a remote or web URL; undefined where `repositoryIdentity` is. */
+/**
+ * Returns the lower-case host name behind a remote or web URL; undefined where {@link
+ * repositoryIdentity} is.
+ */
 export function repositoryHost(remote: string): string | undefined {
   return repositoryIdentity(remote)?.split("/")[0]?.replace(/:\d+$/u, "");
 }

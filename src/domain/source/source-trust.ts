@@ -2,48 +2,55 @@ import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 
 /**
- * Where a source comes from, which decides what can be done about one that is not trusted:
- *
+ * The origin of a source, which decides the remedy for one that is not trusted:
  * - `project`: the initializer of a project, as it is at each start.
- * - `environment`: what an environment was made with, which never changes.
- * - `event`: the event of a pull request that came to a webhook.
- * - `start`: the workflow, or the context that a start gave.
+ * - `environment`: the initializer of an environment, which never changes.
+ * - `event`: the event of a pull request that a webhook delivered.
+ * - `start`: the workflow, or the context of a start.
  */
 export type SourceKind = "project" | "environment" | "event" | "start";
 
-/** Returns where the source of an execution's actions may come from; `isOverProject` for those over a project. */
+/**
+ * Returns the kinds of source that an execution's actions may have; `isOverProject` for actions
+ * over a project.
+ */
 export function sourceKindsOf({ spec }: WorkflowExecution, isOverProject: boolean): SourceKind[] {
   const isEvent = spec?.trigger?.trigger.case === "pullRequest";
   if (isOverProject) return isEvent ? ["project", "event"] : ["project"];
   return isEvent ? ["event"] : ["start"];
 }
 
-/** Somebody who set a source, with the rights that it has now. */
+/** A subject that set a source, with its present rights. */
 export interface SourceSetter {
   readonly subject: Subject;
   /**
    * - `administrator`: of the organization, with an account that is not blocked.
-   * - `service_account`: in force. Administrators alone create, suspend and
-   *   delete service accounts and give them their first token, so each of them
-   *   is one that an administrator named.
-   * - `other`: everybody else, who left or is blocked among them.
+   * - `service_account`: in force. Administrators alone create, suspend and delete service accounts
+   * and give them their first token, so each of them is one that an administrator named.
+   * - `other`: everybody else, including members who left or are blocked.
    */
   readonly standing: "administrator" | "service_account" | "other";
 }
 
-/** Whose credential is asked for, and for a source that who set. */
+/**
+ * The subject whose credential is requested, and the setters of the source that it is requested
+ * for.
+ */
 export interface SourceUse {
   readonly executor: Subject;
-  /** Who made the workflow or project that names the executor; undefined where the executor acts by itself. */
+  /**
+   * Creator of the workflow or project that names the executor; undefined where the executor acts
+   * by itself.
+   */
   readonly namedBy: Subject | undefined;
   readonly setters: readonly SourceSetter[];
 }
 
 /**
- * Returns the first setter of a source on whose word the executor's credential
- * must not be used; undefined when it may. It may be used for what the executor
- * itself set, an administrator, or a service account; and that of a service
- * account also for what was set by who named it as the executor.
+ * Returns the first setter of a source for which the executor's credential must not be used;
+ * undefined when it may be used. It may be used for sources that the executor itself, an
+ * administrator or a service account set; that of a service account also for sources set by the
+ * subject that named it as the executor.
  */
 export function untrustedSetter({ executor, namedBy, setters }: SourceUse): Subject | undefined {
   const isNamer = (subject: Subject) =>
@@ -57,7 +64,7 @@ export function isSameSubject(one: Subject | undefined, other: Subject | undefin
   return one !== undefined && one.id === other?.id && one.principal === other.principal;
 }
 
-/** Returns the subjects of lists, each once. */
+/** Returns the distinct subjects of lists. */
 export function uniqueSubjects(...lists: readonly (readonly Subject[])[]): Subject[] {
   return lists
     .flat()

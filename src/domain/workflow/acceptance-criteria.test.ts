@@ -28,7 +28,7 @@ const typeOf = (value: CriteriaValue): CriteriaType => {
   return typeof value === "boolean" ? "boolean" : "string";
 };
 
-/** True, false or the message; the expression must have passed its check. */
+/** Returns true, false or the message; the expression must have passed its check. */
 function verdict(expression: string, value: CriteriaValue): boolean | string {
   expect(refusal(expression, typeOf(value))).toBe("accepted");
   const result = meetsCriteria(expression, value);
@@ -163,7 +163,8 @@ describe("the cost of an acceptance criterion is bounded", () => {
   });
 
   test("by its depth: 100 levels", () => {
-    // The comparison is level 0 and the first sum level 1, so that `this` lies at the number of sums plus one.
+    // The comparison is level 0 and the first sum level 1, so that `this` is at the number of sums
+    // plus one.
     expect(refusal(`this${" + 1".repeat(98)} > 0`, "integer")).toBe("accepted");
     expect(refusal(`this${" + 1".repeat(99)} > 0`, "integer")).toBe("accepted");
     expect(refusal(`this${" + 1".repeat(100)} > 0`, "integer")).toContain("nests deeper than 100 levels");

@@ -13,23 +13,26 @@ import { valueUnusable } from "../error.ts";
 import { compilePattern } from "../text-pattern.ts";
 import { CriteriaProblem, typeOfCriteria } from "./criteria-type.ts";
 
-/** The longest expression, as the contract says. */
+/** Maximum length of an expression (contract). */
 export const MAX_CRITERIA_CHARACTERS = 4_096;
 
 /**
- * The longest text or bytes that `+` may make while an expression is evaluated:
- * the largest value, 4,096 characters of two UTF-16 units. Without it a short
- * expression could make megabytes and search them.
+ * Maximum length of the text or bytes that `+` may produce while an expression is evaluated: the
+ * largest value, 4,096 characters of two UTF-16 units. Without it a short expression could produce
+ * megabytes and search them.
  */
 const LONGEST_SUM = 8_192;
 
-/** A run of white space this long makes the CEL parser slow: its time grows with the square of it. */
+/**
+ * White space of a length that makes the CEL parser slow: its time grows with the square of the
+ * length.
+ */
 const LONG_SPACE = /\s{100}/;
 
-/** A value by the type that CEL gives it: a bigint is an int, a number a double. */
+/** A value by its CEL type: a bigint is an int, a number a double. */
 export type CriteriaValue = string | bigint | number | boolean;
 
-/** The type of the values to come, named as in the schema of an output. */
+/** The type of the values, named as in the schema of an output. */
 export type CriteriaType = "string" | "integer" | "float" | "boolean";
 
 const CEL_TYPES: Record<CriteriaType, CelType> = {
@@ -62,10 +65,8 @@ const ENVIRONMENT = celEnv({
 });
 
 /**
- * Refuses an acceptance criterion that could not be judged: a CEL expression of
- * at most 4,096 characters over the value, which it calls `this`, whose result
- * is true or false.
- *
+ * Requires that an acceptance criterion can be evaluated: a CEL expression of at most 4,096
+ * characters over the value, which it calls `this`, with a boolean result.
  * @param field JSON path of the expression
  * @throws DomainError VALUE_UNUSABLE
  */
@@ -75,10 +76,10 @@ export function checkCriteria(expression: string, type: CriteriaType, field: str
 }
 
 /**
- * Judges a value. An expression that fails (a division by zero, a text that is
- * no number) is not met, and neither is one that checkCriteria would refuse. An
- * evaluation visits each part of the expression at most once, over texts of at
- * most 8,192 UTF-16 units and patterns of at most MAX_INSTRUCTIONS together.
+ * Returns whether a value meets a criterion, or a message. An expression that fails (a division by
+ * zero, a text that is not a number) is not met, and neither is one that {@link checkCriteria}
+ * rejects. An evaluation visits each part of the expression at most once, over texts of at most
+ * 8,192 UTF-16 units and patterns of at most MAX_INSTRUCTIONS together.
  */
 export function meetsCriteria(
   expression: string,

@@ -5,19 +5,17 @@ import { compilePattern, MAX_INSTRUCTIONS } from "../text-pattern.ts";
 type Expression = ReturnType<typeof parse>["expr"];
 type Call = Extract<Expression["exprKind"], { case: "callExpr" }>["value"];
 
-/** A reason why an expression is refused, in words for the person who wrote it. */
+/** A reason why an expression is rejected, as text for the person who wrote it. */
 export class CriteriaProblem extends Error {}
 
-/** The deepest nesting of an expression; the evaluator walks it by recursion. */
+/** Maximum nesting of an expression; the evaluator is recursive. */
 export const MAX_DEPTH = 100;
 
 /**
- * Infers the type of an expression over one value, which it calls `this`. The
- * evaluator would find a wrong type only when it runs, and only in the branch
- * that it takes. What this refuses beyond CEL (macros, fields, maps, patterns
- * that are no literals) has no use over a single value, and without it an
- * evaluation visits each part of the expression at most once.
- *
+ * Infers the type of an expression over one value, which it calls `this`. The evaluator would find
+ * a wrong type only when it runs, and only in the branch that it takes. The constructs that this
+ * rejects beyond CEL (macros, fields, maps, patterns that are not literals) have no use over a
+ * single value, and without them an evaluation visits each part of the expression at most once.
  * @throws CriteriaProblem
  */
 export function typeOfCriteria(
@@ -70,7 +68,7 @@ export function typeOfCriteria(
         accepts(overload.target, target) &&
         overload.arguments.length === args.length &&
         overload.arguments.every((parameter, index) => accepts(parameter, args[index]));
-      // dyn() and type() would hide the type of what follows.
+      // dyn() and type() would hide the type of the result.
       if (fits && overload.result.name !== "dyn" && overload.result.name !== "type") return overload.result;
     }
     const shown = /\W/.test(name) ? name.replace(/[_@]/g, "") : name;
@@ -80,7 +78,10 @@ export function typeOfCriteria(
     );
   }
 
-  /** A pattern that is known when it is written can be refused then, and its cost is known. */
+  /**
+   * Adds the cost of a pattern. Only a literal can be checked, and its cost known, before the
+   * expression runs.
+   */
   function countPattern(pattern: Expression | undefined): void {
     const constant = pattern?.exprKind.case === "constExpr" ? pattern.exprKind.value.constantKind : undefined;
     if (constant?.case !== "stringValue")
@@ -94,7 +95,7 @@ export function typeOfCriteria(
   }
 }
 
-/** Operators whose overloads say less than CEL's rules do. */
+/** Operators whose overloads are less precise than CEL's rules. */
 const OWN_RULE = new Set(["_&&_", "_||_", "_?_:_", "_==_", "_!=_", "@in"]);
 const NUMBERS = new Set(["int", "uint", "double"]);
 
@@ -117,7 +118,7 @@ function typeOfConstant(kind: string | undefined): CelType {
   }
 }
 
-/** The type of a list's elements; an empty list fits any. */
+/** Returns the type of a list's elements; an empty list fits any. */
 function common(types: CelType[]): CelType {
   const [first = CelScalar.DYN] = types;
   if (types.every((type) => type.name === first.name)) return first;

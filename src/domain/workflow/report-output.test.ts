@@ -30,7 +30,7 @@ const float = (bounds: { min?: number; max?: number } = {}) =>
   output({ schema: { case: "float", value: bounds } });
 const boolean = () => output({ schema: { case: "boolean", value: {} } });
 
-/** The value as JSON, or the problem. */
+/** Returns the value as JSON, or the problem. */
 function read(spec: WorkflowStep_Report_OutputSpec, text: string): unknown {
   const result = readOutput(spec, text);
   return "value" in result ? toJson(AgentExecution_Status_OutputValueSchema, result.value) : result.problem;

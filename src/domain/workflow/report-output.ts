@@ -12,10 +12,10 @@ import { valueUnusable } from "../error.ts";
 import { compilePattern } from "../text-pattern.ts";
 import { type CriteriaValue, checkCriteria, meetsCriteria } from "./acceptance-criteria.ts";
 
-/** The longest text that an output may hold, as the contract says of OutputValue. */
+/** Maximum length of the text of an output (contract, OutputValue). */
 export const MAX_OUTPUT_CHARACTERS = 4_096;
 
-/** What an int64 holds. */
+/** Range of an int64. */
 const LEAST_INTEGER = -(2n ** 63n);
 const MOST_INTEGER = 2n ** 63n - 1n;
 
@@ -23,10 +23,8 @@ const INTEGER = /^[+-]?\d+$/;
 const FLOAT = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /**
- * Refuses outputs that no value could ever fit, or that could not be judged:
- * two with one key, a least value above the most, a pattern or an acceptance
- * criterion that does not compile.
- *
+ * Checks outputs for mistakes: two with one key, a minimum above the maximum, a pattern or an
+ * acceptance criterion that does not compile.
  * @param path JSON path of the outputs
  * @throws DomainError VALUE_UNUSABLE for the first one found
  */
@@ -47,22 +45,16 @@ export function checkOutputSpecs(specs: readonly WorkflowStep_Report_OutputSpec[
 }
 
 /**
- * Reads what a command printed as the value of an output, or says why it is
- * none. The problem names the output but never repeats the text, which may be
- * anything.
- *
+ * Parses the output of a command as the value of an output, or returns the problem. The problem
+ * names the output but never repeats the text, which may be anything.
  * One newline at the end is cut, and 4,096 characters may remain.
- *
  * - string: the text, some part of which matches the pattern.
  * - integer: decimal digits with an optional sign, within 64 bits and the bounds.
- * - float: a decimal number, with or without fraction and exponent, finite and
- *   within the bounds.
+ * - float: a decimal number, with or without fraction and exponent, finite and within the bounds.
  * - boolean: `true` or `false`.
- *
- * All but a string may have white space around them. A value must meet the
- * acceptance criteria, too.
- *
- * @param spec one that checkOutputSpecs accepts
+ * All but a string may have white space around them. A value must meet the acceptance criteria,
+ * too.
+ * @param spec one that {@link checkOutputSpecs} accepts
  */
 export function readOutput(
   spec: WorkflowStep_Report_OutputSpec,
@@ -81,7 +73,7 @@ type Schema = WorkflowStep_Report_OutputSpec["schema"];
 type Read = CriteriaValue | { problem: string };
 
 function readValue(schema: Schema, text: string): Read {
-  // A character takes one or two UTF-16 units, so a far longer text need not be counted.
+  // A character has one or two UTF-16 units, so a far longer text need not be counted.
   if (text.length > 2 * MAX_OUTPUT_CHARACTERS || [...text].length > MAX_OUTPUT_CHARACTERS) {
     return { problem: `has more than ${MAX_OUTPUT_CHARACTERS} characters` };
   }
@@ -121,7 +113,8 @@ function readFloat({ min, max }: WorkflowStep_Report_FloatSchema, text: string):
   if (!FLOAT.test(text)) return { problem: "is no number in decimal digits" };
   const value = Number(text);
   if (!Number.isFinite(value)) return { problem: "is too large for a number of 64 bits" };
-  // The bounds have 32 bits, where 0.1 is a little more than it is in 64: compared there, 0.1 is not below 0.1.
+  // The bounds have 32 bits, where 0.1 is slightly larger than in 64: compared in 32 bits, 0.1 is
+  // not below 0.1.
   const rounded = Math.fround(value);
   if (min !== undefined && rounded < Math.fround(min)) return { problem: `is less than ${shown(min)}` };
   if (max !== undefined && rounded > Math.fround(max)) return { problem: `is more than ${shown(max)}` };
@@ -158,7 +151,7 @@ function checkBounds(bounds: { min?: number | undefined; max?: number | undefine
   if (min > max) throw valueUnusable(`${field}.min`, `min ${shown(min)} is more than max ${shown(max)}`);
 }
 
-/** A bound as it was written: seven digits are what 32 bits keep of any decimal number. */
+/** Formats a bound as it was written: 32 bits keep seven digits of any decimal number. */
 function shown(bound: number): string {
   return Number.isInteger(bound) ? String(bound) : String(Number(bound.toPrecision(7)));
 }

@@ -11,7 +11,7 @@ import { checkAction, checkTriggers } from "./workflow-check.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 
-/** The field that is refused; undefined when nothing is. */
+/** Returns the field that is rejected; undefined when none is. */
 function refused(act: () => void): string | undefined {
   try {
     act();

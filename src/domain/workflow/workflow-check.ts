@@ -12,11 +12,11 @@ import { isClonable } from "../source/remote.ts";
 import { checkOutputSpecs } from "./report-output.ts";
 
 /**
- * Holds what a request writes of a workflow against what can be said of it
- * without looking anything up, so that it does not fail when it runs.
- *
+ * Checks the triggers of a request as far as possible without looking anything up, so that the
+ * workflow does not fail when it runs.
  * @param nowMs milliseconds since 1970 UTC
- * @throws DomainError VALUE_UNUSABLE, naming the place, such as triggers[0].time.cronExpression; TEXT_DECEPTIVE
+ * @throws DomainError VALUE_UNUSABLE, naming the place, such as triggers[0].time.cronExpression;
+ * TEXT_DECEPTIVE
  */
 export function checkTriggers(triggers: readonly WorkflowTrigger[], nowMs: number): void {
   for (const [index, { trigger, context }] of triggers.entries()) {
@@ -34,8 +34,7 @@ export function checkTriggers(triggers: readonly WorkflowTrigger[], nowMs: numbe
 }
 
 /**
- * The same for a context, in a trigger or of its own.
- *
+ * Checks a context likewise, in a trigger or on its own.
  * @param path JSON path of the context
  * @throws DomainError VALUE_UNUSABLE; TEXT_DECEPTIVE
  */
@@ -61,9 +60,7 @@ export function checkContext({ context }: WorkflowTriggerContext, path: string):
 }
 
 /**
- * Refuses an action whose outputs no value could fit or that could not be
- * judged, or that tells an agent what people read otherwise.
- *
+ * Checks an action: its outputs can be fulfilled and evaluated, and its prompts are not deceptive.
  * @throws DomainError VALUE_UNUSABLE; TEXT_DECEPTIVE
  */
 export function checkAction(action: WorkflowAction, path: "action" | "report"): void {
@@ -105,7 +102,7 @@ function requireSensibleResources(
   }
 }
 
-/** A name or address that stands alone in a URL, such as `git.example.com:8443`. */
+/** Returns whether a text is a bare host name or address, such as `git.example.com:8443`. */
 function isHost(text: string): boolean {
   return !/[/?#@\\\s]/.test(text) && URL.parse(`https://${text}`)?.hostname !== undefined;
 }

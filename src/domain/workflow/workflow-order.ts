@@ -5,12 +5,14 @@ import {
 } from "#gen/service/v1/workflow_service_pb.js";
 
 export interface WorkflowOrder {
-  /** Names without regard to case; completion is when an execution last came to its end. */
+  /**
+   * Names are compared without regard to case; completion is the time when an execution last ended.
+   */
   readonly field: "id" | "name" | "completion";
   readonly direction: "asc" | "desc";
 }
 
-/** The order that a list asks for; equal names and times stand by id in the same direction. */
+/** Returns the order of a list; equal names and times are ordered by id in the same direction. */
 export function workflowOrder(sort: ListWorkflowsRequest_Sort | undefined): WorkflowOrder {
   const field = FIELDS[sort?.field ?? SortField.UNSPECIFIED];
   if (sort?.order === SortOrder.ASC || sort?.order === SortOrder.DESC) {

@@ -12,7 +12,7 @@ const policies = (set: MessageInitShape<typeof OrganizationPoliciesSchema>) =>
     origins: {},
   });
 
-/** The field that denies; undefined when nothing does. */
+/** Returns the field of the policy that denies; undefined when none does. */
 function denied(act: () => void) {
   try {
     act();

@@ -4,9 +4,8 @@ import type { Policies } from "../policy/policies.ts";
 import { denied } from "../policy/policy-decision.ts";
 
 /**
- * Holds a context against the organization's policy: an agent without code works
- * in an environment from scratch.
- *
+ * Requires that the organization's policy allows a context: an agent without code works in an
+ * environment from scratch.
  * @throws PolicyDenied
  */
 export function requireContextAllowed(

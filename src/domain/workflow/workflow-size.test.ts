@@ -17,7 +17,7 @@ const actionOf = (...steps: Step[]) =>
   ({ limits: { maxParallel: 1, maxTotal: 1 }, steps }) as unknown as Extract<Action, { $typeName?: never }>;
 const fifty = (step: Step) => actionOf(...Array.from({ length: 50 }, () => step));
 
-/** A workflow of this many bytes, of commands in its action and its report. */
+/** Returns a workflow of this many bytes, of commands in its action and its report. */
 function workflowOf(bytes: number) {
   const long = command(WIDE.repeat(20_000));
   const made = create(WorkflowSchema, {
@@ -26,7 +26,7 @@ function workflowOf(bytes: number) {
   });
   const [first, second] = made.spec?.report?.steps ?? [];
   if (first?.step.case !== "task" || second?.step.case !== "task") throw new Error("no commands");
-  // Until the lengths of the lengths are settled too; an odd byte may need another place.
+  // Repeats until the lengths of the lengths are stable too; an odd byte may need another place.
   const place = first.step.value;
   for (let turn = 0; workflowBytes(made) !== bytes; turn += 1) {
     if (turn > 10) second.step.value.command += "x";

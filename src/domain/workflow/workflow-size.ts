@@ -4,16 +4,15 @@ import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../error.ts";
 
 /**
- * Most bytes of what callers write of a workflow. Every execution copies it,
- * every lease carries it and every report reads it. All that the specification
- * bounds fits, with 100 ASCII commands of 20,000 characters beside it: 2.9 MB.
+ * Maximum size in bytes of the parts of a workflow that callers write. Every execution copies it,
+ * every lease contains it and every report reads it. All that the contract's other limits allow
+ * fits, plus 100 ASCII commands of 20,000 characters: 2.9 MB.
  */
 export const WORKFLOW_BYTES = 4 * 1024 * 1024;
 
 /**
- * Measures what callers write of a workflow: its name, description and spec,
+ * Returns the size of the parts of a workflow that callers write: its name, description and spec,
  * without the flags `disabled` and `deleting`.
- *
  * @returns bytes of the binary Protobuf form, in which texts are UTF-8
  */
 export function workflowBytes({ metadata, spec }: Pick<Workflow, "metadata" | "spec">): number {
@@ -25,10 +24,9 @@ export function workflowBytes({ metadata, spec }: Pick<Workflow, "metadata" | "s
 }
 
 /**
- * Requires that a workflow is at most {@link WORKFLOW_BYTES} large, or no larger
- * than it was: one that was stored before there was a limit can still be changed.
- *
- * @param before the workflow before an update, or before parameters are put into it
+ * Requires that a workflow is at most {@link WORKFLOW_BYTES} large, or no larger than it was: one
+ * that was stored before there was a limit can still be changed.
+ * @param before the workflow before an update, or before parameters are inserted
  * @throws DomainError SIZE_EXCEEDED
  */
 export function requireWorkflowFits(

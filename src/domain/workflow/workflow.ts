@@ -19,7 +19,7 @@ import { fold } from "../fold.ts";
 import type { Caller } from "../identity/caller.ts";
 import { upcomingInstants } from "../project/schedule.ts";
 
-/** What a new workflow takes from its surroundings. */
+/** Values of a new workflow that the request does not contain. */
 export interface WorkflowOrigin {
   readonly id: string;
   readonly creator: Subject;
@@ -27,7 +27,7 @@ export interface WorkflowOrigin {
   readonly now: number;
 }
 
-/** A new, enabled workflow. Its webhook URL is no part of it: see {@link withWebhookUrl}. */
+/** Returns a new, enabled workflow. Its webhook URL is not included: see {@link withWebhookUrl}. */
 export function newWorkflow(req: CreateWorkflowRequest, { id, creator, now }: WorkflowOrigin): Workflow {
   const { name, description, triggers, action, report, agentId, parameters } = req;
   const createdAt = timestampFromMs(now);
@@ -47,12 +47,12 @@ export function newWorkflow(req: CreateWorkflowRequest, { id, creator, now }: Wo
 }
 
 /**
- * What an update makes of a workflow: a field that the request sets replaces the
- * stored value, one that it sets empty or that only its mask names goes back to
- * what it was before anybody set it. Undefined when that changes nothing.
- *
+ * Returns the workflow after an update: a field that the request sets replaces the stored value;
+ * one that it sets empty or that only its mask names goes back to its initial value. Undefined when
+ * nothing changes.
  * @param now milliseconds since 1970 UTC
- * @throws DomainError PENDING_DELETION; FIELD_MASK_INVALID for a mask that names what cannot be cleared
+ * @throws DomainError PENDING_DELETION; FIELD_MASK_INVALID for a mask that names a field that
+ * cannot be cleared
  */
 export function changedWorkflow(
   present: Workflow,
@@ -84,7 +84,7 @@ export function changedWorkflow(
   return workflow;
 }
 
-/** Whether a request does nothing but disable a workflow. */
+/** Returns whether a request only disables a workflow. */
 export function onlyDisables(req: UpdateWorkflowRequest): boolean {
   const { workflowId } = req;
   return equals(
@@ -94,7 +94,10 @@ export function onlyDisables(req: UpdateWorkflowRequest): boolean {
   );
 }
 
-/** The executor that a request asks for in place of the present one; undefined when it stays or goes back. */
+/**
+ * Returns the executor that a request names in place of the present one; undefined when it stays or
+ * is reset.
+ */
 export function newExecutor(
   { executor }: Pick<UpdateWorkflowRequest, "executor">,
   present?: Workflow,
@@ -105,11 +108,10 @@ export function newExecutor(
 }
 
 /**
- * Keeps a member from having something of its own done as another person, whom
- * an administrator may have made the executor of the member's workflow.
- *
- * @throws DomainError PERMISSION_DENIED for a change of what a workflow does or
- *   when, by who is neither an administrator nor the person that it runs as
+ * Requires that the caller may change a workflow. Otherwise a member could act as another person,
+ * whom an administrator has made the executor of the member's workflow.
+ * @throws DomainError PERMISSION_DENIED for a change of the workflow's work or its times, when the
+ * caller is neither an administrator nor the person that it runs as
  */
 export function requireMayRunAs(before: Workflow, after: Workflow, caller: Caller): void {
   const executor = after.metadata?.executor;
@@ -121,7 +123,7 @@ export function requireMayRunAs(before: Workflow, after: Workflow, caller: Calle
   );
 }
 
-/** The workflow marked for removal; undefined when it already is. */
+/** Returns the workflow marked for removal; undefined when it already is. */
 export function deletingWorkflow(present: Workflow, now: number): Workflow | undefined {
   if (present.spec?.deleting) return undefined;
   const workflow = clone(WorkflowSchema, present);
@@ -130,14 +132,13 @@ export function deletingWorkflow(present: Workflow, now: number): Workflow | und
   return workflow;
 }
 
-/** @throws DomainError PENDING_DELETION for a workflow that is marked for removal */
+/** Requires that a workflow is not marked for removal. @throws DomainError PENDING_DELETION */
 export function requireNotDeleting({ spec }: Workflow): void {
   if (spec?.deleting) throw pendingDeletion("workflow");
 }
 
 /**
- * The workflow as it is answered.
- *
+ * Returns the workflow as responses show it.
  * @param baseUrl URL under which clients reach the server, without a slash at its end
  */
 export function withWebhookUrl(workflow: Workflow, baseUrl: string): Workflow {
@@ -145,8 +146,7 @@ export function withWebhookUrl(workflow: Workflow, baseUrl: string): Workflow {
 }
 
 /**
- * The workflow with the instants that its time triggers come due at next.
- *
+ * Returns the workflow with the next instants of its time triggers.
  * @param now milliseconds since 1970 UTC
  */
 export function withNextInstants(workflow: Workflow, now: number): Workflow {
@@ -160,12 +160,14 @@ export function withNextInstants(workflow: Workflow, now: number): Workflow {
   return { ...workflow, nextInstants };
 }
 
-/** What `search` looks through: one folded line each for name, description and id. */
+/**
+ * Returns the text that `search` looks through: one folded line each for name, description and id.
+ */
 export function workflowSearchText({ id, metadata }: Workflow): string {
   return fold([metadata?.name ?? "", metadata?.description ?? "", id].join("\n"));
 }
 
-/** Name and action are replaced, never removed. */
+/** Returns the fields that the mask names. Name and action are replaced, never cleared. */
 function namedFields({ updateMask, name, action }: UpdateWorkflowRequest): ReadonlySet<string> {
   return maskedPaths(UpdateWorkflowRequestSchema, updateMask, [
     "workflow_id",
@@ -174,7 +176,9 @@ function namedFields({ updateMask, name, action }: UpdateWorkflowRequest): Reado
   ]);
 }
 
-/** Whether two states of a workflow do the same at the same times, while they are enabled. */
+/**
+ * Returns whether two states of a workflow do the same at the same times, while they are enabled.
+ */
 function sameWork(before: Workflow, after: Workflow): boolean {
   const present = clone(WorkflowSchema, before).spec;
   if (!present || !after.spec) return false;
@@ -182,7 +186,10 @@ function sameWork(before: Workflow, after: Workflow): boolean {
   return equals(Workflow_SpecSchema, present, after.spec);
 }
 
-/** Whether two states of a workflow are alike in what decides which parameters a start needs. */
+/**
+ * Returns whether two states of a workflow are equal in the fields that decide which parameters a
+ * start needs.
+ */
 export function hasSameParameterUse({ spec: before }: Workflow, { spec: after }: Workflow): boolean {
   const [present, next] = [before, after].map((spec) =>
     create(Workflow_SpecSchema, {

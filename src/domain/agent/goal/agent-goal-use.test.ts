@@ -32,7 +32,7 @@ test("only what is used while the goal is worked towards counts for it", () => {
   for (const other of [undefined, goal(Status.PAUSED), goal(Status.BLOCKED), goal(Status.COMPLETED)]) {
     const used = countedUse(begun, at(2_000, true, { goal: other, tokens: 7 }));
     expect([used.tokens, used.timeMs]).toEqual([5, 0]);
-    // What follows is counted from there on.
+    // Later use is counted from there on.
     expect(countedUse(used, at(2_100, true)).timeMs).toBe(100);
   }
 });

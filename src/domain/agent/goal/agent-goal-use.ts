@@ -1,39 +1,42 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { AgentGoalStatus, type AgentExecution_Status_Goal as Goal } from "#gen/service/v1/agent_pb.js";
 
-/** What was used for the goal of a run, and what it takes to go on counting. */
+/** The use that counts for an execution's goal, and the state needed to continue counting. */
 export interface GoalUse {
   /** Tokens read and written. */
   readonly tokens: number;
   readonly timeMs: number;
-  /** The turn that is going on; null between turns. */
+  /** The current turn; null between turns. */
   readonly turn: Turn | null;
 }
 
 interface Turn {
-  /** Until when it was counted, in milliseconds since 1970 UTC. */
+  /** Time up to which use was counted, in milliseconds since 1970 UTC. */
   readonly countedAt: number;
-  /** Fence of the lease that it goes on under: what comes after the loss of that lease is no part of it. */
+  /**
+   * Fence of the lease that the turn runs under: nothing after the loss of that lease belongs to
+   * the turn.
+   */
   readonly fence: number;
 }
 
-/** Nothing was used for a goal that nobody has worked towards. */
+/** The use of a goal that no agent has worked towards. */
 export const UNUSED: GoalUse = { tokens: 0, timeMs: 0, turn: null };
 
-/** A moment at which is counted what was used since the last one. */
+/** A moment at which the use since the last count is added. */
 export interface CountedMoment {
-  /** The goal until now; undefined for none. */
+  /** The goal up to now; undefined for none. */
   readonly goal: Goal | undefined;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
   readonly fence: number;
   /** Tokens that were read and written since the last count. */
   readonly tokens: number;
-  /** Whether a turn goes on from now on. */
+  /** True when a turn is running from now on. */
   readonly inTurn: boolean;
 }
 
-/** Counts what was used up to a moment. Only what is used while the goal is worked towards counts for it. */
+/** Adds the use up to a moment. Only use while the goal is active counts. */
 export function countedUse(
   { tokens, timeMs, turn }: GoalUse,
   { goal, now, fence, tokens: used, inTurn }: CountedMoment,
@@ -47,18 +50,18 @@ export function countedUse(
   };
 }
 
-/** Counts the time up to an order about the goal, which leaves the turn as it is. */
+/** Adds the time up to a control input about the goal, which does not change the turn. */
 export function countedUntil(use: GoalUse, goal: Goal | undefined, now: number): GoalUse {
   if (!use.turn) return use;
   return countedUse(use, { goal, now, fence: use.turn.fence, tokens: 0, inTurn: true });
 }
 
-/** The use of a goal that is new, in the middle of a turn or between two. */
+/** Returns the use of a new goal, set during a turn or between two. */
 export function useOfNewGoal({ turn }: GoalUse, now: number): GoalUse {
   return { tokens: 0, timeMs: 0, turn: turn && { ...turn, countedAt: now } };
 }
 
-/** Puts what was used for a goal into it. */
+/** Puts the use of a goal into its message. */
 export function showGoalUse(goal: Goal, { tokens, timeMs }: GoalUse): void {
   goal.tokensUsed = BigInt(tokens);
   goal.timeUsed = durationFromMs(timeMs);

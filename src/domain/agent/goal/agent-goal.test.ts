@@ -29,7 +29,7 @@ const goal = (status: Status): Goal =>
     updatedAt: timestampFromMs(1),
   });
 
-/** Where the goal stands after an order; undefined for one that is refused. */
+/** Returns the status of the goal after a control input; undefined for one that is rejected. */
 function ordered(present: Goal | undefined, event: GoalEvent): Status | undefined {
   try {
     return orderedGoal(present, order(event), NOW)?.status ?? Status.UNSPECIFIED;

@@ -11,12 +11,12 @@ import type { Transition } from "../../workflow/execution/workflow-transitions.t
 
 export type GoalEvent = "pause" | "resume" | "complete" | "clear";
 
-/** Where a goal stands of a run that has none. */
+/** The goal status of an execution without a goal. */
 const NONE = Status.UNSPECIFIED;
 
 /**
- * What people may do to a goal. `set` is not among them: it gives a run a goal
- * whatever it had, in the state that it says.
+ * The transitions that people may cause. `set` is not among them: it gives an execution a new goal
+ * in any state, with the status that the request names.
  */
 export const GOAL_TRANSITIONS: readonly Transition<Status, GoalEvent>[] = [
   [Status.ACTIVE, "pause", Status.PAUSED],
@@ -39,7 +39,10 @@ export const GOAL_TRANSITIONS: readonly Transition<Status, GoalEvent>[] = [
   [Status.BUDGET_EXHAUSTED, "clear", NONE],
 ];
 
-/** What an agent that works towards a goal may find out of it, and from which state it may go on by itself. */
+/**
+ * The statuses that an agent may report for its goal, and the status from which it may continue by
+ * itself.
+ */
 const FOUND: readonly Status[] = [
   Status.COMPLETED,
   Status.BUDGET_EXHAUSTED,
@@ -49,10 +52,9 @@ const FOUND: readonly Status[] = [
 const STUCK: readonly Status[] = [Status.BUDGET_EXHAUSTED, Status.BLOCKED, Status.USAGE_LIMITED];
 
 /**
- * The goal of a run after an order about it; undefined for none.
- *
+ * Returns the goal of an execution after a control input; undefined for none.
  * @param now milliseconds since 1970 UTC
- * @throws DomainError PHASE_UNSUITABLE for what cannot be done in the goal's state
+ * @throws DomainError PHASE_UNSUITABLE for an action that the goal's status does not allow
  */
 export function orderedGoal(present: Goal | undefined, { action }: Control, now: number): Goal | undefined {
   const at = timestampFromMs(now);
@@ -71,9 +73,9 @@ export function orderedGoal(present: Goal | undefined, { action }: Control, now:
 }
 
 /**
- * The goal after a report of the agent; undefined when that changes nothing. A
- * report that comes late changes nothing either: the agent does not know yet of
- * the order that people gave meanwhile.
+ * Returns the goal after a report of the agent; undefined when the report changes nothing. A late
+ * report changes nothing either: the agent does not yet know the control input that came in the
+ * meantime.
  */
 export function reportedGoal(present: Goal | undefined, told: Status, now: number): Goal | undefined {
   if (!present || !follows(present.status, told)) return undefined;

@@ -15,23 +15,22 @@ import { specFromProject } from "../../environment/environment-from-project.ts";
 import { repositoryIdentity } from "../../source/repository-identity.ts";
 import { remoteOfAction } from "./workflow-expansion.ts";
 
-/** Most characters of an environment's name (contract, EnvironmentMetadata.name). */
+/** Maximum length of an environment's name (contract, EnvironmentMetadata.name). */
 const MOST_NAME_CHARACTERS = 80;
 
-/** What the environment of an action is made from. */
+/** The values that the environment of an action is created from. */
 export interface ActionSurroundings {
   readonly execution: WorkflowExecution;
   readonly action: WorkflowExecutionAction;
-  /** The project of its context; undefined without one. */
+  /** Project of the action's context; undefined without one. */
   readonly project: Project | undefined;
-  /** Id of the class that it was queued for; null for none. */
+  /** Id of the class that the action was queued for; null for none. */
   readonly environmentClassId: string | null;
 }
 
 /**
- * What is wanted of the environment of an action: filled from its project or
- * repository, and empty without either.
- *
+ * Returns the spec of the environment of an action: from its project or repository, and empty
+ * without either.
  * @throws DomainError PENDING_DELETION for a project that is marked for removal
  */
 export function specOfAction({
@@ -46,7 +45,8 @@ export function specOfAction({
   }
   if (project) {
     const fromProject = specFromProject(project, spec);
-    // The project's first class may be another than the first that takes environments.
+    // The project's first class may be disabled, so that it is not the first that accepts
+    // environments.
     if (environmentClassId === null) delete fromProject.machine;
     return fromProject;
   }
@@ -58,21 +58,21 @@ export function specOfAction({
   return spec;
 }
 
-/** The pull request whose event started an execution. */
+/** Returns the pull request whose event started an execution. */
 export function pullRequestOfAction({ spec }: WorkflowExecution): PullRequest | undefined {
   const trigger = spec?.trigger?.trigger;
   return trigger?.case === "pullRequest" ? trigger.value : undefined;
 }
 
-/** Name of the environment of an action, for people. */
+/** Returns the name of the environment of an action, for people. */
 export function environmentNameOf({ metadata }: WorkflowExecutionAction): string {
   return [...(metadata?.actionName ?? "")].slice(0, MOST_NAME_CHARACTERS).join("");
 }
 
 /**
- * The repository as it stands at its default branch, or for that of a pull
- * request at the pull request's newest commit. By the commit before the branch:
- * that may be in a fork, or gone once the pull request is merged.
+ * Returns the checkout of a repository: at its default branch, or for that of a pull request at the
+ * pull request's newest commit. The commit is preferred to the branch, which may be in a fork, or
+ * deleted once the pull request is merged.
  */
 function checkout(remoteUri: string, pullRequest: PullRequest | undefined): GitInitializer {
   const initializer = create(GitInitializerSchema, { remoteUri });

@@ -9,16 +9,19 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { addFailures, addWarnings } from "./workflow-error.ts";
 
-/** How many failures, and how many warnings, of its actions an execution has. */
+/** Maximum number of failures, and of warnings, of its actions that an execution shows. */
 const MAX_ACTION_ERRORS = 10;
 
-/** Failures and warnings of an execution's actions, in the order in which they came; each names its action. */
+/** Failures and warnings of an execution's actions, in order of arrival; each names its action. */
 export interface ActionErrors {
   readonly failures: readonly WorkflowError[];
   readonly warnings: readonly WorkflowError[];
 }
 
-/** Returns what a change of an action adds to what its execution tells; undefined when that is nothing. */
+/**
+ * Returns the errors of an execution's actions after a change of one of them; undefined when the
+ * change adds none.
+ */
 export function addedErrors(
   earlier: ActionErrors,
   before: WorkflowExecutionAction,
@@ -29,7 +32,7 @@ export function addedErrors(
   return failures === earlier.failures && warnings === earlier.warnings ? undefined : { failures, warnings };
 }
 
-/** Whether a change of an action brings a failure or a warning. */
+/** Returns whether a change of an action adds a failure or a warning. */
 export function bringsErrors(before: WorkflowExecutionAction, after: WorkflowExecutionAction): boolean {
   const counts = [before, after].map(
     ({ status }) => (status?.failures.length ?? 0) + (status?.warnings.length ?? 0),
@@ -55,10 +58,9 @@ function withAction(error: WorkflowError, { id, metadata }: WorkflowExecutionAct
 }
 
 /**
- * Returns an execution as it is answered: with its conclusion, and with errors
- * of its actions after its own.
- *
- * @param execution with its counts, and errors of its own alone
+ * Returns an execution as responses show it: with its conclusion, and with errors of its actions
+ * after its own.
+ * @param execution with its counts, and only its own errors
  */
 export function concludedExecution(execution: WorkflowExecution, errors: ActionErrors): WorkflowExecution {
   const { status } = execution;

@@ -8,7 +8,7 @@ import {
 import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import { workflowError } from "./workflow-error.ts";
 
-/** What a runner reports to have gone wrong, in the words of a workflow; of a step where one is given. */
+/** Returns a runner's failure report as a workflow error; of a step where one is given. */
 export function reportedError(failure: Failure | undefined, step?: WorkflowStep): WorkflowError {
   const code = codeOf(step, failure?.reason);
   if (!failure || (failure.reason === "" && failure.message === "")) {
@@ -25,7 +25,7 @@ export function reportedError(failure: Failure | undefined, step?: WorkflowStep)
   });
 }
 
-/** The part of the system in which a step does its work; a report may be an agent's. */
+/** Returns the part of the system in which a step does its work; an agent may run a report. */
 function codeOf(step: WorkflowStep | undefined, reason = ""): WorkflowErrorCode {
   if (reason.startsWith("agent_")) return WorkflowErrorCode.AGENT_ERROR;
   switch (step?.step.case) {

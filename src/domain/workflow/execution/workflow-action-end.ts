@@ -10,7 +10,7 @@ import { addFailures, addWarnings, workflowError } from "./workflow-error.ts";
 import { areAllDone, resetSteps, stepErrors } from "./workflow-step.ts";
 import type { ActionEvent } from "./workflow-transitions.ts";
 
-/** How an action, or an attempt at it, came to its end. */
+/** The way in which an action, or an attempt at it, ended. */
 export type ActionEnd =
   | { readonly kind: "done" }
   | { readonly kind: "failed"; readonly error: WorkflowError }
@@ -19,17 +19,16 @@ export type ActionEnd =
       readonly kind: "lost";
       readonly runnerId: string;
       readonly attempt: number;
-      /** Whether no other attempt follows. */
+      /** True when no other attempt follows. */
       readonly exhausted: boolean;
     };
 
 /**
- * The action after its end, or after that of an attempt. What was reported of
- * the steps decides before the way in which it ended: a failed step fails the
- * action, and of an action whose steps were all done a lost runner costs
- * nothing. An attempt is lost for good when the action is being stopped.
- *
- * @throws DomainError PHASE_UNSUITABLE for one that is said to be done while a step is not
+ * Returns the action after its end, or after the end of an attempt. The reported steps take
+ * precedence over the way in which it ended: a failed step fails the action, and an action whose
+ * steps were all done is done even when its runner was lost. A lost attempt is final when the
+ * action is being stopped.
+ * @throws DomainError PHASE_UNSUITABLE for an action that is reported done while a step is not
  */
 export function endedAction(
   present: WorkflowExecutionAction,
@@ -55,7 +54,7 @@ interface Outcome {
 function eventOf(present: WorkflowExecutionAction, end: ActionEnd, now: number): Outcome {
   const steps = present.status?.stepStatuses ?? [];
   const known = stepErrors(steps);
-  // Failures come before the end of an action only with the end of its time.
+  // Before the end of an action, only the end of its time adds failures.
   const isTimeOver = (present.status?.failures.length ?? 0) > 0;
   const failed = (...failures: WorkflowError[]): Outcome => ({ event: "fail", failures });
   if (end.kind === "failed") {

@@ -27,7 +27,7 @@ import { workflowError } from "./workflow-error.ts";
 import type { StepTransition } from "./workflow-step.ts";
 import { ACTION_TRANSITIONS, isFinalAction, STEP_TRANSITIONS } from "./workflow-transitions.ts";
 
-/** One thing that happens to an action. */
+/** One event in the life of an action. */
 type Happening = (present: WorkflowExecutionAction) => WorkflowExecutionAction | undefined;
 
 const ends: fc.Arbitrary<ActionEnd> = fc.oneof(
@@ -60,7 +60,7 @@ const happenings: fc.Arbitrary<Happening> = fc.oneof(
 
 test("an action never leaves its table, nor its steps theirs, whatever happens in whatever order", () => {
   const legalActions = new Set(ACTION_TRANSITIONS.map(([from, , to]) => `${from} ${to}`));
-  // Of what one report says only the outcome is seen: a step may begin and end in it.
+  // Only the outcome of one report is visible: a step may begin and end in it.
   const legalSteps = new Set([
     ...STEP_TRANSITIONS.map(([from, , to]) => `${from} ${to}`),
     `${Step.PENDING} ${Step.DONE}`,
@@ -75,7 +75,7 @@ test("an action never leaves its table, nor its steps theirs, whatever happens i
         try {
           after = happen(action) ?? action;
         } catch (error) {
-          // What cannot happen is refused as such, and leaves everything as it was.
+          // An illegal event is rejected, and changes nothing.
           if (!(error instanceof DomainError)) throw error;
           expect(equals(WorkflowExecutionActionSchema, action, before)).toBe(true);
           continue;
@@ -98,7 +98,7 @@ test("an action never leaves its table, nor its steps theirs, whatever happens i
   );
 });
 
-/** What is true of every action at every time. */
+/** Asserts the invariants of every action. */
 function holdsTogether(action: WorkflowExecutionAction): void {
   const { status, spec, metadata } = action;
   const stepPhases = status?.stepStatuses.map(({ phase }) => phase) ?? [];
@@ -116,7 +116,7 @@ function holdsTogether(action: WorkflowExecutionAction): void {
     expect(countedAs(action)).toBe("failed");
   }
   if (countedAs(action) === "stopped") expect(spec?.desiredPhase).toBe(Phase.STOPPED);
-  // Steps run one at a time and in their order.
+  // Steps run one at a time and in order.
   const begun = stepPhases.findIndex((phase) => phase !== Step.DONE);
   if (begun >= 0) expect(stepPhases.slice(begun + 1).some((phase) => phase === Step.DONE)).toBe(false);
   expect(stepPhases.filter((phase) => phase === Step.RUNNING).length).toBeLessThanOrEqual(1);

@@ -20,7 +20,7 @@ import {
 } from "./workflow-step.ts";
 import { type ActionEvent, isFinalAction, transitionAction } from "./workflow-transitions.ts";
 
-/** The action as a runner takes it on, as of `now` (milliseconds since 1970 UTC). */
+/** Returns the action after a runner has leased it, as of `now` (milliseconds since 1970 UTC). */
 export function begunAction(
   present: WorkflowExecutionAction,
   { environmentId, attempt, now }: { environmentId: string; attempt: number; now: number },
@@ -32,23 +32,22 @@ export function begunAction(
   });
 }
 
-/** An action after its steps moved. */
+/** An action after transitions of its steps. */
 export interface SteppedAction {
   readonly action: WorkflowExecutionAction;
-  /** What the report steps among them gave. */
+  /** Values that its report steps produced. */
   readonly values: OutputValues;
-  /** Whether a step began, and whether one ended. */
+  /** True when a step began, and when one ended. */
   readonly began: boolean;
   readonly ended: boolean;
 }
 
 /**
- * The action after its steps moved as a runner reports it. A step that fails
+ * Returns the action after the transitions of its steps that a runner reports. A failing step
  * cancels those after it.
- *
  * @param steps those of the action
- * @throws DomainError VALUE_UNUSABLE for a step that the action has not;
- *   PHASE_UNSUITABLE for a move that a step cannot make
+ * @throws DomainError VALUE_UNUSABLE for a step that the action does not have; PHASE_UNSUITABLE for
+ * a transition that a step cannot make
  */
 export function steppedAction(
   present: WorkflowExecutionAction,
@@ -76,14 +75,17 @@ export function steppedAction(
   return { action, values, began, ended };
 }
 
-/** Whether whoever works on an action is to stop. */
+/** Returns whether the runner of an action must stop working on it. */
 export function isToStop(action: WorkflowExecutionAction): boolean {
   const phase = phaseOf(action);
   if (phase === Phase.STOPPING || isFinalAction(phase)) return true;
   return stepErrors(action.status?.stepStatuses ?? []).length > 0;
 }
 
-/** The action after it was cancelled: stopping when a runner has it. Undefined when there is nothing to cancel. */
+/**
+ * Returns the action after it was cancelled: stopping when a runner has it. Undefined when there is
+ * nothing to cancel.
+ */
 export function cancelledAction(
   present: WorkflowExecutionAction,
   session: string,
@@ -95,7 +97,9 @@ export function cancelledAction(
   return transitionBy(present, "cancel", (action) => wantStopped(action, session));
 }
 
-/** The action stopped at once, whoever works on it. Undefined when it has ended. */
+/**
+ * Returns the action stopped at once, even when a runner works on it. Undefined when it has ended.
+ */
 export function revokedAction(
   present: WorkflowExecutionAction,
   session: string,
@@ -108,13 +112,16 @@ export function revokedAction(
   });
 }
 
-/** The action once its longest time is over: it is stopped, and will have failed. Undefined when it is not running. */
+/**
+ * Returns the action after its maximum time: it is being stopped, and will have failed. Undefined
+ * when it is not running.
+ */
 export function expiredAction(present: WorkflowExecutionAction): WorkflowExecutionAction | undefined {
   if (phaseOf(present) !== Phase.RUNNING) return undefined;
   return transitionBy(present, "expire", (action, status) => addFailures(status, timeError(action)));
 }
 
-/** The action with one more warning; undefined when it has one of that reason. */
+/** Returns the action with one more warning; undefined when it already has one of that reason. */
 export function warnedAction(
   present: WorkflowExecutionAction,
   warning: WorkflowError,
@@ -125,7 +132,7 @@ export function warnedAction(
   return action;
 }
 
-/** The action after a move of the table, changed besides as `change` says. */
+/** Returns the action after a transition of the table, with further changes by `change`. */
 export function transitionBy(
   present: WorkflowExecutionAction,
   event: ActionEvent,
@@ -146,7 +153,7 @@ function wantStopped({ spec }: WorkflowExecutionAction, session: string): void {
   spec.session = session;
 }
 
-/** Ends an action in place: what has not run never will. */
+/** Ends an action in place: steps that have not run never will. */
 export function endInPlace(
   { metadata }: WorkflowExecutionAction,
   { stepStatuses }: WorkflowExecutionAction_Status,
@@ -156,7 +163,7 @@ export function endInPlace(
   if (metadata) metadata.finishedAt = timestampFromMs(now);
 }
 
-/** Why an action fails that is not done in its longest time. */
+/** Returns the failure of an action that was not done in its maximum time. */
 export function timeError({ spec }: WorkflowExecutionAction): WorkflowError {
   const seconds = spec?.limits?.maxTime ? durationMs(spec.limits.maxTime) / 1000 : 0;
   return workflowError("max_time_exceeded", `the action took longer than ${seconds} s, which is its limit`, {

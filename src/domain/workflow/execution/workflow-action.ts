@@ -11,7 +11,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { waitingSteps } from "./workflow-step.ts";
 
-/** What a new action takes from its execution. */
+/** The values that a new action gets from its execution. */
 export interface ActionTemplate {
   readonly id: string;
   readonly session: string;
@@ -21,7 +21,9 @@ export interface ActionTemplate {
   readonly report: boolean;
 }
 
-/** A new action of an execution, which waits for its turn. Its steps are those of {@link stepsOf}. */
+/**
+ * Returns a new action of an execution, which is pending. Its steps are those of {@link stepsOf}.
+ */
 export function newAction(execution: WorkflowExecution, template: ActionTemplate): WorkflowExecutionAction {
   const { id, session, name, context, report } = template;
   const limits = (report ? execution.spec?.report : execution.spec?.action)?.limits?.perExecution;
@@ -40,7 +42,10 @@ export function newAction(execution: WorkflowExecution, template: ActionTemplate
   return action;
 }
 
-/** The steps that an action carries out: the report's, or the action's, which an agent's prompt goes before. */
+/**
+ * Returns the steps that an action carries out: the report's, or the action's after the agent's
+ * prompt, if any.
+ */
 export function stepsOf(execution: WorkflowExecution, action: WorkflowExecutionAction): WorkflowStep[] {
   if (action.metadata?.report) return execution.spec?.report?.steps ?? [];
   const steps = execution.spec?.action?.steps ?? [];
@@ -52,7 +57,10 @@ export function stepsOf(execution: WorkflowExecution, action: WorkflowExecutionA
   return [prompt, ...steps];
 }
 
-/** The action with its steps in their statuses, as it is answered; rows leave out what all actions share. */
+/**
+ * Returns the action with the content of its steps, as responses show it; rows leave out the steps,
+ * which all actions share.
+ */
 export function withSteps(
   action: WorkflowExecutionAction,
   execution: WorkflowExecution,
@@ -67,8 +75,8 @@ export function withSteps(
 }
 
 /**
- * When the longest time of an action that has started is over, in milliseconds
- * since 1970 UTC. It is counted from its first attempt. Undefined without such a limit.
+ * Returns the end of a started action's maximum time, in milliseconds since 1970 UTC. It is counted
+ * from the first attempt. Undefined without such a limit.
  */
 export function deadlineOf({ metadata, spec }: WorkflowExecutionAction): number | undefined {
   const maxTimeMs = spec?.limits?.maxTime ? durationMs(spec.limits.maxTime) : 0;
@@ -76,7 +84,7 @@ export function deadlineOf({ metadata, spec }: WorkflowExecutionAction): number 
   return timestampMs(metadata.startedAt) + maxTimeMs;
 }
 
-/** Which of its execution's counts an action is in. */
+/** The count of its execution that an action belongs to. */
 export type ActionCount = "pending" | "running" | "failed" | "done" | "stopped";
 
 export function countedAs(action: WorkflowExecutionAction): ActionCount {
@@ -87,7 +95,7 @@ export function countedAs(action: WorkflowExecutionAction): ActionCount {
   return hasFailed(action) ? "failed" : "done";
 }
 
-/** Whether it came to its end with failures. */
+/** Returns whether it ended with failures. */
 export function hasFailed(action: WorkflowExecutionAction): boolean {
   return phaseOf(action) === Phase.DONE && (action.status?.failures.length ?? 0) > 0;
 }

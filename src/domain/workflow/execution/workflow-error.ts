@@ -8,17 +8,17 @@ import {
 const { UNSPECIFIED: WORKFLOW, ENVIRONMENT_ERROR: ENVIRONMENT } = WorkflowErrorCode;
 
 /**
- * The reasons that the service itself gives, each with the part it belongs to,
- * whether the same work may succeed later without a change by a person, and its
- * metadata. Runners add reasons of their own.
+ * The reasons that the service itself reports. Each has the part of the system that it belongs to,
+ * whether the same work may succeed later without a change by a person, and its metadata. Runners
+ * add reasons of their own.
  */
 export const WORKFLOW_REASONS = {
   // Warnings of an execution.
-  /** Metadata: `parameter`, which nothing uses. */
+  /** A parameter that no expression uses. Metadata: `parameter`. */
   parameter_unused: { code: WORKFLOW, retriable: false },
-  /** Metadata: `count`, how many were left out at least. */
+  /** Metadata: `count`, a lower bound of the number that was left out. */
   actions_left_out: { code: WORKFLOW, retriable: false },
-  /** The host gave up before it had looked everywhere. Metadata: `host`. */
+  /** The host ended the search before it was complete. Metadata: `host`. */
   search_incomplete: { code: WORKFLOW, retriable: true },
 
   // Failures of an execution as a whole.
@@ -26,27 +26,33 @@ export const WORKFLOW_REASONS = {
   repository_search_failed: { code: WORKFLOW, retriable: true },
   /** Metadata: `host`. */
   credential_missing: { code: WORKFLOW, retriable: false },
-  /** Somebody else set what the work begins from. Metadata: `host`, `set_by`. Runners give it for an action. */
+  /**
+   * Somebody else set the source of the work. Metadata: `host`, `set_by`. Runners report it for an
+   * action.
+   */
   credential_withheld: { code: WORKFLOW, retriable: false },
-  /** Also of an action. Metadata: `executor_id`. */
+  /** Also for an action. Metadata: `executor_id`. */
   executor_unfit: { code: WORKFLOW, retriable: false },
 
   // Failures of an action.
   /** Metadata: `project_id`. */
   project_missing: { code: WORKFLOW, retriable: false },
-  /** No class that it could run in takes environments. Metadata: `project_id` or `environment_class_id`. */
+  /**
+   * No class that it could run in accepts environments. Metadata: `project_id` or
+   * `environment_class_id`.
+   */
   environment_class_unusable: { code: ENVIRONMENT, retriable: false },
-  /** A policy or a class refused the action's environment. Metadata: as of the refusal. */
+  /** A policy or a class rejected the action's environment. Metadata: as of the rejection. */
   environment_refused: { code: ENVIRONMENT, retriable: false },
-  /** Its runner was lost with each attempt. Metadata: `attempt`. */
+  /** Its runner was lost in each attempt. Metadata: `attempt`. */
   attempts_exhausted: { code: ENVIRONMENT, retriable: true },
-  /** The runner that could have taken it, alone or with its class, was deleted. */
+  /** The runner that could have taken it was deleted, alone or with its class. */
   runner_removed: { code: ENVIRONMENT, retriable: false },
   /** Metadata: `max_time_seconds`. */
   max_time_exceeded: { code: ENVIRONMENT, retriable: false },
-  /** What the server stored of it cannot be read; its log names the cause. */
+  /** Its stored data cannot be read; the server's log names the cause. */
   work_unusable: { code: ENVIRONMENT, retriable: false },
-  /** The runner let go of it although nobody had asked for that. */
+  /** The runner released it without a request to stop. */
   stopped_by_runner: { code: ENVIRONMENT, retriable: true },
 
   // Failures of a step.
@@ -66,7 +72,7 @@ export const WORKFLOW_REASONS = {
 
 export type WorkflowReason = keyof typeof WORKFLOW_REASONS;
 
-/** A failure or warning that the service itself finds. */
+/** Returns a failure or warning of the service itself. */
 export function workflowError(
   reason: WorkflowReason,
   message: string,
@@ -76,7 +82,7 @@ export function workflowError(
   return create(WorkflowErrorSchema, { code, reason, message, meta: { ...meta }, retry: { retriable } });
 }
 
-/** What the statuses of executions and actions have in common. */
+/** The fields that the statuses of executions and actions have in common. */
 interface Troubled {
   failures: WorkflowError[];
   warnings: WorkflowError[];
@@ -84,19 +90,19 @@ interface Troubled {
   warningMessage: string;
 }
 
-/** Adds failures, and tells them in the deprecated field too. */
+/** Adds failures, also to the deprecated field. */
 export function addFailures(status: Troubled, ...failures: readonly WorkflowError[]): void {
   status.failures.push(...failures);
   status.failureMessage = messageOfError(status.failures);
 }
 
-/** Adds warnings, and tells them in the deprecated field too. */
+/** Adds warnings, also to the deprecated field. */
 export function addWarnings(status: Troubled, ...warnings: readonly WorkflowError[]): void {
   status.warnings.push(...warnings);
   status.warningMessage = messageOfError(status.warnings);
 }
 
-/** The messages in one text, a line each. */
+/** Returns the messages in one text, one per line. */
 export function messageOfError(errors: readonly WorkflowError[]): string {
   return errors.map(({ message }) => message).join("\n");
 }

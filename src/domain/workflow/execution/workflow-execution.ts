@@ -14,7 +14,7 @@ import { fold } from "../../fold.ts";
 import { addFailures, addWarnings } from "./workflow-error.ts";
 import { type ExecutionEvent, isFinalExecution, transitionExecution } from "./workflow-transitions.ts";
 
-/** What a new execution is made of: copies, with the parameters in them. */
+/** The values of a new execution: copies, with the parameters inserted. */
 export interface ExecutionTemplate {
   readonly id: string;
   readonly session: string;
@@ -25,13 +25,13 @@ export interface ExecutionTemplate {
   readonly action: WorkflowAction | undefined;
   readonly report: WorkflowAction | undefined;
   readonly warnings: readonly WorkflowError[];
-  /** Empty for one that no retry started. */
+  /** Id of the execution that this one retries; empty for none. */
   readonly retriedExecutionId: string;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
 }
 
-/** A new execution, which has no actions yet. */
+/** Returns a new execution, which has no actions yet. */
 export function newExecution(template: ExecutionTemplate): WorkflowExecution {
   const { id, session, workflowId, creator, executor, trigger, action, report, now } = template;
   const execution = create(WorkflowExecutionSchema, {
@@ -56,12 +56,15 @@ export function newExecution(template: ExecutionTemplate): WorkflowExecution {
   return execution;
 }
 
-/** The execution once an action of it was taken on; undefined when it was before. */
+/**
+ * Returns the execution after a runner took on an action of it; undefined when it was already
+ * running.
+ */
 export function begunExecution(present: WorkflowExecution): WorkflowExecution | undefined {
   return phaseOfExecution(present) === Phase.PENDING ? moved(present, "begin") : undefined;
 }
 
-/** The execution after its end; with failures it failed as a whole. */
+/** Returns the execution after its end; with failures it failed as a whole. */
 export function completedExecution(
   present: WorkflowExecution,
   failures: readonly WorkflowError[],
@@ -74,8 +77,8 @@ export function completedExecution(
 }
 
 /**
- * The execution after it was cancelled: stopped at once when no action of it
- * runs. Undefined when it has ended or is being stopped.
+ * Returns the execution after it was cancelled: stopped at once when none of its actions runs.
+ * Undefined when it has ended or is being stopped.
  */
 export function cancelledExecution(
   present: WorkflowExecution,
@@ -93,8 +96,8 @@ export function cancelledExecution(
 }
 
 /**
- * The execution as it is while it is cancelled in several transactions: wanted
- * stopped, so that it gives out no more, although actions of it still wait.
+ * Returns the execution while it is being cancelled in several transactions: wanted stopped, so
+ * that it hands out no more work, although some of its actions are still pending.
  */
 export function unwantedExecution(present: WorkflowExecution, session: string): WorkflowExecution {
   const execution = clone(WorkflowExecutionSchema, present);
@@ -107,12 +110,12 @@ export function unwantedExecution(present: WorkflowExecution, session: string): 
   return execution;
 }
 
-/** A cancelled execution once the last of its actions has let go. */
+/** Returns a cancelled execution after the last of its actions was released. */
 export function stoppedExecution(present: WorkflowExecution, now: number): WorkflowExecution {
   return moved(present, "stop", (execution) => finish(execution, now));
 }
 
-/** The execution with more warnings. */
+/** Returns the execution with more warnings. */
 export function warnedExecution(
   present: WorkflowExecution,
   warnings: readonly WorkflowError[],
@@ -126,17 +129,17 @@ export function phaseOfExecution({ status }: WorkflowExecution): Phase {
   return status?.phase ?? Phase.UNSPECIFIED;
 }
 
-/** Whether nothing of it happens any more. */
+/** Returns whether it has ended, so that nothing changes it any more. */
 export function hasEnded(execution: WorkflowExecution): boolean {
   return isFinalExecution(phaseOfExecution(execution));
 }
 
-/** Whether it is, or was, cancelled. */
+/** Returns whether it is, or was, cancelled. */
 export function isCancelled({ spec }: WorkflowExecution): boolean {
   return spec?.desiredPhase === Phase.STOPPED;
 }
 
-/** How many actions it has, whatever became of them. */
+/** Returns the number of its actions in any phase. */
 export function actionCount({ status }: WorkflowExecution): number {
   if (!status) return 0;
   const { pendingActionCount, runningActionCount, failedActionCount } = status;
@@ -149,7 +152,10 @@ export function actionCount({ status }: WorkflowExecution): number {
   );
 }
 
-/** What `search` looks through: one folded line each for id and the workflow's name at the start. */
+/**
+ * Returns the text that `search` looks through: one folded line each for id and the workflow's name
+ * at the start.
+ */
 export function executionSearchText(id: string, workflowName: string): string {
   return fold([id, workflowName].join("\n"));
 }

@@ -11,7 +11,7 @@ import {
 import { actionSources, remoteOfAction, requireStepLimit, searchOf } from "./workflow-expansion.ts";
 
 const NOTHING = { projectNames: new Map<string, string>(), cloneUrls: [] };
-/** Contexts and pull requests in JSON. */
+/** Parses contexts and pull requests from JSON. */
 const contextOf = (json: JsonValue) => fromJson(WorkflowTriggerContextSchema, json);
 const trigger = (context: JsonValue, pullRequest?: JsonObject) =>
   fromJson(WorkflowExecutionTriggerSchema, {

@@ -10,27 +10,27 @@ import type {
 import { valueUnusable } from "../../error.ts";
 import { remoteForms, repositoryName } from "../../source/remote.ts";
 
-/** What an action is made from. */
+/** The values that an action is created from. */
 export interface ActionSource {
   readonly name: string;
   /** Undefined for an empty workspace. */
   readonly context: AgentCodeContext | undefined;
 }
 
-/** What a context leads to besides what it says itself. */
+/** Results of the look-ups that a context needs. */
 export interface Findings {
-  /** Names of the projects that there are, by id. */
+  /** Names of the existing projects, by id. */
   readonly projectNames: ReadonlyMap<string, string>;
-  /** What the search for repositories found: clone URLs in the host's order. */
+  /** Clone URLs that the search for repositories found, in the host's order. */
   readonly cloneUrls: readonly string[];
 }
 
-/** Steps of an action (contract, WorkflowAction.steps). */
+/** Maximum number of steps of an action (contract, WorkflowAction.steps). */
 const MOST_STEPS = 50;
 
 /**
- * What the actions of an execution are made from, in their order: one for each
- * project or repository, named twice or not, or one for an agent's prompt.
+ * Returns the sources of an execution's actions, in order: one for each distinct project or
+ * repository, or one for an agent's prompt.
  */
 export function actionSources(
   { context, trigger }: WorkflowExecutionTrigger,
@@ -59,9 +59,9 @@ export function actionSources(
 }
 
 /**
- * The remote that the environment of an action over a repository is cloned from,
- * as the workflow names it: the scp form and the URL that is made of it need not
- * lead to the same folder. Undefined for other actions.
+ * Returns the remote that the environment of an action over a repository is cloned from, as the
+ * workflow spells it: the scp form and the URL made of it may lead to different folders. Undefined
+ * for other actions.
  */
 export function remoteOfAction(
   { spec }: WorkflowExecution,
@@ -77,7 +77,9 @@ export function remoteOfAction(
   return selector.value.repoUrls.find((each) => remoteForms(each).includes(url)) ?? url;
 }
 
-/** The search for repositories that a context asks for; undefined for one that asks for none. */
+/**
+ * Returns the search for repositories that a context asks for; undefined for a context without one.
+ */
 export function searchOf(
   context: WorkflowTriggerContext | undefined,
 ): { readonly host: string; readonly query: string } | undefined {
@@ -88,9 +90,9 @@ export function searchOf(
 }
 
 /**
- * An agent's prompt is a step of its own, before the workflow's.
- *
- * @throws DomainError VALUE_UNUSABLE when that makes more steps than an action may have
+ * Requires that the steps are within the limit; an agent's prompt is a step of its own, before the
+ * workflow's.
+ * @throws DomainError VALUE_UNUSABLE when there are more steps than an action may have
  */
 export function requireStepLimit(
   { context }: WorkflowTriggerContext,
@@ -108,7 +110,7 @@ function contextOfRemote(
   environmentClassId: string,
   pullRequest: PullRequest | undefined,
 ): AgentCodeContext {
-  // The scp form is no URL, and readers may hold the field against its rule.
+  // The scp form is not a URL, and readers may check the field against its rule.
   const url = remoteForms(remote).at(-1) ?? remote;
   return codeContext({ case: "contextUrl", value: { url, environmentClassId } }, pullRequest);
 }

@@ -6,16 +6,19 @@ import {
   WorkflowExecution_SpecSchema,
 } from "#gen/service/v1/workflow_pb.js";
 
-/** What an execution carries out, which never changes: its trigger, its action and its report. */
+/** The immutable part of an execution: its trigger, its action and its report. */
 export type WorkflowPlan = Pick<WorkflowExecution_Spec, "trigger" | "action" | "report">;
 
-/** Returns the plan of an execution that has it, in a message of its own that shares its parts. */
+/** Returns the plan of an execution, in a new message that shares its parts. */
 export function planOf({ spec }: WorkflowExecution): WorkflowExecution_Spec {
   const plan = create(WorkflowExecution_SpecSchema);
   return spec ? withParts(plan, spec) : plan;
 }
 
-/** Returns the execution without what may be large of its plan: the trigger, and the steps. It keeps the limits. */
+/**
+ * Returns the execution without the potentially large parts of its plan: the trigger, and the
+ * steps. It keeps the limits.
+ */
 export function withoutPlan(execution: WorkflowExecution): WorkflowExecution {
   const { spec } = execution;
   if (!spec) return execution;

@@ -4,16 +4,17 @@ import { pendingDeletion, permissionDenied, workflowDisabled } from "../../error
 import type { Caller } from "../../identity/caller.ts";
 import { isSameSubject } from "../../source/source-trust.ts";
 
-/** @throws DomainError PENDING_DELETION, WORKFLOW_DISABLED */
+/**
+ * Requires that a workflow can be started. @throws DomainError PENDING_DELETION, WORKFLOW_DISABLED
+ */
 export function requireStartable({ spec }: Workflow): void {
   if (spec?.deleting) throw pendingDeletion("workflow");
   if (spec?.disabled) throw workflowDisabled();
 }
 
 /**
- * Keeps a member from having a workflow run over something of its own choice as
- * another person, whom an administrator may have made its executor.
- *
+ * Requires that the caller may run the workflow over a context of its own choice. Otherwise a
+ * member could act as another person, whom an administrator has made the executor.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayRunContextAs(workflow: Workflow, caller: Caller): void {
@@ -25,10 +26,9 @@ export function requireMayRunContextAs(workflow: Workflow, caller: Caller): void
 }
 
 /**
- * Keeps a member from having an earlier execution's steps done again as another
- * person, who was made the workflow's executor since and took on only what the
- * workflow says now.
- *
+ * Requires that the caller may retry an earlier execution. Otherwise a member could repeat its
+ * steps as another person, who became the executor since then and accepted only the present content
+ * of the workflow.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayRetryAs(retried: WorkflowExecution, workflow: Workflow, caller: Caller): void {
@@ -41,9 +41,9 @@ export function requireMayRetryAs(retried: WorkflowExecution, workflow: Workflow
 }
 
 /**
- * Keeps a member from telling such a workflow of pull requests: an event names
- * the repository that is worked on, whatever really happened there.
- *
+ * Requires that the caller may report events of pull requests to the workflow. Otherwise a member
+ * could choose the repository that another person's workflow works on, since the event names it,
+ * whether or not it is true.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayReportEventAs(workflow: Workflow, caller: Caller): void {
@@ -55,8 +55,8 @@ export function requireMayReportEventAs(workflow: Workflow, caller: Caller): voi
 }
 
 /**
- * Keeps a member from the secret by which it could sign such events itself.
- *
+ * Requires that the caller may read the webhook secret, with which it could sign such events
+ * itself.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayReadSecretOf(workflow: Workflow, caller: Caller): void {

@@ -16,23 +16,23 @@ import { transitionStep } from "./workflow-transitions.ts";
 
 type StepStatus = WorkflowExecutionAction_Status_StepStatus;
 
-/** What a runner reports of one step. */
+/** A runner's report of one step. */
 export interface StepTransition {
-  /** Place of the step in its action, from 0. */
+  /** Index of the step in its action, from 0. */
   readonly stepIndex: number;
   readonly state: "running" | "done" | "failed";
-  /** Why it failed; `step_failed` without. */
+  /** Failure of the step; `step_failed` without one. */
   readonly error?: WorkflowError;
-  /** The page of the pull request that it opened. */
+  /** Page of the pull request that it opened. */
   readonly pullRequestUrl?: string;
-  /** For a report step that is done: what was printed for each output, by its key. */
+  /** For a report step that is done: the printed text of each output, by its key. */
   readonly outputs?: Readonly<Record<string, Uint8Array>>;
 }
 
 /** Values by the keys of a report's outputs. */
 export type OutputValues = Record<string, AgentExecution_Status_OutputValue>;
 
-/** The statuses of an action's steps before any of them began. */
+/** Returns the initial statuses of an action's steps. */
 export function waitingSteps(count: number): StepStatus[] {
   return Array.from({ length: count }, (_, stepIndex) =>
     create(WorkflowExecutionAction_Status_StepStatusSchema, { stepIndex, phase: Phase.PENDING }),
@@ -40,14 +40,12 @@ export function waitingSteps(count: number): StepStatus[] {
 }
 
 /**
- * Moves one step as a runner reports it, in place. A report of what is known
- * already changes nothing. A report step is done only when its outputs can be
- * read and are accepted; otherwise it fails.
- *
+ * Applies a runner's report of one step, in place. A repeated report changes nothing. A report step
+ * is done only when its outputs can be read and are accepted; otherwise it fails.
  * @param now milliseconds since 1970 UTC
  * @returns the values of a report step that is done now
- * @throws DomainError VALUE_UNUSABLE for a step that the action has not;
- *   PHASE_UNSUITABLE for a move that the step cannot make
+ * @throws DomainError VALUE_UNUSABLE for a step that the action does not have; PHASE_UNSUITABLE for
+ * a transition that the step cannot make
  */
 export function advanceStep(
   statuses: readonly StepStatus[],
@@ -83,7 +81,7 @@ export function advanceStep(
   return read?.values;
 }
 
-/** Ends the steps that have not ended, in place: those that wait never run. */
+/** Ends the steps that have not ended, in place: waiting steps never run. */
 export function cancelSteps(statuses: readonly StepStatus[], now: number): void {
   for (const status of statuses) {
     if (status.phase !== Phase.PENDING && status.phase !== Phase.RUNNING) continue;
@@ -92,7 +90,7 @@ export function cancelSteps(statuses: readonly StepStatus[], now: number): void 
   }
 }
 
-/** Lets the steps of a lost attempt wait anew, in place; none of them may have failed. */
+/** Resets the steps of a lost attempt to waiting, in place; none of them may have failed. */
 export function resetSteps(statuses: readonly StepStatus[]): void {
   for (const status of statuses) {
     if (status.phase === Phase.PENDING) continue;
@@ -103,7 +101,7 @@ export function resetSteps(statuses: readonly StepStatus[]): void {
   }
 }
 
-/** The failures of steps, in their order. */
+/** Returns the failures of steps, in their order. */
 export function stepErrors(statuses: readonly StepStatus[]): WorkflowError[] {
   return statuses.flatMap(({ error }) => error ?? []);
 }
@@ -112,7 +110,10 @@ export function areAllDone(statuses: readonly StepStatus[]): boolean {
   return statuses.every(({ phase }) => phase === Phase.DONE);
 }
 
-/** A step that has ended is told of as often as the runner likes; the first report holds. */
+/**
+ * Returns whether the end of a step was reported before. A runner may repeat that report; the first
+ * one counts.
+ */
 function isKnown(phase: Phase, state: StepTransition["state"]): boolean {
   if (phase === Phase.DONE) return state !== "failed";
   if (phase === Phase.FAILED) return true;

@@ -5,12 +5,18 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { phaseUnsuitable } from "../../error.ts";
 
-/** One legal move: in this phase, on this event, to that phase. Whatever is not in a table does not happen. */
+/**
+ * One legal transition: from this phase, on this event, to that phase. A transition that is not in
+ * a table is rejected.
+ */
 export type Transition<P extends number, E extends string> = readonly [from: P, event: E, to: P];
 
 export type ExecutionEvent = "begin" | "complete" | "cancel" | "stop";
 
-/** `stop` is the end of a cancellation: at once when no action runs, or when the last one has let go. */
+/**
+ * `stop` is the end of a cancellation: at once when no action runs, or when the last one was
+ * released.
+ */
 export const EXECUTION_TRANSITIONS: readonly Transition<Execution, ExecutionEvent>[] = [
   [Execution.PENDING, "begin", Execution.RUNNING],
   [Execution.PENDING, "complete", Execution.COMPLETED],
@@ -24,8 +30,8 @@ export const EXECUTION_TRANSITIONS: readonly Transition<Execution, ExecutionEven
 export type ActionEvent = "begin" | "finish" | "fail" | "lose" | "cancel" | "expire" | "stop";
 
 /**
- * `lose` is an attempt that ended with its runner, `expire` the end of the
- * longest time. Both ends of an action are DONE; one with failures has failed.
+ * `lose` is an attempt that ended with its runner, `expire` the end of the maximum time. Both ends
+ * of an action are DONE; one with failures has failed.
  */
 export const ACTION_TRANSITIONS: readonly Transition<Action, ActionEvent>[] = [
   [Action.PENDING, "begin", Action.RUNNING],
@@ -44,7 +50,10 @@ export const ACTION_TRANSITIONS: readonly Transition<Action, ActionEvent>[] = [
 
 export type StepEvent = "begin" | "finish" | "fail" | "cancel" | "lose";
 
-/** A step whose attempt is lost waits anew, also one that was done: the next attempt has another environment. */
+/**
+ * A step whose attempt is lost waits again, even when it was done: the next attempt has another
+ * environment.
+ */
 export const STEP_TRANSITIONS: readonly Transition<Step, StepEvent>[] = [
   [Step.PENDING, "begin", Step.RUNNING],
   [Step.PENDING, "cancel", Step.CANCELLED],
@@ -55,33 +64,42 @@ export const STEP_TRANSITIONS: readonly Transition<Step, StepEvent>[] = [
   [Step.DONE, "lose", Step.PENDING],
 ];
 
-/** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
+/**
+ * Returns the phase after an event. @throws DomainError PHASE_UNSUITABLE for a transition that is
+ * not in the table
+ */
 export function transitionExecution(from: Execution, event: ExecutionEvent): Execution {
   const to = target(EXECUTION_TRANSITIONS, from, event);
   if (to !== undefined) return to;
   throw illegal("workflow execution", Execution[from], event);
 }
 
-/** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
+/**
+ * Returns the phase after an event. @throws DomainError PHASE_UNSUITABLE for a transition that is
+ * not in the table
+ */
 export function transitionAction(from: Action, event: ActionEvent): Action {
   const to = target(ACTION_TRANSITIONS, from, event);
   if (to !== undefined) return to;
   throw illegal("workflow execution action", Action[from], event);
 }
 
-/** @throws DomainError PHASE_UNSUITABLE for a move that is not in the table */
+/**
+ * Returns the phase after an event. @throws DomainError PHASE_UNSUITABLE for a transition that is
+ * not in the table
+ */
 export function transitionStep(from: Step, event: StepEvent): Step {
   const to = target(STEP_TRANSITIONS, from, event);
   if (to !== undefined) return to;
   throw illegal("step", Step[from], event);
 }
 
-/** Whether no event moves an execution any more. */
+/** Returns whether a phase is final: no event leads out of it. */
 export function isFinalExecution(phase: Execution): boolean {
   return !EXECUTION_TRANSITIONS.some(([from]) => from === phase);
 }
 
-/** Whether no event moves an action any more. */
+/** Returns whether a phase is final: no event leads out of it. */
 export function isFinalAction(phase: Action): boolean {
   return !ACTION_TRANSITIONS.some(([from]) => from === phase);
 }

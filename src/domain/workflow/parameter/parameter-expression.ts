@@ -1,29 +1,28 @@
 import { valueUnusable } from "../../error.ts";
 
-/** A place in a text that says `{{ .Parameters.<key> }}`. */
+/** An occurrence of `{{ .Parameters.<key> }}` in a text. */
 export interface ParameterExpression {
   readonly key: string;
-  /** Where it begins, in UTF-16 units from the start of the text. */
+  /** Offset of its beginning, in UTF-16 units from the start of the text. */
   readonly start: number;
-  /** Where the text after it begins, in the same units. */
+  /** Offset of the text after it, in the same units. */
   readonly end: number;
 }
 
-/** Longest key in characters, as StartWorkflowRequest.parameters takes them. */
+/** Maximum length of a key in characters (contract, StartWorkflowRequest.parameters). */
 const KEY_MAX_CHARACTERS = 128;
 
 /**
- * What can only be meant as an expression. Every other `{{` belongs to somebody
- * else's template, as in `docker ps --format '{{.ID}}'`.
+ * Text that can only be meant as an expression. Every other `{{` belongs to another template
+ * language, as in `docker ps --format '{{.ID}}'`.
  */
 const MEANT = /\{\{\s*\.Parameters(?![a-zA-Z0-9_])/g;
 
 const WELL_FORMED = /\{\{[ \t]*\.Parameters\.([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*\}\}/y;
 
 /**
- * The parameter expressions of a text, in their order. Between the braces only
- * spaces and tabs may surround `.Parameters.<key>`, any number of them.
- *
+ * Returns the parameter expressions of a text, in their order. Between the braces only spaces and
+ * tabs may surround `.Parameters.<key>`, any number of them.
  * @param field JSON path of the text, for the error
  * @throws DomainError VALUE_UNUSABLE for the first malformed expression
  */
@@ -44,12 +43,12 @@ export function parameterExpressions(text: string, field: string): ParameterExpr
   return expressions;
 }
 
-/** Whether a text has a parameter expression, well formed or not. */
+/** Returns whether a text has a parameter expression, well formed or not. */
 export function meansParameter(text: string): boolean {
   return text.search(MEANT) >= 0;
 }
 
-/** The text with each of its expressions replaced; what comes in is not read again. */
+/** Returns the text with each of its expressions replaced; replacements are not parsed again. */
 export function replaceExpressions(
   text: string,
   expressions: readonly ParameterExpression[],

@@ -11,19 +11,22 @@ import { branchNameProblem } from "../../source/git-branch-name.ts";
 import { meansParameter, parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
 import { withReferences } from "./parameter-reference.ts";
 
-/** A place that can carry parameter expressions. */
+/** A field whose text may contain parameter expressions. */
 type ParameterPosition =
   | { readonly kind: "command" }
   | {
       readonly kind: "text" | "branch";
-      /** How many characters it has with its parameters in it: what the contract allows without them. */
+      /**
+       * Minimum and maximum length in characters with its parameters inserted, as the contract
+       * limits the field.
+       */
       readonly least: number;
       readonly most: number;
     };
 
 const PROMPT: ParameterPosition = { kind: "text", least: 1, most: 20_000 };
 
-/** The six places of the interface specification (StartWorkflow), and the limits of their fields. */
+/** The six fields that may contain expressions (contract, StartWorkflow), and their limits. */
 const PLACES: ReadonlyMap<DescField, ParameterPosition> = new Map<DescField, ParameterPosition>([
   [WorkflowStep_TaskSchema.field.command, { kind: "command" }],
   [WorkflowStep_AgentSchema.field.prompt, PROMPT],
@@ -35,9 +38,8 @@ const PLACES: ReadonlyMap<DescField, ParameterPosition> = new Map<DescField, Par
 
 /**
  * Checks one text of a workflow as it is written, before any value is known.
- *
- * @throws DomainError VALUE_UNUSABLE for an expression that is malformed or stands where it cannot be
- *   carried out, and for a branch name that git refuses whatever its parameters are
+ * @throws DomainError VALUE_UNUSABLE for an expression that is malformed or in an unsupported
+ * position, and for a branch name that git rejects whatever its parameters are
  */
 export function checkText({ text, path, field }: MessageText): void {
   const place = PLACES.get(field);
@@ -45,7 +47,7 @@ export function checkText({ text, path, field }: MessageText): void {
   else if (place.kind === "command") withReferences(text, path);
   else {
     const expressions = parameterExpressions(text, path);
-    // No rule of git is broken by a letter that some other value would keep.
+    // A letter breaks no rule of git that another value would keep.
     if (place.kind === "branch")
       checkBranch(
         replaceExpressions(text, expressions, () => "x"),
@@ -54,20 +56,20 @@ export function checkText({ text, path, field }: MessageText): void {
   }
 }
 
-/** What the rendering of a text asks for. */
+/** The source of the values for a text. */
 export interface ParameterSource {
-  /** The value of a key, for a text at this JSON path; it throws for a key without one. */
+  /** Returns the value of a key, for a text at this JSON path; throws for a key without one. */
   value(key: string, path: string): string;
-  /** Told of each key that a command refers to. */
+  /** Records each key that a command refers to. */
   refer(key: string, path: string): void;
 }
 
 /**
- * One text of a workflow as an execution gets it. Values go in as they are and
- * are not read again; a command gets references to environment variables.
- *
- * @throws DomainError VALUE_UNUSABLE as {@link checkText} does, and when the field does not allow what
- *   comes out; what the source throws
+ * Returns one text of a workflow with its parameters inserted, for an execution. Values are
+ * inserted as they are and are not parsed again; a command gets references to environment
+ * variables.
+ * @throws DomainError VALUE_UNUSABLE as {@link checkText} does, and when the field does not allow
+ * the result; the errors of the source
  */
 export function renderText({ text, path, field }: MessageText, source: ParameterSource): string {
   const place = PLACES.get(field);
@@ -94,7 +96,7 @@ export function renderText({ text, path, field }: MessageText, source: Parameter
   return rendered;
 }
 
-/** @throws DomainError VALUE_UNUSABLE for an expression in a text that carries none */
+/** Requires that a text has no expressions. @throws DomainError VALUE_UNUSABLE */
 export function requireNoExpressions(text: string, path: string): void {
   if (!meansParameter(text)) return;
   throw valueUnusable(

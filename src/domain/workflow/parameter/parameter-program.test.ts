@@ -1,4 +1,5 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh have ${ } that no template fills.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh contain ${ } that are
+// not template placeholders.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,10 +11,13 @@ import { brokenShellProgram, HOLE, shellProgram } from "../../../../test/harness
 import { DomainError } from "../../error.ts";
 import { parameterVariable, withReferences } from "./parameter-reference.ts";
 
-/** Characters that mean the same to sh wherever they stand: what a program prints with them tells where a value belongs. */
+/**
+ * Characters that mean the same to sh in every position: the output of a program with them shows
+ * where a value belongs.
+ */
 const MARK = ".Qq7.";
 
-/** Nothing but functions, so that a broken program can run nothing of the machine. */
+/** Only functions, so that a broken program cannot run anything of the machine. */
 const PRELUDE = [
   "show() { printf '<%s>' \"$@\"; printf '\\n'; }",
   "cat() { while IFS= read -r line; do printf '%s\\n' \"$line\"; done; }",
@@ -28,9 +32,8 @@ writeFileSync(join(folder, "f1"), "");
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /**
- * Holds what a program with references prints, given the value, against what
- * the same program prints with the mark in place of each reference.
- *
+ * Compares the output of a program with references, given the value, with that of the same program
+ * with the mark in place of each reference.
  * @returns whether the program could be judged
  */
 function judge(program: string, value: string): boolean {
@@ -74,13 +77,14 @@ test("a value stands in whatever a program prints just as plain text would", () 
 });
 
 test("of a broken program a value prints as plain text would, or the program is refused", () => {
-  // Without blanks and patterns, which sh would act on where the program takes quotes off a $( ).
+  // Without blanks and patterns, which sh would expand where the program removes the quotes of a $(
+  // ).
   const value = "@a'b\"c$(id)d`id`\\e;f#g}h)&|<k@";
   let judged = 0;
   const numRuns = 150;
   fc.assert(
     fc.property(brokenShellProgram, (program) => {
-      // The number of its process, which $$ prints, is another one each time.
+      // Its process id, which $$ prints, differs each time.
       fc.pre(!/\$\{?\$/.test(program.replaceAll("\\\n", "")));
       if (judge(`w=z; show ${HOLE}; ${program}`, value)) judged += 1;
     }),

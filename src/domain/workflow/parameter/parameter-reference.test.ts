@@ -1,4 +1,5 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh have ${ } that no template fills.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh contain ${ } that are
+// not template placeholders.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +31,10 @@ const VALUES: Readonly<Record<string, string>> = {
   "8,192 characters": `${"😀'\"$(".repeat(1_638)}ab`,
 };
 
-/** Programs that write the value to the file out, by the place of the expression; `@` stands for it. */
+/**
+ * Programs that write the value to the file out, by the position of the expression, which `@`
+ * represents.
+ */
 const PLACES: Readonly<Record<string, string>> = {
   unquoted: "printf %s @ >out",
   "in double quotes": 'printf %s "@" >out',

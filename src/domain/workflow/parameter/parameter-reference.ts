@@ -2,38 +2,41 @@ import { valueUnusable } from "../../error.ts";
 import { type ShellPlace, shellPlaces } from "../shell/shell-position.ts";
 import { parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
 
-/** Most characters of a command, before and after its references are in (interface, WorkflowStep.Task). */
+/**
+ * Maximum length of a command, before and after its references are inserted (contract,
+ * WorkflowStep.Task).
+ */
 const COMMAND_MAX_CHARACTERS = 20_000;
 
-/** A reference that yields the value and nothing else, and lets the quoting around it go on. */
+/** A reference that expands to exactly the value, and does not change the quoting around it. */
 const REFERENCE: Readonly<Record<ShellPlace, (variable: string) => string>> = {
   unquoted: (variable) => `"\${${variable}}"`,
   doubleQuoted: (variable) => `\${${variable}}`,
   singleQuoted: (variable) => `'"\${${variable}}"'`,
 };
 
-/** The environment variable in which a parameter travels to the commands that use it. */
+/**
+ * Returns the name of the environment variable that passes a parameter to the commands that use it.
+ */
 export function parameterVariable(key: string): string {
   return `CHARTROOM_PARAMETER_${key}`;
 }
 
-/** A command that gets its parameters from the environment. */
+/** A command that reads its parameters from the environment. */
 export interface ReferringCommand {
   readonly command: string;
-  /** The keys whose variables it refers to; each once, in the order of their first use. */
+  /** Distinct keys whose variables it refers to, in the order of their first use. */
   readonly keys: readonly string[];
 }
 
 /**
- * The command with a reference to an environment variable in place of each
- * expression, so that no value ever becomes a part of its text.
- *
- * What a command itself hands on as a program (`eval`, `sh -c`, `trap`, `ssh`,
- * `awk '...'`) is read as one by whoever gets it, the values in it included.
- *
+ * Returns the command with a reference to an environment variable in place of each expression, so
+ * that no value ever becomes a part of its text.
+ * A program that the command itself passes on (`eval`, `sh -c`, `trap`, `ssh`, `awk '...'`) is
+ * parsed by its receiver, including the values in it.
  * @param field JSON path of the command, for the error
  * @throws DomainError VALUE_UNUSABLE for a malformed expression, and for one where sh could not
- *   substitute it as data; it depends on the command alone and never on a value
+ * substitute it as data; this depends on the command alone and never on a value
  */
 export function withReferences(command: string, field: string): ReferringCommand {
   const expressions = parameterExpressions(command, field);

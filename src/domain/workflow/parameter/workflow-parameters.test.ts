@@ -1,4 +1,5 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh have ${ } that no template fills.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh contain ${ } that are
+// not template placeholders.
 import { create, toJson } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import {

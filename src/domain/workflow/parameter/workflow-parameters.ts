@@ -14,7 +14,7 @@ import { rewriteTexts, type VisitText } from "../../message-texts.ts";
 import { checkText, renderText, requireNoExpressions } from "./parameter-position.ts";
 import { parameterVariable } from "./parameter-reference.ts";
 
-/** What a request writes of a workflow; what is absent is not checked. */
+/** The fields of a workflow that a request contains; absent ones are not checked. */
 export interface WrittenWorkflow {
   readonly name?: string | undefined;
   readonly description?: string | undefined;
@@ -26,10 +26,9 @@ export interface WrittenWorkflow {
 
 /**
  * Checks the parameter expressions of a workflow as it is written.
- *
- * @throws DomainError VALUE_UNUSABLE, naming the place (action.steps[0].task.command), for an expression
- *   that is malformed, stands in none of the six places, or stands in a command where sh could not
- *   substitute it as data; also for a branch name that git refuses whatever its parameters are
+ * @throws DomainError VALUE_UNUSABLE, naming the place (action.steps[0].task.command), for an
+ * expression that is malformed, is in none of the six fields, or is in a command where sh could not
+ * substitute it as data; also for a branch name that git rejects whatever its parameters are
  */
 export function checkWorkflowParameters(written: WrittenWorkflow): void {
   const check: VisitText = (text) => {
@@ -48,23 +47,25 @@ export function checkWorkflowParameters(written: WrittenWorkflow): void {
   if (written.report) rewriteTexts(WorkflowActionSchema, written.report, "report", check);
 }
 
-/** What an execution copies of its workflow. */
+/** The parts of a workflow that an execution copies. */
 export interface RenderedTemplate {
   readonly action?: WorkflowAction | undefined;
   readonly report?: WorkflowAction | undefined;
   readonly context: WorkflowTriggerContext;
   /** JSON path of the context: `triggers[0].context` or `contextOverride`. */
   readonly contextPath: string;
-  /** What the workflow declares; a default is the value where a start gives none. */
+  /** Parameters that the workflow declares; a default is the value where a start gives none. */
   readonly declared?: readonly WorkflowParameter[];
 }
 
-/** An execution's copies, with the parameters in them. */
+/** An execution's copies, with the parameters inserted. */
 export interface RenderedWorkflow {
   readonly action: WorkflowAction | undefined;
   readonly report: WorkflowAction | undefined;
   readonly context: WorkflowTriggerContext;
-  /** Variables for the environment of the commands, by name: the only way in which values reach them. */
+  /**
+   * Variables for the environment of the commands, by name: values reach commands in no other way.
+   */
   readonly environment: Readonly<Record<string, string>>;
   /** Keys that the start gave and no expression uses, sorted. */
   readonly unusedKeys: readonly string[];
@@ -72,11 +73,10 @@ export interface RenderedWorkflow {
 
 /**
  * Copies a workflow with parameters in place of their expressions.
- *
  * @param parameters at most 10 values by key, as StartWorkflowRequest.parameters takes them
- * @param missing makes the error for an expression whose key is not given and has no default
- * @throws DomainError VALUE_UNUSABLE, naming the place, for such an expression, for a text that its field
- *   does not allow once values are in it, and as {@link checkWorkflowParameters} does
+ * @param missing creates the error for an expression whose key is not given and has no default
+ * @throws DomainError VALUE_UNUSABLE, naming the place, for such an expression, for a text that its
+ * field does not allow once values are inserted, and as {@link checkWorkflowParameters} does
  */
 export function renderWorkflow(
   { action, report, context, contextPath, declared = [] }: RenderedTemplate,
@@ -112,11 +112,10 @@ export function renderWorkflow(
 }
 
 /**
- * Requires that each time and pull-request trigger can start the workflow:
- * nobody gives parameters then, so the defaults must do.
- *
+ * Requires that each time and pull-request trigger can start the workflow: nobody provides
+ * parameters then, so the defaults must be sufficient.
  * @throws DomainError VALUE_UNUSABLE, naming the place that needs a parameter without a default, or
- *   that does not allow the default
+ * that does not allow the default
  */
 export function requireDefaults({ triggers, action, report, parameters }: Workflow_Spec): void {
   let steps: Pick<RenderedTemplate, "action" | "report"> = { action, report };
@@ -130,7 +129,7 @@ export function requireDefaults({ triggers, action, report, parameters }: Workfl
           "declare it in parameters with a defaultValue",
       ),
     );
-    // The steps are alike for every trigger.
+    // The steps are the same for every trigger.
     steps = {};
   }
 }

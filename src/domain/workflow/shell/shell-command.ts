@@ -4,7 +4,7 @@ import { announcedHereDocument, openHereDocument } from "./shell-here-document.t
 import { PlaceRefused, type ShellReader } from "./shell-reader.ts";
 import { endWord } from "./shell-word.ts";
 
-/** What ends a word where it stands unquoted. */
+/** Operators that end an unquoted word. */
 const OPERATORS: Readonly<Record<string, (reader: ShellReader, frame: CommandFrame) => void>> = {
   " ": readBlank,
   "\t": readBlank,
@@ -18,7 +18,10 @@ const OPERATORS: Readonly<Record<string, (reader: ShellReader, frame: CommandFra
   ">": readRedirection,
 };
 
-/** Reads one step of a program: an operator, a character of a word, or what opens a quotation in it. */
+/**
+ * Reads one step of a program: an operator, a character of a word, or the opening of a quotation in
+ * it.
+ */
 export function readCommand(reader: ShellReader, frame: CommandFrame): void {
   const operator = OPERATORS[reader.text.charAt(reader.at)];
   if (operator) {
@@ -27,7 +30,7 @@ export function readCommand(reader: ShellReader, frame: CommandFrame): void {
   } else if (reader.sees("#") && frame.wordStart === undefined) {
     reader.open({ kind: "comment" }, 1);
   } else if (reader.sees("\\\n")) {
-    // A line that is continued is joined before words are told apart.
+    // Continued lines are joined before words are separated.
     reader.skip(2);
   } else readWord(reader, frame);
 }

@@ -1,13 +1,13 @@
 import { type BracesFrame, commandFrame, type ShellFrame } from "./shell-frame.ts";
 import { PlaceRefused, type ShellReader } from "./shell-reader.ts";
 
-/** `${name:-`, `${name#` and their kin, up to the word; or `${name}` whole. */
+/** `${name:-`, `${name#` and similar forms, up to the word; or `${name}` whole. */
 const BRACES = /\$\{(?:[a-zA-Z_][a-zA-Z0-9_]*|[0-9]+|[@*#?$!-])(:?[-=?+]|%%?|##?|\})/y;
 
-/** `${#name}`, and forms that only some shells have but all end alike. */
+/** `${#name}`, and forms that only some shells have but all shells end alike. */
 const SIMPLE_BRACES = /\$\{[^'"\\$`{}\n]*\}/y;
 
-/** Reads what a dollar sign begins, outside of single quotes. */
+/** Reads the construct that a dollar sign begins, outside of single quotes. */
 export function readDollar(reader: ShellReader): void {
   if (reader.expression?.start === reader.at + 1) {
     throw new PlaceRefused("right after a $: write \\$ for a dollar sign before it");
@@ -44,13 +44,16 @@ function openBraces(reader: ShellReader): void {
   }
 }
 
-/** How the text in a frame is quoted. */
+/** Returns the quoting of the text in a frame. */
 function quoting(frame: ShellFrame): BracesFrame["word"] {
   if (frame.kind === "braces") return frame.word;
   return frame.kind === "command" ? "unquoted" : "doubleQuoted";
 }
 
-/** Quotes around ${name#pattern} do not reach into the pattern; in here-documents shells differ. */
+/**
+ * Returns the quoting of a pattern. Quotes around ${name#pattern} do not extend into the pattern;
+ * in here-documents shells differ.
+ */
 function patternQuoting(reader: ShellReader): BracesFrame["word"] {
   const around = reader.stack.findLast((frame) => frame.kind !== "braces");
   return around?.kind === "hereDocument" ? "untold" : "unquoted";

@@ -1,4 +1,7 @@
-/** One of the things that sh can be in the middle of; they nest, each in a stack of its own. */
+/**
+ * One of the nested constructs of sh that a reader can be inside of, each with its own kind of
+ * stack frame.
+ */
 export type ShellFrame =
   | CommandFrame
   | BracesFrame
@@ -6,22 +9,24 @@ export type ShellFrame =
   | HereDocumentFrame
   | { readonly kind: "comment" | "single" | "double" | "ansi" | "backquotes" | "quotesInBraces" };
 
-/** The program itself, or the one inside `$( )`: there quoting starts anew. */
+/**
+ * The program itself, or the one inside `$( )`, whose quoting is independent of the text around it.
+ */
 export interface CommandFrame {
   readonly kind: "command";
-  /** Whether it stands in `$( )`, so that a `)` ends it. */
+  /** True inside `$( )`, so that a `)` ends the frame. */
   readonly substituted: boolean;
-  /** What a `)` belongs to before it can end the frame, innermost last. */
+  /** Constructs that a `)` closes before it can end the frame, innermost last. */
   readonly open: (Subshell | CaseClause)[];
   /** Here-documents that begin after the next newline. */
   readonly awaited: HereDocument[];
-  /** Whether the next word is one where reserved words count. */
+  /** True when the next word is in a position where reserved words count. */
   atCommand: boolean;
-  /** Whether the next word is the name of a `for`. */
+  /** True when the next word is the name of a `for`. */
   atName: boolean;
-  /** Where the word begins that is being read; undefined between words. */
+  /** Offset of the word that is being read; undefined between words. */
   wordStart: number | undefined;
-  /** Whether that word has no quotes and no expansions so far. */
+  /** True when that word has no quotes and no expansions so far. */
   plain: boolean;
 }
 
@@ -29,47 +34,47 @@ export interface Subshell {
   readonly kind: "subshell";
 }
 
-/** `case subject in pattern) ... ;; esac`, and which part of it comes next. */
+/** `case subject in pattern) ... ;; esac`, and the part of it that comes next. */
 export interface CaseClause {
   readonly kind: "case";
   awaits: "subject" | "in" | "pattern" | "parenthesis" | "end";
 }
 
-/** The word in `${name:-word}` and its kin. */
+/** The word in `${name:-word}` and similar forms. */
 export interface BracesFrame {
   readonly kind: "braces";
-  /** How quotes in the word are read; "untold" where shells read them in different ways. */
+  /** Quoting of the word; "untold" where shells differ. */
   readonly word: "unquoted" | "doubleQuoted" | "untold";
 }
 
 /** `$(( ))`. */
 export interface ArithmeticFrame {
   readonly kind: "arithmetic";
-  /** How many parentheses are open inside. */
+  /** Number of parentheses that are open inside. */
   depth: number;
 }
 
 /** A here-document as its operator announces it. */
 export interface HereDocument {
-  /** The line that ends it. */
+  /** Line that ends it. */
   readonly delimiter: string;
-  /** Whether any part of the delimiter is quoted: then nothing in the body is substituted. */
+  /** True when any part of the delimiter is quoted, so that nothing in the body is substituted. */
   readonly quoted: boolean;
-  /** Whether `<<-` announced it: tabs before each line, and before the delimiter, do not count. */
+  /** True for `<<-`: tabs before each line, and before the delimiter, do not count. */
   readonly stripsTabs: boolean;
 }
 
 /** The body of a here-document. */
 export interface HereDocumentFrame {
   readonly kind: "hereDocument";
-  /** Whether its delimiter is quoted, so that nothing in it is substituted. */
+  /** True when its delimiter is quoted, so that nothing in it is substituted. */
   readonly quoted: boolean;
-  /** Where the line of the delimiter begins, and where the text after it does. */
+  /** Offset of the delimiter's line, and of the text after it. */
   readonly end: number;
   readonly resume: number;
 }
 
-/** A program, or one in `$( )`, of which nothing is read yet. */
+/** Returns the frame of an unread program, or of one in `$( )`. */
 export function commandFrame(substituted: boolean): CommandFrame {
   return {
     kind: "command",

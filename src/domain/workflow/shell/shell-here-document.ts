@@ -1,7 +1,7 @@
 import type { CommandFrame, HereDocument } from "./shell-frame.ts";
 import type { ShellReader } from "./shell-reader.ts";
 
-/** Where the line of a here-document's delimiter begins, and where the text after it does. */
+/** The offset of a here-document's delimiter line, and of the text after it. */
 export interface BodyEnd {
   readonly end: number;
   readonly resume: number;
@@ -9,12 +9,15 @@ export interface BodyEnd {
 
 const OPERATOR = /<<(-?)[ \t]*/y;
 
-/** Delimiters that every sh reads alike: without expansions, newlines, and escapes between double quotes. */
+/**
+ * Delimiters that every sh reads alike: without expansions, newlines, and escapes between double
+ * quotes.
+ */
 const DELIMITER = /(?:[^ \t\n'"\\$`;&|<>()]|\\[^\n]|'[^'\n]*'|"[^"\\$`\n]*")+(?=[ \t\n;&|<>()]|$)/y;
 
 /**
- * The here-document that `<<` at an offset announces, and the offset after its
- * delimiter; undefined when shells may differ over it.
+ * Returns the here-document that `<<` at an offset announces, and the offset after its delimiter;
+ * undefined when shells may differ over it.
  */
 export function announcedHereDocument(
   text: string,
@@ -36,8 +39,7 @@ export function announcedHereDocument(
 
 /**
  * Finds the body that begins at an offset.
- *
- * @param limit where the search ends: the end of the program, or of the here-document around this one
+ * @param limit end of the search: the end of the program, or of the here-document around this one
  * @returns undefined when the delimiter never comes, or only where shells may differ over it
  */
 export function hereDocumentBody(
@@ -46,8 +48,8 @@ export function hereDocumentBody(
   start: number,
   limit: number,
 ): BodyEnd | undefined {
-  // Outside of quotes a backslash joins a line with the next one. Some shells
-  // look for the delimiter before they join lines and some after.
+  // Outside of quotes a backslash joins a line with the next one. Some shells look for the
+  // delimiter before they join lines and some after.
   let joined = "";
   let continued = false;
   for (let at = start; at < limit; ) {
@@ -64,7 +66,7 @@ export function hereDocumentBody(
   return undefined;
 }
 
-/** Goes on with the body of the next here-document that the frame awaits, if any. */
+/** Opens the body of the next here-document that the frame awaits, if any. */
 export function openHereDocument(reader: ShellReader, frame: CommandFrame): void {
   const document = frame.awaited.shift();
   if (!document) return;

@@ -1,9 +1,10 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh have ${ } that no template fills.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: programs for sh contain ${ } that are
+// not template placeholders.
 import { describe, expect, test } from "@jest/globals";
 import { cpuMs } from "../../../../test/harness/cpu-time.ts";
 import { withReferences } from "../parameter/parameter-reference.ts";
 
-/** `@` stands for the expression, and for `${CHARTROOM_PARAMETER_p}` in what becomes of it. */
+/** `@` represents the expression, and `${CHARTROOM_PARAMETER_p}` in the result. */
 const render = (command: string) =>
   withReferences(command.replaceAll("@", "{{ .Parameters.p }}"), "place").command.replaceAll(
     "${CHARTROOM_PARAMETER_p}",

@@ -15,22 +15,24 @@ import {
 } from "./shell-quotation.ts";
 import { PlaceRefused, ShellReader } from "./shell-reader.ts";
 
-/** How the text around an expression is quoted; in a here-document and in a comment as if double quoted. */
+/**
+ * The quoting of the text around an expression; a here-document and a comment count as double
+ * quoted.
+ */
 export type ShellPlace = "unquoted" | "doubleQuoted" | "singleQuoted";
 
-/** What is wrong with a command that holds an expression. */
+/** The problem of a command that contains an expression. */
 export interface ShellProblem {
-  /** The expression that cannot be carried out; undefined when the command has no end. */
+  /** Expression in an unsupported position; undefined when the command has no end. */
   readonly expression: ParameterExpression | undefined;
   /** Completes "the expression stands ..." or "the command ends ...". */
   readonly problem: string;
 }
 
 /**
- * How each expression of a shell program is quoted where it stands.
- *
- * This reads the program as POSIX sh does, as far as quoting goes. Where it
- * cannot tell, or shells differ, it says so rather than guess.
+ * Returns the quoting at each expression of a shell program.
+ * The program is parsed as POSIX sh parses it, as far as quoting goes. Where the quoting is
+ * unclear, or shells differ, the result is a problem rather than a guess.
  */
 export function shellPlaces(
   program: string,
@@ -48,14 +50,14 @@ export function shellPlaces(
     }
   } catch (thrown) {
     if (!(thrown instanceof PlaceRefused)) throw thrown;
-    // Nobody needs to know how a program goes on after its last expression.
+    // The rest of a program after its last expression does not matter.
     return reader.expression ? { expression: reader.expression, problem: thrown.message } : places;
   }
   const problem = unended(reader.top);
   return problem === undefined ? places : { expression: undefined, problem };
 }
 
-/** Whether there is more to read; leaves here-documents and comments that end here. */
+/** Returns whether there is more to read; leaves here-documents and comments that end here. */
 function goesOn(reader: ShellReader): boolean {
   while (reader.at >= reader.limit) {
     const { top } = reader;
@@ -104,12 +106,15 @@ function step(reader: ShellReader, top: ShellFrame): void {
 }
 
 /**
- * A word that begins like an element of an array, `name[` or in a list `[`.
- * Some shells compute the index, and run commands that they find in it.
+ * A word that begins like an element of an array, `name[` or in a list `[`. Some shells evaluate
+ * the index, and run commands that they find in it.
  */
 const INDEX = /^(?:[a-zA-Z_][a-zA-Z0-9_]*)?\[[^\]]*$/;
 
-/** Why a frame can hold no expression at this offset, however deep inside; undefined where it can. */
+/**
+ * Returns why a frame can contain no expression at this offset, at any depth; undefined where it
+ * can.
+ */
 function refusedIn(frame: ShellFrame, text: string, at: number): string | undefined {
   switch (frame.kind) {
     case "command":
@@ -148,7 +153,10 @@ function placeIn({ top, stack, text, at }: ShellReader): ShellPlace {
   return top.kind === "braces" && top.word === "unquoted" ? "unquoted" : "doubleQuoted";
 }
 
-/** What a program that ends in this frame lacks, to complete "the command ends ..."; undefined for nothing. */
+/**
+ * Returns what a program that ends in this frame lacks, to complete "the command ends ...";
+ * undefined for nothing.
+ */
 function unended(top: ShellFrame): string | undefined {
   switch (top.kind) {
     case "command":

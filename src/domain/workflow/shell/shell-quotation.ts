@@ -14,7 +14,7 @@ export function readSingle(reader: ShellReader): void {
   else reader.skip(1);
 }
 
-/** Reads one character of $'...': some shells have escapes there, and to others it is $ before '...'. */
+/** Reads one character of $'...': some shells support escapes there, others read $ before '...'. */
 export function readAnsi(reader: ShellReader): void {
   if (reader.sees("\\'")) reader.unclear("$'...' with a quote in it");
   if (reader.sees("\\")) reader.escape();
@@ -27,7 +27,7 @@ export function readDouble(reader: ShellReader): void {
   else readSubstituted(reader);
 }
 
-/** Reads one character of `...`, of which only the end is looked for. */
+/** Reads one character of `...`, of which only the end is needed. */
 export function readBackquotes(reader: ShellReader): void {
   if (reader.sees("`")) reader.close(1);
   else if (reader.sees("\\")) reader.escape();
@@ -44,7 +44,7 @@ export function readBraces(reader: ShellReader, { word }: BracesFrame): void {
   else reader.open({ kind: word === "unquoted" ? "double" : "quotesInBraces" }, 1);
 }
 
-/** Reads one character of the inner quotes in "${name:-"..."}", where shells agree on little. */
+/** Reads one character of the inner quotes in "${name:-"..."}", on which shells hardly agree. */
 export function readQuotesInBraces(reader: ShellReader): void {
   if (reader.sees("}") || reader.sees("'")) reader.unclear("double quotes inside a quoted ${");
   if (reader.sees('"')) reader.close(1);
@@ -69,7 +69,7 @@ export function readHereDocument(reader: ShellReader, { quoted }: HereDocumentFr
   else readSubstituted(reader);
 }
 
-/** What is special in every text that sh substitutes. */
+/** Reads a special character of a text that sh substitutes. */
 function readSubstituted(reader: ShellReader): void {
   if (reader.sees("\\")) reader.escape();
   else if (reader.sees("$")) readDollar(reader);

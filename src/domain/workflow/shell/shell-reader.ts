@@ -1,19 +1,24 @@
 import type { ParameterExpression } from "../parameter/parameter-expression.ts";
 import { commandFrame, type ShellFrame } from "./shell-frame.ts";
 
-/** Why an expression cannot be carried out; completes "{{ .Parameters.<key> }} stands ...". */
+/**
+ * The reason why an expression is in an unsupported position; completes "{{ .Parameters.<key> }}
+ * stands ...".
+ */
 export class PlaceRefused extends Error {
   override readonly name = "PlaceRefused";
 }
 
-/** How far a program is read, and what is open there. */
+/** The position in a program, with the constructs that are open there. */
 export class ShellReader {
   readonly text: string;
-  /** The offset of what is read next, in UTF-16 units. */
+  /** Offset of the next character, in UTF-16 units. */
   at = 0;
-  /** What is open, innermost last; the program itself is never closed. */
+  /** Open constructs, innermost last; the program itself is never closed. */
   readonly stack: ShellFrame[] = [commandFrame(false)];
-  /** Where reading must stop for now: the end of the here-document around, or of the program. */
+  /**
+   * Offset where reading must stop for now: the end of the here-document around, or of the program.
+   */
   limit: number;
   /** The expressions that are not read yet. */
   readonly #ahead: ParameterExpression[];
@@ -24,7 +29,7 @@ export class ShellReader {
     this.#ahead = expressions.toReversed();
   }
 
-  /** The first expression that is not read yet. */
+  /** Returns the first expression that is not read yet. */
   get expression(): ParameterExpression | undefined {
     return this.#ahead.at(-1);
   }
@@ -35,7 +40,7 @@ export class ShellReader {
     return top;
   }
 
-  /** Whether the program goes on with this text, `ahead` units from here. */
+  /** Returns whether the program continues with this text, `ahead` units from here. */
   sees(text: string, ahead = 0): boolean {
     return this.text.startsWith(text, this.at + ahead);
   }
@@ -44,7 +49,7 @@ export class ShellReader {
     this.at += units;
   }
 
-  /** Reads the opening of something and what follows as its inside. */
+  /** Reads the opening of a construct and enters its frame. */
   open(frame: ShellFrame, units: number): void {
     if (frame.kind === "hereDocument") this.limit = frame.end;
     this.stack.push(frame);
@@ -74,7 +79,7 @@ export class ShellReader {
     this.at += 2;
   }
 
-  /** From here on places cannot be told; completes "stands after ...". */
+  /** Ends the analysis: positions after this cannot be determined; completes "stands after ...". */
   unclear(what: string): never {
     throw new PlaceRefused(
       `after ${what}, from where on shells may differ: assign it to a variable before that`,

@@ -1,7 +1,7 @@
 import type { CaseClause, CommandFrame } from "./shell-frame.ts";
 import type { ShellReader } from "./shell-reader.ts";
 
-/** Reserved words after which another one may come. */
+/** Reserved words after which another one may follow. */
 const BEFORE_RESERVED = new Set([
   "!",
   "{",
@@ -17,13 +17,12 @@ const BEFORE_RESERVED = new Set([
   "while",
 ]);
 
-/** Reserved words of some shells, which read on in a grammar of their own. */
+/** Reserved words of some shells, which start a grammar of their own. */
 const NOT_OF_POSIX = new Set(["[[", "coproc", "function", "select"]);
 
 /**
- * Ends the word that is being read, if any, and heeds it where it is a reserved
- * word. Only `case` matters, for the `)` after its patterns closes nothing; the
- * others say where the next command begins.
+ * Ends the current word, if any, and handles it where it is a reserved word. Only `case` matters,
+ * because the `)` after its patterns closes nothing; the others show where the next command begins.
  */
 export function endWord(reader: ShellReader, frame: CommandFrame): void {
   if (frame.wordStart === undefined) return;

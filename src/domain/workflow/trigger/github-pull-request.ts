@@ -3,7 +3,7 @@ import { WorkflowTrigger_PullRequestEvent as Event } from "#gen/service/v1/workf
 import { type PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
 import { pullRequestFromPayload, type RepositoryPullRequest } from "./payload-pull-request.ts";
 
-/** By `action` of the event `pull_request`; `closed` depends on more. */
+/** Events by `action` of the event `pull_request`; `closed` depends on more. */
 const EVENTS: ReadonlyMap<string, Event> = new Map([
   ["opened", Event.OPENED],
   ["reopened", Event.OPENED],
@@ -13,8 +13,7 @@ const EVENTS: ReadonlyMap<string, Event> = new Map([
 ]);
 
 /**
- * What happened, by GitHub's event `pull_request` or `pull_request_review`.
- *
+ * Returns the events in GitHub's `pull_request` or `pull_request_review`.
  * @throws UnreadPayload for any other action
  */
 export function gitHubEvents(name: "pull_request" | "pull_request_review", payload: PayloadField): Event[] {
@@ -33,7 +32,9 @@ export function gitHubEvents(name: "pull_request" | "pull_request_review", paylo
   return [event];
 }
 
-/** @throws UnreadPayload when something is missing or not of its form */
+/**
+ * Returns the pull request of a payload. @throws UnreadPayload when a field is missing or malformed
+ */
 export function gitHubPullRequest(payload: PayloadField): RepositoryPullRequest {
   const pullRequest = payload.at("pull_request");
   const repository = payload.at("repository");
@@ -43,7 +44,7 @@ export function gitHubPullRequest(payload: PayloadField): RepositoryPullRequest 
     fromBranch: pullRequest.at("head", "ref"),
     toBranch: pullRequest.at("base", "ref"),
     url: pullRequest.at("html_url"),
-    // GitHub has null for an account that is gone.
+    // GitHub sends null for a deleted account.
     author: pullRequest.at("user").optional()?.at("login"),
     draft: pullRequest.at("draft").flag(),
     state: stateOf(pullRequest),
@@ -54,7 +55,7 @@ export function gitHubPullRequest(payload: PayloadField): RepositoryPullRequest 
   });
 }
 
-/** A review's pull request has no `merged`, only when it was. */
+/** Returns the state. A review's pull request has no `merged`, only its time. */
 function stateOf(pullRequest: PayloadField): State {
   if (pullRequest.at("merged").flag() || pullRequest.at("merged_at").optional()?.name(64)) {
     return State.MERGED;

@@ -54,7 +54,7 @@ describe("a merge request of GitLab", () => {
     expect(author({ assignees: [nell] })).toBe("nell-quill");
     expect(author({ reviewers: [nell] })).toBe("nell-quill");
     expect(author({ "object_attributes.author_id": undefined, assignees: [nell] })).toBe("");
-    // Older versions give no id.
+    // Older versions send no id.
     expect(author({ "object_attributes.author_id": undefined, user: { username: "ada-moor" } })).toBe("");
     expect(author({ user: { name: "Ada Moor", username: "ada-moor" } })).toBe("");
   });

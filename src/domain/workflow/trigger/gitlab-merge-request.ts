@@ -3,7 +3,7 @@ import { WorkflowTrigger_PullRequestEvent as Event } from "#gen/service/v1/workf
 import { type PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
 import { pullRequestFromPayload, type RepositoryPullRequest } from "./payload-pull-request.ts";
 
-/** By `action`; `open` and `update` depend on more. */
+/** Events by `action`; `open` and `update` depend on more. */
 const EVENTS: ReadonlyMap<string, Event> = new Map([
   ["reopen", Event.OPENED],
   ["close", Event.CLOSED],
@@ -13,7 +13,7 @@ const EVENTS: ReadonlyMap<string, Event> = new Map([
   ["approval", Event.APPROVED],
 ]);
 
-/** A merge request that is being merged is locked, and open if that fails. */
+/** A merge request is locked while it is being merged, and open if the merge fails. */
 const STATES: ReadonlyMap<string, State> = new Map([
   ["opened", State.OPEN],
   ["locked", State.OPEN],
@@ -22,10 +22,8 @@ const STATES: ReadonlyMap<string, State> = new Map([
 ]);
 
 /**
- * What happened, by GitLab's event `Merge Request Hook`. One update may bring
- * several things: new commits, the end of the draft, another reviewer; and a
- * merge request may be opened with reviewers.
- *
+ * Returns the events in GitLab's `Merge Request Hook`. One update may contain several: new commits,
+ * the end of the draft, another reviewer; and a merge request may be opened with reviewers.
  * @throws UnreadPayload for any other action, and an update of something else
  */
 export function gitLabEvents(payload: PayloadField): Event[] {
@@ -51,7 +49,9 @@ export function gitLabEvents(payload: PayloadField): Event[] {
   return [event];
 }
 
-/** @throws UnreadPayload when something is missing or not of its form */
+/**
+ * Returns the pull request of a payload. @throws UnreadPayload when a field is missing or malformed
+ */
 export function gitLabMergeRequest(payload: PayloadField): RepositoryPullRequest {
   const mergeRequest = payload.at("object_attributes");
   const project = payload.at("project");
@@ -84,7 +84,10 @@ function leftDraft(change: PayloadField): boolean {
   return change.at("previous").flag() && !change.at("current").flag();
 }
 
-/** Who takes up a review that was asked of them again is marked, not new. */
+/**
+ * Returns whether the change requests a review. A repeated request to the same reviewer is flagged,
+ * not added.
+ */
 function asksForReview(change: PayloadField): boolean {
   const before = new Set(
     change
@@ -98,7 +101,10 @@ function asksForReview(change: PayloadField): boolean {
     .some((reviewer) => !before.has(reviewer.at("id").id()) || reviewer.at("re_requested").flag());
 }
 
-/** GitLab gives the author only as a number; whose login name that is, the people around may tell. */
+/**
+ * Returns the author, whom GitLab names only by number; the login name comes from the people in the
+ * payload with that number.
+ */
 function authorOf(payload: PayloadField): PayloadField | undefined {
   const authorId = payload.at("object_attributes", "author_id").optional()?.id();
   const people = [payload.at("user"), ...payload.at("assignees").list(), ...payload.at("reviewers").list()];

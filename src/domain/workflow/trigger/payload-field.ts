@@ -1,16 +1,18 @@
 import { isJsonObject } from "./webhook-body.ts";
 
-/** A payload that starts nothing; the message says why, and is safe to show. */
+/**
+ * The error for a payload that starts nothing; the message names the reason, and is safe to show.
+ */
 export class UnreadPayload extends Error {
   override readonly name = "UnreadPayload";
 }
 
-/** By SHA-1 or SHA-256, the two that git knows. */
+/** SHA-1 or SHA-256, the two hashes that git supports. */
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /**
- * One place in a payload of which nothing is taken on trust. Reading it as what
- * it is not throws UnreadPayload with the place and never with the value.
+ * One place in an untrusted payload. Reading it as a type that it does not have throws
+ * UnreadPayload with the place and never with the value.
  */
 export class PayloadField {
   readonly #value: unknown;
@@ -21,7 +23,7 @@ export class PayloadField {
     this.#path = path;
   }
 
-  /** The field at the end of a path of members; absent when one on the way is. */
+  /** Returns the field at the end of a path of members; absent when one on the way is. */
   at(...names: readonly string[]): PayloadField {
     let field: PayloadField = this;
     for (const name of names) field = field.#member(name);
@@ -35,26 +37,26 @@ export class PayloadField {
     return new PayloadField(this.#value[name], path);
   }
 
-  /** This field, or undefined when the payload has null or nothing here. */
+  /** Returns this field, or undefined when the payload has null or nothing here. */
   optional(): PayloadField | undefined {
     return this.#isAbsent ? undefined : this;
   }
 
-  /** The members of an array; none when it is absent. */
+  /** Returns the members of an array; none when it is absent. */
   list(): PayloadField[] {
     if (this.#isAbsent) return [];
     if (!Array.isArray(this.#value)) throw this.#wrong("an array");
     return this.#value.map((member, index) => new PayloadField(member, `${this.#path}[${index}]`));
   }
 
-  /** False when it is absent. */
+  /** Returns a boolean; false when it is absent. */
   flag(): boolean {
     if (this.#isAbsent) return false;
     if (typeof this.#value !== "boolean") throw this.#wrong("true or false");
     return this.#value;
   }
 
-  /** A whole number above 0, in decimal. */
+  /** Returns a whole number above 0, in decimal. */
   id(): string {
     if (!Number.isSafeInteger(this.#value) || Number(this.#value) < 1) {
       throw this.#wrong("a whole number above 0");
@@ -63,8 +65,8 @@ export class PayloadField {
   }
 
   /**
-   * A text that names something: 1 to `maxCharacters`, none of them a control
-   * character. A longer one is refused, because cut it would name another thing.
+   * Returns an identifying text: 1 to `maxCharacters`, none of them a control character. A longer
+   * one is rejected, because a shortened one would identify something else.
    */
   name(maxCharacters: number): string {
     const value = this.#text();
@@ -74,7 +76,7 @@ export class PayloadField {
     return value;
   }
 
-  /** A text for people, cut after `maxCharacters`; control characters become spaces. */
+  /** Returns a text for people, cut after `maxCharacters`; control characters become spaces. */
   title(maxCharacters: number): string {
     const value = this.#text()
       .toWellFormed()
@@ -82,7 +84,7 @@ export class PayloadField {
     return [...value].slice(0, maxCharacters).join("");
   }
 
-  /** A URL of the web that carries no credential, and that every reader takes apart in one way. */
+  /** Returns an http or https URL without credentials, in a form that every parser splits alike. */
   webUrl(maxCharacters: number): string {
     const value = this.name(maxCharacters);
     const url = URL.parse(value);
@@ -92,7 +94,7 @@ export class PayloadField {
     return value;
   }
 
-  /** The hash of a commit, in lower-case hexadecimal. */
+  /** Returns the hash of a commit, in lower-case hexadecimal. */
   commit(): string {
     const value = this.#text();
     if (!COMMIT.test(value)) throw this.#wrong("the hash of a commit");
@@ -113,7 +115,7 @@ export class PayloadField {
   }
 }
 
-/** A word of the sender for a message: quoted, escaped and cut. */
+/** Formats a word of the sender for a message: quoted, escaped and cut. */
 export function quoted(word: string): string {
   return JSON.stringify([...word.toWellFormed()].slice(0, 64).join(""));
 }

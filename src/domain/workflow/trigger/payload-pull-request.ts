@@ -2,27 +2,30 @@ import { create } from "@bufbuild/protobuf";
 import { type PullRequest, type PullRequest_State, PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import { type PayloadField, UnreadPayload } from "./payload-field.ts";
 
-/** Bounds of the contract's PullRequest and PullRequest.Repository. */
+/** Limits of the contract's PullRequest and PullRequest.Repository. */
 const TITLE_MAX_CHARACTERS = 500;
 const NAME_MAX_CHARACTERS = 255;
 const URL_MAX_CHARACTERS = 2_048;
 const HOST_MAX_CHARACTERS = 253;
 
-/** A pull request, and every URL that its host gives for the repository that the changes are meant for. */
+/**
+ * A pull request, and every URL that its host gives for the repository that the changes are meant
+ * for.
+ */
 export interface RepositoryPullRequest {
   readonly pullRequest: PullRequest;
   readonly repositoryUrls: readonly string[];
 }
 
-/** Where a host's payload has what. */
+/** The places of a pull request's fields in a host's payload. */
 export interface PullRequestFields {
-  /** Its number in the repository, by which the host's API finds it. */
+  /** Number in the repository, by which the host's API finds it. */
   readonly id: PayloadField;
   readonly title: PayloadField;
   readonly fromBranch: PayloadField;
   readonly toBranch: PayloadField;
   readonly url: PayloadField;
-  /** Undefined when the payload does not tell. */
+  /** Undefined when the payload does not name one. */
   readonly author: PayloadField | undefined;
   readonly draft: boolean;
   readonly state: PullRequest_State;
@@ -35,7 +38,10 @@ export interface PullRequestFields {
   readonly otherUrls: readonly PayloadField[];
 }
 
-/** @throws UnreadPayload when something is missing, not of its form or over a limit of the contract */
+/**
+ * Builds a pull request from its fields.
+ * @throws UnreadPayload when a field is missing, malformed or over a limit of the contract
+ */
 export function pullRequestFromPayload(fields: PullRequestFields): RepositoryPullRequest {
   const cloneUrl = fields.cloneUrl.webUrl(URL_MAX_CHARACTERS);
   const host = new URL(cloneUrl).hostname;

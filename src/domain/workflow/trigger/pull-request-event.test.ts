@@ -49,7 +49,7 @@ describe("what is no event of a pull request", () => {
   );
 });
 
-/** Values that stand at a place of GitHub's payload and that are refused there. */
+/** Values for a place of GitHub's payload, accepted and rejected ones. */
 const FORMS: readonly (readonly [place: string, taken: readonly unknown[], refused: readonly unknown[]])[] = [
   ["pull_request.number", [1, Number.MAX_SAFE_INTEGER], [0, -1, 1.5, "41", null, 2 ** 53, [41]]],
   [
@@ -157,7 +157,7 @@ test("no change of one value in a payload makes the reading fail", () => {
   );
 });
 
-/** Every member of every object and array in a value, with what holds it. */
+/** Returns every member of every object and array in a value, with its holder. */
 function placesOf(value: Payload): [holder: Payload, name: string][] {
   return Object.entries(value).flatMap(([name, member]) => [
     [value, name],

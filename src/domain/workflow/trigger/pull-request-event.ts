@@ -5,9 +5,9 @@ import { gitLabEvents, gitLabMergeRequest } from "./gitlab-merge-request.ts";
 import { PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
 import { readJson } from "./webhook-body.ts";
 
-/** What a source-control host tells of one pull request. */
+/** A source-control host's message about one pull request. */
 export interface PullRequestDelivery {
-  /** What happened, each kind once; at least one. */
+  /** Distinct events; at least one. */
   readonly events: readonly WorkflowTrigger_PullRequestEvent[];
   /** Complete: with id (its number in the repository), head_sha, and repository with clone_url. */
   readonly pullRequest: PullRequest;
@@ -15,15 +15,17 @@ export interface PullRequestDelivery {
   readonly repositoryUrls: readonly string[];
 }
 
-/** A delivery of pull-request events, or why the body is none, or no JSON: texts safe to show. */
+/**
+ * A delivery of pull-request events, or the reason why the body contains none or is not JSON: texts
+ * safe to show.
+ */
 export type PullRequestReading =
   | { readonly delivery: PullRequestDelivery }
   | { readonly delivery?: undefined; readonly reason: string; readonly isMalformed: boolean };
 
 /**
- * Reads the payload of a GitHub or GitLab hook. The payload is another's word:
- * whatever is not of its form is a reason, and nothing throws.
- *
+ * Parses the payload of a GitHub or GitLab hook. The payload is untrusted: a malformed field yields
+ * a reason, and nothing throws.
  * @param headers by lower-case name
  * @param body the raw body, of a verified delivery
  */
@@ -61,7 +63,7 @@ function readDelivery(
   throw new UnreadPayload("no event of a pull request: neither X-GitHub-Event nor X-Gitlab-Event is there");
 }
 
-/** A body that is no JSON. */
+/** The error for a body that is not JSON. */
 class MalformedBody extends UnreadPayload {}
 
 function otherEvent(name: string): UnreadPayload {

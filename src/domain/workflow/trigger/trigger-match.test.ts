@@ -52,9 +52,12 @@ function delivery(headers: Record<string, string>, payload: unknown) {
   return reading.delivery;
 }
 
-/** Of https://git.example.org/Lantern-Works/Harbour.git */
+/** Delivery of https://git.example.org/Lantern-Works/Harbour.git */
 const OPENED = delivery(GITHUB_PULL_REQUEST, openedPullRequest());
-/** UPDATED, READY_FOR_REVIEW and REVIEW_REQUESTED at https://lab.example.org/lantern/tools/harbour.git */
+/**
+ * UPDATED, READY_FOR_REVIEW and REVIEW_REQUESTED at
+ * https://lab.example.org/lantern/tools/harbour.git
+ */
 const UPDATED = delivery(GITLAB_MERGE_REQUEST, updatedMergeRequest());
 
 function matches(context: Context, remotes: Record<string, readonly string[]> = {}): boolean {

@@ -12,29 +12,27 @@ import type { PullRequestDelivery } from "./pull-request-event.ts";
 
 /** One event that fires one trigger. */
 export interface TriggerMatch {
-  /** Place in the workflow's list of triggers, from 0. */
+  /** Index in the workflow's list of triggers, from 0. */
   readonly triggerIndex: number;
   readonly event: Event;
   /**
-   * Alike for every delivery of this event of the pull request at its head:
-   * `pr:<trigger index>:<host>/<repository>:<pull request>:<event>:<head SHA>`.
+   * The same for every delivery of this event of the pull request at its head: `pr:<trigger
+   * index>:<host>/<repository>:<pull request>:<event>:<head SHA>`.
    */
   readonly deduplicationKey: string;
 }
 
 /**
- * The pull-request triggers that a delivery fires, in their order, and each
- * with its events in the delivery's order. A trigger without kinds takes every
- * kind. What its context names decides about the repository:
- *
+ * Returns the pull-request triggers that a delivery fires, in their order, and each with its events
+ * in the delivery's order. A trigger without kinds accepts every kind. Its context decides which
+ * repositories it accepts:
  * - fromTrigger and agent: every repository that posts to the workflow;
  * - repository URLs: one of them is the delivery's repository;
  * - projects: a git remote of one of them is;
- * - a search for repositories: its host is the delivery's. The search is only
- *   made when the execution starts, and whoever set up the hook holds the
- *   workflow's secret.
- *
- * @param remotesByProjectId the git remotes of the projects of `projectIdsOf`; one that is gone has none
+ * - a search for repositories: its host is the delivery's. The search is only made when the
+ * execution starts, and the person who set up the hook has the workflow's secret.
+ * @param remotesByProjectId the git remotes of the projects of {@link projectIdsOf}; a deleted
+ * project has none
  */
 export function matchingTriggers(
   triggers: readonly WorkflowTrigger[],
@@ -67,7 +65,7 @@ export function matchingTriggers(
   });
 }
 
-/** The first manual trigger, whose context runs when somebody starts the workflow; undefined without one. */
+/** Returns the first manual trigger, whose context a manual start uses; undefined without one. */
 export function manualTrigger(
   triggers: readonly WorkflowTrigger[],
 ): { readonly triggerIndex: number; readonly context: WorkflowTriggerContext } | undefined {
@@ -76,7 +74,7 @@ export function manualTrigger(
   return context && { triggerIndex, context };
 }
 
-/** The projects whose git remotes `matchingTriggers` asks for, each once. */
+/** Returns the distinct projects whose git remotes {@link matchingTriggers} needs. */
 export function projectIdsOf(triggers: readonly WorkflowTrigger[]): string[] {
   const ids = triggers.flatMap(({ trigger, context }) =>
     trigger.case === "pullRequest" && context?.context.case === "projects"
@@ -87,10 +85,9 @@ export function projectIdsOf(triggers: readonly WorkflowTrigger[]): string[] {
 }
 
 /**
- * Where an execution of a pull-request trigger runs: for fromTrigger in the
- * pull request's repository, by its clone URL; else in the trigger's own
- * context. The branch is not part of it: it travels with the pull request in
- * the execution's trigger.
+ * Returns the context of an execution of a pull-request trigger: for fromTrigger the pull request's
+ * repository, by its clone URL; else the trigger's own context. It does not contain the branch,
+ * which is in the pull request of the execution's trigger.
  */
 export function contextOfTrigger(trigger: WorkflowTrigger, pullRequest: PullRequest): WorkflowTriggerContext {
   const { context } = trigger;
@@ -115,7 +112,7 @@ function takesRepositories(
     case "repositoryUrls":
       return includeRepository(repositorySelector.value.repoUrls);
     case "repoSelector":
-      // The API may have another port than the repositories; the name is what they share.
+      // The API may have another port than the repositories; they share the host name.
       return hosts.has(repositoryHost(`https://${repositorySelector.value.scmHost}/any`) ?? "");
     case undefined:
       return false;

@@ -1,15 +1,15 @@
-/** Bounds of StartWorkflowRequest.parameters, whose values a webhook may post instead. */
+/** Limits of StartWorkflowRequest.parameters, which also apply to values that a webhook posts. */
 const MAX_PARAMETERS = 10;
 const MAX_KEY_CHARACTERS = 128;
 const MAX_VALUE_CHARACTERS = 8_192;
-/** Well above what hosts and other senders post; what reads a value goes down its levels. */
+/** Well above the nesting that hosts and other senders use; readers of a value are recursive. */
 const MAX_LEVELS = 100;
 const KEY_FORM = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 /**
- * What a body gives a start: `parameters` (maybe none) and its `value`, absent
- * for an empty body. `malformed` says why it is no JSON, `problem` what is wrong
- * with its parameters; both texts are safe to show.
+ * The parameters of a body: `parameters` (possibly none) and its `value`, absent for an empty body.
+ * `malformed` says why it is not JSON, `problem` what is wrong with its parameters; both texts are
+ * safe to show.
  */
 export type WebhookParameters =
   | { readonly parameters: Readonly<Record<string, string>>; readonly value?: unknown }
@@ -17,8 +17,8 @@ export type WebhookParameters =
   | { readonly malformed: string };
 
 /**
- * Reads `{"parameters": {"key": "value"}}`. Members beside `parameters` are
- * the sender's own; an empty body, and any JSON without `parameters`, gives none.
+ * Parses `{"parameters": {"key": "value"}}`. Other members are the sender's own; an empty body, and
+ * any JSON without `parameters`, has no parameters.
  */
 export function readWebhookParameters(body: Uint8Array): WebhookParameters {
   if (body.length === 0) return { parameters: {} };
@@ -47,7 +47,7 @@ export function readWebhookParameters(body: Uint8Array): WebhookParameters {
   return { parameters: Object.fromEntries(texts), value };
 }
 
-/** Says what keeps a value from being one of a parameter; undefined for a good one. */
+/** Returns why a value cannot be that of a parameter; undefined for a valid one. */
 export function valueProblem(value: unknown): string | undefined {
   if (typeof value !== "string") return "must be a text: put it in quotes";
   if (value.includes("\0")) return "must not contain the NUL character";
@@ -59,7 +59,7 @@ export function valueProblem(value: unknown): string | undefined {
   return undefined;
 }
 
-/** Returns the value of a JSON text in UTF-8, or says why the body is none. */
+/** Returns the value of a JSON text in UTF-8, or the reason why the body is not one. */
 export function readJson(body: Uint8Array): { readonly value: unknown } | { readonly malformed: string } {
   let text: string;
   try {
@@ -77,7 +77,10 @@ export function readJson(body: Uint8Array): { readonly value: unknown } | { read
   return { value };
 }
 
-/** Whether a value has more levels of objects and lists; goes down level by level, however many there are. */
+/**
+ * Returns whether a value has more levels of objects and lists; proceeds level by level, so that no
+ * depth overflows the stack.
+ */
 function isDeeper(value: unknown, levels: number): boolean {
   let level = [value].filter(isNesting);
   for (let depth = 0; depth < levels && level.length > 0; depth++) {
@@ -90,7 +93,7 @@ function isNesting(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Whether a value of JSON is an object, and no array. */
+/** Returns whether a JSON value is an object, and not an array. */
 export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -6,21 +6,24 @@ import type { WebhookReading } from "./webhook-reading.ts";
 type ManualReading = Extract<WebhookReading, { kind: "manual" }>;
 
 /**
- * What the ledger keeps of a delivery's body for a redelivery: its JSON, or the
- * texts of the fields that parameters were taken from, by their paths, with null
- * for a field that the body does not have.
+ * The part of a delivery's body that is stored for a redelivery: its JSON, or the texts of the
+ * fields that parameters were taken from, by their paths, with null for a field that the body does
+ * not have.
  */
 export type StoredBody =
   | { readonly body: string }
   | { readonly fields: Readonly<Record<string, string | null>> };
 
-/** The longest JSON of a body, in characters, that is kept whole: twice a host's usual event. */
+/**
+ * Maximum length of the JSON of a body, in characters, that is stored whole: twice that of a host's
+ * usual event.
+ */
 const BODY_MAX_CHARACTERS = 65_536;
 
 /**
- * Returns what to keep of a body, so that a redelivery runs with the values that
- * the delivery had: all of it up to 65,536 characters of JSON, and of a longer one
- * the fields that the workflow declares, as far as a parameter takes their texts.
+ * Returns the part of a body to store, so that a redelivery runs with the values of the delivery:
+ * all of it up to 65,536 characters of JSON, and of a longer one the fields that the workflow
+ * declares, as far as a parameter accepts their texts.
  */
 export function storedBody(
   declared: readonly WorkflowParameter[],
@@ -36,11 +39,10 @@ export function storedBody(
 }
 
 /**
- * Returns the parameters of a start by a webhook: those that the delivery
- * gives, and those that the workflow takes from fields of its body.
- *
- * @throws DomainError VALUE_UNUSABLE for a text there that no parameter takes, and for a field of a
- *   body that the ledger did not keep
+ * Returns the parameters of a start by a webhook: those that the delivery gives, and those that the
+ * workflow takes from fields of its body.
+ * @throws DomainError VALUE_UNUSABLE for a text that no parameter accepts, and for a field of a
+ * body that was not stored
  */
 export function webhookParameters(
   declared: readonly WorkflowParameter[],
@@ -75,7 +77,7 @@ function keptText(
   return text ?? undefined;
 }
 
-/** Texts as they are, numbers and truth values as JSON writes them; nothing else is a value. */
+/** Returns texts as they are, numbers and booleans as JSON writes them; all else is not a value. */
 function textAt(body: unknown, path: string): string | undefined {
   let value = body;
   for (const name of path.split(".")) {

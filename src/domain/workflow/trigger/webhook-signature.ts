@@ -1,10 +1,13 @@
-/** How a delivery proves that its sender knows the workflow's webhook secret. */
+/** The way in which a delivery proves that its sender knows the workflow's webhook secret. */
 export type WebhookScheme = "standard-webhooks" | "x-hub-signature-256" | "x-gitlab-token";
 
-/** HMAC-SHA256 (32 bytes) and a comparison in constant time, which a room that may reach node:crypto hands in. */
+/**
+ * HMAC-SHA256 (32 bytes) and a comparison in constant time, passed in by a layer that may use
+ * node:crypto.
+ */
 export interface SignatureCryptography {
   hmacSha256(key: Uint8Array, bytes: Uint8Array): Uint8Array;
-  /** False for bytes of unlike length; how long it takes tells nothing else. */
+  /** Returns false for bytes of different lengths; its duration reveals nothing else. */
   equalBytes(left: Uint8Array, right: Uint8Array): boolean;
 }
 
@@ -17,10 +20,9 @@ export interface SignedDelivery {
 }
 
 /**
- * Why a delivery is not believed. `unsigned`: it carries no signature of a
- * known scheme. `malformed`: a header is not of its scheme's form.
- * `outside_window`: its timestamp is too old or too far ahead. `mismatch`: it
- * was made with another secret or for another body.
+ * The reason why a delivery is not verified. `unsigned`: it has no signature of a known scheme.
+ * `malformed`: a header does not have its scheme's form. `outside_window`: its timestamp is too old
+ * or too far ahead. `mismatch`: it was made with another secret or for another body.
  */
 export type SignatureRefusal = "unsigned" | "malformed" | "outside_window" | "mismatch";
 
@@ -28,14 +30,17 @@ export type SignatureVerdict =
   | {
       readonly verified: true;
       readonly scheme: WebhookScheme;
-      /** What the sender calls this delivery, alike in each attempt; 1 to 256 characters. */
+      /** Sender's id of this delivery, the same in each attempt; 1 to 256 characters. */
       readonly deliveryId?: string;
-      /** Digest in hex of the body's signature of X-Hub-Signature-256, which signs nothing else; it proves nothing. */
+      /**
+       * Digest in hex of the body's signature in X-Hub-Signature-256, which covers nothing else; it
+       * proves nothing.
+       */
       readonly bodySignature?: string;
     }
   | { readonly verified: false; readonly reason: SignatureRefusal };
 
-/** How far a timestamp may be from now, both ways (issue 4: five minutes). */
+/** Maximum difference of a timestamp from now, in both directions: five minutes. */
 const WINDOW_MS = 300_000;
 const SECRET_PREFIX = "whsec_";
 const SECRET_BYTES = 32;
@@ -46,10 +51,9 @@ const TIMESTAMP_SECONDS = /^[0-9]{1,12}$/;
 const DELIVERY_ID = /^[\x21-\x7e]{1,256}$/;
 
 /**
- * A workflow's webhook secret from 32 random bytes: `whsec_` and their base64,
- * the form that Standard Webhooks gives secrets. Its signatures are keyed with
- * the bytes. The forms of source-control hosts take the whole text, prefix and
- * all, as the secret or token, so there it is the text that counts.
+ * Returns a workflow's webhook secret made of 32 random bytes: `whsec_` and their base64, the form
+ * of secrets in Standard Webhooks. Its signatures are keyed with the bytes. The schemes of
+ * source-control hosts use the whole text, including the prefix, as the secret or token.
  */
 export function webhookSecret(random: Uint8Array): string {
   if (random.length !== SECRET_BYTES) throw new Error(`a webhook secret has ${SECRET_BYTES} random bytes`);
@@ -57,11 +61,10 @@ export function webhookSecret(random: Uint8Array): string {
 }
 
 /**
- * Whether a delivery comes from somebody who knows one of `secrets` (texts of
- * `webhookSecret`: the current one, and after a rotation for a day the one
- * before). Every scheme that the delivery carries must hold; with none it is
- * `unsigned`, and without secrets nothing holds.
- *
+ * Returns whether a delivery comes from a sender who knows one of `secrets` (results of {@link
+ * webhookSecret}: the current one, and for a day after a rotation the one before). Every scheme
+ * that the delivery uses must be valid; with none it is `unsigned`, and without secrets no delivery
+ * is verified.
  * @param now milliseconds since 1970 UTC
  */
 export function verifySignature(
@@ -92,7 +95,9 @@ export function verifySignature(
   };
 }
 
-/** One way, so that what is stored of a delivery cannot be used to send it again. */
+/**
+ * Returns a one-way digest, so that the stored data of a delivery cannot be used to send it again.
+ */
 function digestOf(signatureHex: string, { hmacSha256 }: SignatureCryptography): string {
   const digest = hmacSha256(Buffer.from("X-Hub-Signature-256"), Buffer.from(signatureHex, "hex"));
   return Buffer.from(digest).toString("hex");
@@ -105,7 +110,7 @@ interface Verification extends SignedDelivery, SignatureCryptography {
 
 type Refusal = (header: string, verification: Verification) => SignatureRefusal | undefined;
 
-/** With the header that shows each to be meant; the first that holds names the delivery. */
+/** Schemes with the header that indicates each; the first valid one names the delivery. */
 const SCHEMES: readonly (readonly [WebhookScheme, string, Refusal])[] = [
   ["standard-webhooks", "webhook-signature", verifyStandardWebhooks],
   ["x-hub-signature-256", "x-hub-signature-256", verifyHubSignature],
@@ -118,7 +123,7 @@ function verifyStandardWebhooks(header: string, verification: Verification): Sig
   const timestamp = headers["webhook-timestamp"] ?? "";
   // A full stop in the id could move the border between id, timestamp and body.
   if (!DELIVERY_ID.test(id) || id.includes(".") || !TIMESTAMP_SECONDS.test(timestamp)) return "malformed";
-  // Signatures of other versions may stand in the list; they are for other receivers.
+  // The list may contain signatures of other versions, which are for other receivers.
   const signatures = header.split(" ").flatMap((entry) => {
     const signature = STANDARD_SIGNATURE.exec(entry)?.[1];
     return signature === undefined ? [] : [Buffer.from(signature, "base64")];
@@ -148,16 +153,19 @@ function verifyGitLabToken(header: string, verification: Verification): Signatur
   return secrets.some((secret) => equalBytes(Buffer.from(secret), token)) ? undefined : "mismatch";
 }
 
-/** What its sender calls a delivery without a signature, by whichever header names it; 1 to 256 characters. */
+/**
+ * Returns the sender's id of a delivery without a signature, from any header that names it; 1 to
+ * 256 characters.
+ */
 export function unsignedDeliveryId(headers: SignedDelivery["headers"]): string | undefined {
   const ids = SCHEMES.map(([scheme]) => deliveryIdOf({ headers }, scheme));
   return ids.find((id) => id !== undefined);
 }
 
 /**
- * X-Gitlab-Event-UUID is no id of a delivery: GitLab gives it to every event of
- * one request and of a chain of hooks. Its versions without Idempotency-Key
- * name each attempt, and then nothing is taken for a copy that is none.
+ * Returns the id of a delivery. X-Gitlab-Event-UUID is not an id of a delivery: GitLab gives it to
+ * every event of one request and of a chain of hooks. GitLab versions without Idempotency-Key name
+ * each attempt separately, so that a new delivery is never mistaken for a duplicate.
  */
 function deliveryIdOf(
   { headers }: Pick<SignedDelivery, "headers">,
