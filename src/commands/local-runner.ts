@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import type { Keys } from "../keys.ts";
 import type { Log } from "../log.ts";
-import type { Runner, RunnerOptions } from "../runner/process/program.ts";
+import type { Runner, RunnerOptions } from "../runner/process/start-runner.ts";
 import type { Server } from "../server.ts";
 import { localExchangeToken } from "../services/runner/local-runner.ts";
 import type { Store } from "../store/store.ts";

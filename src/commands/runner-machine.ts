@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { RunnerConfig } from "../config/config.ts";
 import type { Log } from "../log.ts";
-import { type Runner, type RunnerOptions, startRunner } from "../runner/process/program.ts";
-import { RunnerProblem } from "../runner/protocol/runner-problem.ts";
+import { type Runner, type RunnerOptions, startRunner } from "../runner/process/start-runner.ts";
+import { RunnerError } from "../runner/protocol/runner-error.ts";
 import type { Terminal } from "./definitions/command-line.ts";
 import { StartError } from "./start-error.ts";
 
@@ -42,7 +42,7 @@ const AS_ROOT =
 
 /** Rethrows what the runner's operator can mend as such. */
 export function toStartError(error: unknown): never {
-  throw error instanceof RunnerProblem ? new StartError(error.message) : error;
+  throw error instanceof RunnerError ? new StartError(error.message) : error;
 }
 
 /** Of this program. */

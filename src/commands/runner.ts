@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { EXCHANGE_TOKEN_VARIABLE, type RunnerConfig } from "../config/config.ts";
 import { createLog, type Log } from "../log.ts";
-import type { RunnerOptions } from "../runner/process/program.ts";
+import type { RunnerOptions } from "../runner/process/start-runner.ts";
 import { connectTo } from "../runner/protocol/connection.ts";
 import { hasState } from "../runner/protocol/runner-state.ts";
 import { checkSshKey } from "./check-surroundings.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
-import { statOf } from "../../src/runner/process/process-group.ts";
+import { readProcessStat } from "../../src/runner/process/process-group.ts";
 import { WorkInterrupted } from "../../src/runner/protocol/lease.ts";
 import { type AgentAtWorkOptions, refusal } from "../harness/agent-service.ts";
 import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
@@ -372,7 +372,7 @@ describe("the end", () => {
     agent.assignment.lease.interrupt("stop");
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
     const pids = readFileSync(file, "utf8").split(" ");
-    const states = await Promise.all(pids.map(async (pid) => (await statOf(pid))?.state ?? "gone"));
+    const states = await Promise.all(pids.map(async (pid) => (await readProcessStat(pid))?.state ?? "gone"));
     expect(states).toEqual([expect.stringMatching(/gone|Z|X/), expect.stringMatching(/gone|Z|X/)]);
   });
 

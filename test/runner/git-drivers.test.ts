@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 const credentialFor = async () => undefined;
 const author = { name: "Grace", email: "grace@example.org" };
-const marks = { workflowId: "w", executionId: "e", actionId: "a" };
+const trailers = { workflowId: "w", executionId: "e", actionId: "a" };
 const ATTRIBUTES = "* filter=trap diff=trap merge=trap\n";
 
 /** A repository that a step has in its hands, and a program that must not run. */
@@ -79,13 +79,20 @@ class Stage {
 
   /** All that a pull-request step has the runner's git do. @returns the commit that was pushed */
   propose(): Promise<string> {
-    return withSnapshot(tools, this.folder, async ({ repository, handBack }) => {
+    return withSnapshot(tools, this.folder, async ({ repository, writeBack: handBack }) => {
       const call = { repository };
       expect(await hasChanges(tools, call, this.commit)).toBe(true);
       await switchToBranch(tools, call, "topic");
-      const commit = await commitAll(tools, call, { message: "Change it", author, marks });
+      const commit = await commitAll(tools, call, { message: "Change it", author, trailers });
       await handBack();
-      const push = { repository, remoteUri: this.remote.url, commit, branch: "topic", marks, credentialFor };
+      const push = {
+        repository,
+        remoteUri: this.remote.url,
+        commit,
+        branch: "topic",
+        trailers,
+        credentialFor,
+      };
       expect(await pushBranch(tools, push)).toBe("created");
       return commit;
     });

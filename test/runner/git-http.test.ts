@@ -15,7 +15,7 @@ import { realGit } from "../harness/runner-git.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 
 const TOKEN = "tok/en+with odd%characters'\"$(id)";
-const MARKS = { workflowId: "w", executionId: "e", actionId: "a" };
+const TRAILERS = { workflowId: "w", executionId: "e", actionId: "a" };
 const servers: GitHttpServer[] = [];
 
 let root: string;
@@ -116,13 +116,13 @@ describe("a credential", () => {
     expect(asked).toEqual([`127.0.0.1:${server.port}`]);
     runGit(folder, ["commit", "-q", "--allow-empty", "-m", "own"]);
     const author = { name: "Grace", email: "grace@example.org" };
-    const commit = await commitAll(tools, { repository: own }, { message: "x", author, marks: MARKS });
+    const commit = await commitAll(tools, { repository: own }, { message: "x", author, trailers: TRAILERS });
     const push = {
       repository: own,
       remoteUri: checkout.remoteUri,
       commit,
       branch: "by-http",
-      marks: MARKS,
+      trailers: TRAILERS,
       credentialFor,
     };
     expect(await pushBranch(tools, push)).toBe("created");
@@ -208,14 +208,14 @@ describe("git", () => {
     const { tools, folder, own } = await checkOut(remoteUri);
     runGit(folder, ["commit", "-q", "--allow-empty", "-m", "own"]);
     const author = { name: "Grace", email: "grace@example.org" };
-    const commit = await commitAll(tools, { repository: own }, { message: "x", author, marks: MARKS });
+    const commit = await commitAll(tools, { repository: own }, { message: "x", author, trailers: TRAILERS });
     const credentialFor = opening(undefined);
     await pushBranch(tools, {
       repository: own,
       remoteUri,
       commit,
       branch: "alone",
-      marks: MARKS,
+      trailers: TRAILERS,
       credentialFor,
     });
     const commands = ["fetch", "ls-remote", "push"];
@@ -327,7 +327,7 @@ describe("a remote that fails", () => {
 describe("a branch that changes during a push", () => {
   test.each([
     ["made", "new-at-once", undefined],
-    ["moved by its own workflow", "replaced-at-once", MARKS],
+    ["moved by its own workflow", "replaced-at-once", TRAILERS],
   ])("is not overwritten: %s", async (_, branch, before) => {
     let isArmed = false;
     const server = await serve({
@@ -344,13 +344,17 @@ describe("a branch that changes during a push", () => {
     for (const round of before ? ["first", "second"] : ["second"]) {
       const { tools, folder, own, checkout } = await checkOut(`${server.url}${path}`);
       runGit(folder, ["commit", "-q", "--allow-empty", "-m", round]);
-      const commit = await commitAll(tools, { repository: own }, { message: round, author, marks: MARKS });
+      const commit = await commitAll(
+        tools,
+        { repository: own },
+        { message: round, author, trailers: TRAILERS },
+      );
       const push = {
         repository: own,
         remoteUri: checkout.remoteUri,
         commit,
         branch,
-        marks: MARKS,
+        trailers: TRAILERS,
         credentialFor,
       };
       if (round === "first") await pushBranch(tools, push);

@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 const noCredential = async () => undefined;
 const author = { name: "Grace", email: "grace@example.org" };
-const MARKS: CommitTrailers = { workflowId: "w", executionId: "e1", actionId: "a1" };
+const TRAILERS: CommitTrailers = { workflowId: "w", executionId: "e1", actionId: "a1" };
 const newRepository = () =>
   bareRepository(temporaryFolder(), { "README.md": "one\n", ".gitignore": "ignored\n" });
 
@@ -31,22 +31,22 @@ const newRepository = () =>
 class Action {
   readonly folder: string;
   readonly checkout: Checkout;
-  readonly marks: CommitTrailers;
+  readonly trailers: CommitTrailers;
 
-  static async begin(repository: BareRepository, marks: Partial<CommitTrailers> = {}): Promise<Action> {
+  static async begin(repository: BareRepository, trailers: Partial<CommitTrailers> = {}): Promise<Action> {
     const tree = temporaryFolder();
     const initializer = create(EnvironmentInitializerSchema, {
       specs: [{ spec: { case: "git", value: { remoteUri: repository.url } } }],
     });
     const [checkout] = await checkOutSources(tools, initializer, { tree, credentialFor: noCredential });
     if (!checkout) throw new Error("nothing was checked out");
-    return new Action(join(tree, checkout.location), checkout, { ...MARKS, ...marks });
+    return new Action(join(tree, checkout.location), checkout, { ...TRAILERS, ...trailers });
   }
 
-  private constructor(folder: string, checkout: Checkout, marks: CommitTrailers) {
+  private constructor(folder: string, checkout: Checkout, trailers: CommitTrailers) {
     this.folder = folder;
     this.checkout = checkout;
-    this.marks = marks;
+    this.trailers = trailers;
   }
 
   write(path: string, text: string): this {
@@ -65,15 +65,15 @@ class Action {
   }
 
   commit(message = "Change it"): Promise<string> {
-    return withSnapshot(tools, this.folder, async ({ repository, handBack }) => {
-      const commit = await commitAll(tools, { repository }, { message, author, marks: this.marks });
+    return withSnapshot(tools, this.folder, async ({ repository, writeBack: handBack }) => {
+      const commit = await commitAll(tools, { repository }, { message, author, trailers: this.trailers });
       await handBack();
       return commit;
     });
   }
 
   switchTo(branch: string): Promise<void> {
-    return withSnapshot(tools, this.folder, async ({ repository, handBack }) => {
+    return withSnapshot(tools, this.folder, async ({ repository, writeBack: handBack }) => {
       await switchToBranch(tools, { repository }, branch);
       await handBack();
     });
@@ -87,7 +87,7 @@ class Action {
         remoteUri: this.checkout.remoteUri,
         commit: made,
         branch,
-        marks: this.marks,
+        trailers: this.trailers,
         credentialFor: noCredential,
       }),
     );
@@ -145,7 +145,7 @@ describe("a commit of everything", () => {
     );
   });
 
-  test("marks the last commit of a step that committed all of it itself, and keeps its author", async () => {
+  test("adds trailers to the last commit of a step that committed everything itself, and keeps its author", async () => {
     const repository = newRepository();
     const action = await Action.begin(repository);
     for (const name of ["one", "two"]) {
@@ -321,11 +321,11 @@ describe("a push", () => {
   test.each<[string, Partial<CommitTrailers>]>([
     ["another action of the same execution", { actionId: "a2" }],
     ["another workflow", { workflowId: "v", executionId: "e2", actionId: "a2" }],
-  ])("does not replace what %s pushed", async (_, marks) => {
+  ])("does not replace what %s pushed", async (_, trailers) => {
     const repository = newRepository();
     const first = (await Action.begin(repository)).write("new", "first");
     await first.push();
-    const other = (await Action.begin(repository, marks)).write("new", "second");
+    const other = (await Action.begin(repository, trailers)).write("new", "second");
     await expect(other.push()).rejects.toMatchObject({ reason: "branch_taken", retriable: false });
     expect(repository.read("topic", "new")).toBe("first");
   });

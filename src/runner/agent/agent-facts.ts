@@ -4,31 +4,31 @@ import { toJsonString } from "@bufbuild/protobuf";
 import type { AgentWork } from "#gen/runner/v1/work_pb.js";
 import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import type { AgentPolicy } from "#gen/service/v1/organization_pb.js";
-import { authorOf } from "../git/commit-author.ts";
+import { commitAuthorOf } from "../git/commit-author.ts";
 import { cleanEnvironment } from "../process/command.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Workspace } from "../steps/workspace.ts";
 import { type InputLine, type InputSettings, modeName, settingsOf } from "./agent-input-encoding.ts";
 import type { AgentState } from "./agent-state.ts";
 
-/** What the organization demands of agents. Only the agent's program can keep it. */
+/** The organization's policies for agents. Only the agent's program can enforce them. */
 export interface AgentPolicies {
-  /** Whether it may not use the Model Context Protocol. */
+  /** True if it may not use the Model Context Protocol. */
   readonly mcpDisabled: boolean;
   /** Commands that it must not execute. */
   readonly commandDenyList: readonly string[];
-  /** Whether it gets no source-control tools. */
+  /** True if it gets no source-control tools. */
   readonly scmToolsDisabled: boolean;
-  /** The only group whose members' agents get them; empty for all. */
+  /** The only group whose members' agents get these tools; empty for all. */
   readonly scmToolsAllowedGroupId: string;
 }
 
-/** What an agent's program is told of its run when it starts. */
+/** The facts about its execution that an agent's program gets when it starts. */
 export interface AgentFacts {
   readonly runId: string;
   readonly sessionId: string;
   readonly parentRunId: string;
-  /** Of the sub-agents that it has started before. */
+  /** The executions of the sub-agents that it started before. */
   readonly subagentRunIds: readonly string[];
   readonly mode: string;
   readonly goal: string;
@@ -55,20 +55,23 @@ function policiesOf(policy: AgentPolicy | undefined): AgentPolicies {
   return {
     mcpDisabled: policy?.mcpDisabled ?? false,
     commandDenyList: policy?.commandDenyList ?? [],
-    // There are no groups yet: who would have to be in one is in none.
+    // Groups do not exist yet, so nobody is a member of the required one.
     scmToolsDisabled: (policy?.scmToolsDisabled ?? false) || scmToolsAllowedGroupId !== "",
     scmToolsAllowedGroupId,
   };
 }
 
-/** The first line that an agent of the JSON lines form gets. @param starts see AgentState.starts */
+/**
+ * Returns the first line that an agent of the JSON lines form gets.
+ * @param starts see AgentState.starts
+ */
 export function startLine(facts: AgentFacts, starts: number): InputLine {
   return { type: "start", ...facts, starts };
 }
 
 /**
- * All of the environment of an agent's program: the variables of its
- * registration, and after them what none of those may change.
+ * Returns the complete environment of an agent's program: the variables of its
+ * registration, and then those that it cannot override.
  */
 export async function agentEnvironmentOf(
   { tools, work }: Assignment,
@@ -76,7 +79,7 @@ export async function agentEnvironmentOf(
   { facts, workspace, state }: { facts: AgentFacts; workspace: Workspace; state: AgentState },
 ): Promise<Record<string, string>> {
   const { environment, variables, agentExecution } = agentWork;
-  const { name, email } = authorOf(environment, tools.serverUrl);
+  const { name, email } = commitAuthorOf(environment, tools.serverUrl);
   const { policies, settings } = facts;
   const files: Record<string, string> = {};
   const pullRequest = agentExecution?.spec?.codeContext?.pullRequest;
@@ -108,7 +111,10 @@ export async function agentEnvironmentOf(
   });
 }
 
-/** Settings as an agent's program finds them in its environment; empty leaves the choice to it. */
+/**
+ * Returns the settings as environment variables of an agent's program; an empty
+ * one leaves the choice to the program.
+ */
 export function settingVariables({
   model,
   reasoningEffort,

@@ -17,7 +17,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
-/** What an agent that speaks JSON lines is told at one time. */
+/** One line of input for an agent that speaks JSON lines. */
 export type InputLine = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** A part of a message, as the agent gets it. */
@@ -31,17 +31,17 @@ export interface InputSettings {
   readonly serviceTier?: string;
 }
 
-/** Keeps an image where the agent can read it; answers its path. */
-export type KeepImage = (image: { readonly data: Uint8Array; readonly mimeType: string }) => Promise<string>;
+/** Stores an image where the agent can read it and returns its path. */
+export type StoreImage = (image: { readonly data: Uint8Array; readonly mimeType: string }) => Promise<string>;
 
-/** The line for an input, by docs/agents.md. */
+/** Encodes an input as a line, as docs/agents.md defines it. */
 export async function inputLine(
   { input, steer, turnOptions, extAgentSettings }: StreamInputsResponse,
-  keepImage: KeepImage,
+  storeImage: StoreImage,
 ): Promise<InputLine> {
   if (!input) throw new WorkFailure("agent_input_unknown", "the service handed out no input");
   return {
-    ...(await contentOf(input, keepImage)),
+    ...(await contentOf(input, storeImage)),
     id: input.id,
     ...(steer && { steer }),
     ...(turnOptions && { modes: modesOf(turnOptions) }),
@@ -49,24 +49,24 @@ export async function inputLine(
   };
 }
 
-/** The parts of a message in reading order; the deprecated forms are one part. */
+/** Returns the parts of a message in reading order; the deprecated forms are one part. */
 export async function partsOf(
   { input, inputs }: UserInputBlock,
-  keepImage: KeepImage,
+  storeImage: StoreImage,
 ): Promise<readonly InputPart[]> {
   const parts = input.case === undefined ? inputs.map((part) => part.input) : [input];
-  const told: InputPart[] = [];
+  const result: InputPart[] = [];
   for (const part of parts) {
-    if (part.case === "text") told.push({ text: part.value.content });
+    if (part.case === "text") result.push({ text: part.value.content });
     if (part.case === "image") {
       const { data, mimeType } = part.value;
-      told.push({ image: { mimeType, path: await keepImage({ data, mimeType }) } });
+      result.push({ image: { mimeType, path: await storeImage({ data, mimeType }) } });
     }
   }
-  return told;
+  return result;
 }
 
-/** The settings that somebody chose: a model by its number, the others by their short names. */
+/** Returns the settings that were chosen: a model by its number, the others by their short names. */
 export function settingsOf({ model, reasoningEffort, serviceTier }: ExtAgentSettings): InputSettings {
   return {
     ...(model !== 0 && { model }),
@@ -77,24 +77,24 @@ export function settingsOf({ model, reasoningEffort, serviceTier }: ExtAgentSett
   };
 }
 
-/** The modes that are wished for in a turn. */
+/** Returns the names of the modes requested for a turn. */
 export function modesOf({ modes }: TurnOptions): string[] {
   return modes.filter((mode) => mode !== AgentMode.UNSPECIFIED).map(modeName);
 }
 
-/** A mode, such as `planning`. */
+/** Returns the name of a mode, such as `planning`. */
 export const modeName = (mode: number) => shortName(AgentModeSchema, mode);
 
-/** A member of an enum as agents know it: its name in lower case, without that of the enum. */
+/** Returns the short name of an enum's member: in lower case, without the enum's own name. */
 function shortName(members: DescEnum, number: number): string {
   const name = members.value[number]?.localName;
   return name?.toLowerCase() ?? "unspecified";
 }
 
-async function contentOf({ input }: AgentInput, keepImage: KeepImage): Promise<InputLine> {
+async function contentOf({ input }: AgentInput, storeImage: StoreImage): Promise<InputLine> {
   switch (input.case) {
     case "userInput":
-      return { type: "user_input", inputs: await partsOf(input.value, keepImage) };
+      return { type: "user_input", inputs: await partsOf(input.value, storeImage) };
     case "agentMessage": {
       const { type, role, senderExecutionId, payload } = input.value;
       return {
@@ -108,7 +108,7 @@ async function contentOf({ input }: AgentInput, keepImage: KeepImage): Promise<I
     case "wakeEvent":
       return { type: "wake", ...Object(toJson(WakeEventSchema, input.value)) };
     case "controlInput":
-      return { type: "control", ...orderOf(input.value) };
+      return { type: "control", ...controlFieldsOf(input.value) };
     default:
       throw new WorkFailure(
         "agent_input_unknown",
@@ -117,7 +117,7 @@ async function contentOf({ input }: AgentInput, keepImage: KeepImage): Promise<I
   }
 }
 
-function orderOf({ control }: AgentControlInput): Readonly<Record<string, string>> {
+function controlFieldsOf({ control }: AgentControlInput): Readonly<Record<string, string>> {
   if (control.case !== "goal") return { control: control.case ?? "unknown" };
   const { action } = control.value;
   if (action.case !== "set") return { control: "goal", action: action.case ?? "unknown" };

@@ -2,95 +2,97 @@ import type { Writable } from "node:stream";
 import { ConnectError } from "@connectrpc/connect";
 import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { CommandResult } from "../process/command.ts";
-import { cut, errorBlock } from "./agent-block.ts";
+import { errorBlock, truncate } from "./agent-block.ts";
 import { startLine } from "./agent-facts.ts";
 import { type InputLine, inputLine } from "./agent-input-encoding.ts";
 import { LineReader, type OutputLine } from "./agent-lines.ts";
-import { type AgentMessage, parseAgentMessage, type RunMessage } from "./agent-message-parsing.ts";
+import { type AgentMessage, type OutgoingMessage, parseAgentMessage } from "./agent-message-parsing.ts";
 import type { BlockContent } from "./agent-report.ts";
-import { type AgentRun, StderrTail } from "./agent-run.ts";
 import { Turns } from "./agent-turns.ts";
+import { type RunningAgent, StderrTail } from "./running-agent.ts";
 import { SubagentManager } from "./subagent-manager.ts";
 
-/** A longer line is none of the form. */
-const MOST_LINE_BYTES = 1_048_576;
-/** What an agent gets to end after it was told to stop, before it gets SIGTERM. */
+/** A longer line is invalid. */
+const MAX_LINE_BYTES = 1_048_576;
+/** Time in which an agent may end after the stop line, before it gets SIGTERM. */
 const STOP_MS = 2_000;
-/** So much of a line is shown that was not understood, in characters. */
-const SHOWN_CHARACTERS = 200;
-/** A program that writes something else altogether says no more by its other lines. */
-const MOST_MISUNDERSTANDINGS = 100;
+/** Number of characters that are shown of an unreadable line. */
+const MAX_SHOWN_CHARACTERS = 200;
+/** After so many unreadable lines no more are reported: the program speaks another format. */
+const MAX_UNREADABLE_LINES = 100;
 
 /**
- * Drives an agent that speaks JSON lines, by docs/agents.md, until its program
- * ends.
+ * Drives an agent that speaks JSON lines, as docs/agents.md defines them, until
+ * its program ends.
  *
- * @throws WorkFailure when it ends otherwise than by itself, in good order and between turns
- * @throws the reason of the run's signal when that ended it
+ * @throws WorkFailure unless it ends by itself, successfully and between turns
+ * @throws the reason of the execution's signal when that ended it
  */
-export async function converseInJsonLines(run: AgentRun): Promise<void> {
-  const conversation = new JsonConversation(run);
+export async function driveJsonLinesAgent(agent: RunningAgent): Promise<void> {
+  const conversation = new JsonConversation(agent);
   const onStop = () => conversation.stop();
   const onFailure = () => conversation.end();
-  run.signal.addEventListener("abort", onStop);
-  run.report.failed.addEventListener("abort", onFailure);
-  if (run.signal.aborted) onStop();
+  agent.signal.addEventListener("abort", onStop);
+  agent.report.failed.addEventListener("abort", onFailure);
+  if (agent.signal.aborted) onStop();
   try {
-    await conversation.hold();
+    await conversation.converse();
   } finally {
-    run.signal.removeEventListener("abort", onStop);
-    run.report.failed.removeEventListener("abort", onFailure);
+    agent.signal.removeEventListener("abort", onStop);
+    agent.report.failed.removeEventListener("abort", onFailure);
   }
 }
 
 class JsonConversation {
-  readonly #run: AgentRun;
+  readonly #agent: RunningAgent;
   readonly #turns = new Turns();
-  readonly #relatives: SubagentManager;
-  readonly #complaint = new StderrTail();
-  readonly #lines = new LineReader(MOST_LINE_BYTES);
+  readonly #subagents: SubagentManager;
+  readonly #stderr = new StderrTail();
+  readonly #lines = new LineReader(MAX_LINE_BYTES);
   readonly #stdin = Promise.withResolvers<Writable>();
-  /** Aborted when the agent is given no more. */
-  readonly #over = new AbortController();
+  /** Aborted when the agent gets no more input. */
+  readonly #inputEnd = new AbortController();
   /** Undefined for a program that was not started. */
-  readonly #opened = Promise.race([this.#stdin.promise, aborted(this.#over.signal)]);
-  /** Aborted when the program is to be ended. */
+  readonly #opened = Promise.race([this.#stdin.promise, aborted(this.#inputEnd.signal)]);
+  /** Aborted to end the program. */
   readonly #end = new AbortController();
-  #misunderstandings = 0;
-  /** Why the run fails, should it come to that. */
+  #unreadableLines = 0;
+  /** The reason of the failure, if the execution fails. */
   #reason: string | undefined;
 
-  constructor(run: AgentRun) {
-    this.#run = run;
-    this.#relatives = new SubagentManager(run.assignment.lease, run.facts, (line) => this.#tell(line));
+  constructor(agent: RunningAgent) {
+    this.#agent = agent;
+    this.#subagents = new SubagentManager(agent.assignment.lease, agent.facts, (line) =>
+      this.#writeLine(line),
+    );
   }
 
-  async hold(): Promise<void> {
-    const { report, signal, assignment, isStep } = this.#run;
-    const given = this.#give();
-    // Whoever waits for it learns of the failure, once the program is gone.
-    given.catch(() => this.end());
+  async converse(): Promise<void> {
+    const { report, signal, assignment, isStep } = this.#agent;
+    const sending = this.#sendInputs();
+    // The failure is reported once the program is gone, by the await below.
+    sending.catch(() => this.end());
     let result: CommandResult;
     try {
       result = await this.#runProgram();
     } finally {
-      this.#over.abort();
+      this.#inputEnd.abort();
     }
     const rest = this.#lines.end();
-    if (rest) await this.#hear(rest);
+    if (rest) await this.#handleLine(rest);
     await report.flush();
-    await given;
+    await sending;
     signal.throwIfAborted();
-    // A step's agent has something to do before its end.
+    // A step's agent must have done a turn before its end.
     const hasDone = !this.#turns.isOpen && (this.#turns.inputId !== "" || !isStep);
     if (result.exit === 0 && hasDone) return;
-    throw this.#complaint.failure(result, assignment.secrets, { reason: this.#reason });
+    throw this.#stderr.failure(result, assignment.secrets, { reason: this.#reason });
   }
 
-  /** Asks the agent to end, and ends it when it does not. */
+  /** Asks the agent to end, and ends it by force when it does not. */
   stop(): void {
-    this.#over.abort();
-    setTimeout(() => this.end(), this.#run.assignment.lease.isLost ? 0 : STOP_MS).unref();
+    this.#inputEnd.abort();
+    setTimeout(() => this.end(), this.#agent.assignment.lease.isLost ? 0 : STOP_MS).unref();
     void this.#stdin.promise.then((stdin) => stdin.end(lineOf({ type: "stop" })));
   }
 
@@ -99,7 +101,7 @@ class JsonConversation {
   }
 
   #runProgram(): Promise<CommandResult> {
-    const { assignment, program, args, folder, environment } = this.#run;
+    const { assignment, program, args, folder, environment } = this.#agent;
     return assignment.tools.programs.run({
       program,
       args,
@@ -108,105 +110,109 @@ class JsonConversation {
       signal: this.#end.signal,
       input: (stdin) => this.#stdin.resolve(stdin),
       onOutput: async (bytes, stream) => {
-        if (stream === "stderr") return this.#complaint.add(bytes);
-        for (const line of this.#lines.write(bytes)) await this.#hear(line);
+        if (stream === "stderr") return this.#stderr.add(bytes);
+        for (const line of this.#lines.write(bytes)) await this.#handleLine(line);
       },
     });
   }
 
-  /** Gives the agent its inputs, each when it has taken the one before. */
-  async #give(): Promise<void> {
-    const { facts, state, report, inputs, becomesReady } = this.#run;
-    await this.#tell(startLine(facts, await state.countStart()));
-    if (this.#over.signal.aborted) return;
-    if (becomesReady) report.stand(State.WAITING);
-    for await (const handed of inputs(this.#over.signal)) {
-      const line = await inputLine(handed, state.keepImage);
-      if (this.#turns.give(handed.input?.id ?? "")) report.stand(State.RUNNING);
-      await this.#tell(line);
+  /** Gives the agent its inputs, each once the previous one is accepted. */
+  async #sendInputs(): Promise<void> {
+    const { facts, state, report, inputs, becomesReady } = this.#agent;
+    await this.#writeLine(startLine(facts, await state.countStart()));
+    if (this.#inputEnd.signal.aborted) return;
+    if (becomesReady) report.setState(State.WAITING);
+    for await (const handed of inputs(this.#inputEnd.signal)) {
+      const line = await inputLine(handed, state.storeImage);
+      if (this.#turns.addInput(handed.input?.id ?? "")) report.setState(State.RUNNING);
+      await this.#writeLine(line);
     }
   }
 
-  /** Resolves when the agent can be told more, or is gone. */
-  async #tell(line: InputLine): Promise<void> {
+  /** Writes a line; resolves when the agent can take another one, or is gone. */
+  async #writeLine(line: InputLine): Promise<void> {
     const stdin = await this.#opened;
     if (!stdin || stdin.writableEnded) return;
     await new Promise<void>((resolve) => stdin.write(lineOf(line), () => resolve()));
   }
 
-  /** Resolves when the agent may say more. */
-  async #hear(line: OutputLine): Promise<void> {
+  /** Handles a line; resolves when the next one may be handled. */
+  async #handleLine(line: OutputLine): Promise<void> {
     if (line.kind === "too-long") {
-      this.#misunderstand(`a line of ${line.lengthBytes} bytes was dropped: ${MOST_LINE_BYTES} is the most`);
+      this.#reportUnreadable(
+        `a line of ${line.lengthBytes} bytes was dropped: ${MAX_LINE_BYTES} is the most`,
+      );
     } else {
       const text = line.bytes.toString();
-      const said = text.trim() === "" ? undefined : this.#understood(text);
-      if (said) await this.#act(said);
+      const message = text.trim() === "" ? undefined : this.#parse(text);
+      if (message) await this.#handle(message);
     }
-    await this.#run.report.room();
+    await this.#agent.report.waitForRoom();
   }
 
-  #understood(text: string): AgentMessage | undefined {
-    const { secrets } = this.#run.assignment;
+  #parse(text: string): AgentMessage | undefined {
+    const { secrets } = this.#agent.assignment;
     try {
       return parseAgentMessage(secrets.maskJson(JSON.parse(text)));
     } catch (error) {
-      const shown = cut(secrets.maskText(text), SHOWN_CHARACTERS);
-      this.#misunderstand(`a line was not understood, since ${(error as Error).message}: ${shown}`);
+      const shown = truncate(secrets.maskText(text), MAX_SHOWN_CHARACTERS);
+      this.#reportUnreadable(`a line was not understood, since ${(error as Error).message}: ${shown}`);
       return undefined;
     }
   }
 
-  async #act(said: AgentMessage): Promise<void> {
-    const { report } = this.#run;
+  async #handle(said: AgentMessage): Promise<void> {
+    const { report } = this.#agent;
     switch (said.kind) {
       case "seen":
-        if (this.#turns.see(said.inputId)) return report.seen(said.inputId);
-        return this.#misunderstand(`an input was confirmed that it was not given: ${cut(said.inputId, 128)}`);
+        if (this.#turns.confirmInput(said.inputId)) return report.seen(said.inputId);
+        return this.#reportUnreadable(
+          `an input was confirmed that it was not given: ${truncate(said.inputId, 128)}`,
+        );
       case "answer":
-        for (const block of said.blocks) this.#answer(block);
+        for (const block of said.blocks) this.#addBlock(block);
         return;
       case "error":
         this.#reason = said.reason ?? this.#reason;
-        return this.#answer(errorBlock(said.message));
+        return this.#addBlock(errorBlock(said.message));
       case "turn-done":
         return this.#endTurn(said);
       case "facts":
-        return report.note(said.facts);
+        return report.update(said.facts);
       case "subagent":
-        return this.#relatives.wish(said.wish);
+        return this.#subagents.request(said.request);
       case "message":
-        return this.#speak(said.message);
+        return this.#sendMessage(said.message);
     }
   }
 
-  async #speak(message: RunMessage): Promise<void> {
+  async #sendMessage(message: OutgoingMessage): Promise<void> {
     try {
-      await this.#relatives.speak(message);
+      await this.#subagents.send(message);
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
-      this.#answer(errorBlock(`a message to the run ${message.to} was not taken: ${error.rawMessage}`));
+      this.#addBlock(errorBlock(`a message to the run ${message.to} was not taken: ${error.rawMessage}`));
     }
   }
 
   #endTurn({ interests }: Extract<AgentMessage, { kind: "turn-done" }>): void {
-    const { report } = this.#run;
-    // Only who works comes to wait for something else, such as after a start anew.
-    if (!this.#turns.isOpen && interests.length > 0) report.stand(State.RUNNING);
+    const { report } = this.#agent;
+    // Only an agent that works can start to wait for something else, such as after a restart.
+    if (!this.#turns.isOpen && interests.length > 0) report.setState(State.RUNNING);
     const next = this.#turns.end();
-    if (next === "waits") report.stand(State.WAITING, interests);
-    if (next === "unconfirmed") this.#misunderstand("a turn was ended whose input was not confirmed");
+    if (next === "waits") report.setState(State.WAITING, interests);
+    if (next === "unconfirmed") this.#reportUnreadable("a turn was ended whose input was not confirmed");
   }
 
-  #misunderstand(what: string): void {
-    this.#misunderstandings++;
-    if (this.#misunderstandings > MOST_MISUNDERSTANDINGS) return;
-    const last = this.#misunderstandings === MOST_MISUNDERSTANDINGS ? "; no more of this kind is told" : "";
-    this.#answer(errorBlock(`the agent's output breaks its form: ${what}${last}`));
+  #reportUnreadable(what: string): void {
+    this.#unreadableLines++;
+    if (this.#unreadableLines > MAX_UNREADABLE_LINES) return;
+    const last = this.#unreadableLines === MAX_UNREADABLE_LINES ? "; no more of this kind is told" : "";
+    this.#addBlock(errorBlock(`the agent's output breaks its form: ${what}${last}`));
   }
 
-  #answer(block: BlockContent): void {
-    this.#run.report.block({ block, inputId: this.#turns.inputId });
+  #addBlock(block: BlockContent): void {
+    this.#agent.report.block({ block, inputId: this.#turns.inputId });
   }
 }
 

@@ -1,23 +1,23 @@
-/** A line of a program's output, or the length of one that was too long to be kept. */
+/** A line of a program's output, or the length of one that was too long to be stored. */
 export type OutputLine =
   | { readonly kind: "line"; readonly bytes: Buffer }
   | { readonly kind: "too-long"; readonly lengthBytes: number };
 
 const LINE_FEED = 10;
 
-/** Puts lines together from pieces; what is kept of one is bounded. */
+/** Joins pieces to lines; at most so many bytes of a line are stored. */
 export class LineReader {
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   #pieces: Buffer[] = [];
-  /** Of the line that has begun, with what was not kept. */
+  /** The length of the current line, including bytes that were dropped. */
   #lengthBytes = 0;
 
-  /** @param mostBytes longest line that is kept, without its end */
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
+  /** @param maxBytes maximum length of a stored line, without its end */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
 
-  /** The lines that end in these bytes. */
+  /** Returns the lines that end in these bytes. */
   write(bytes: Buffer): OutputLine[] {
     const lines: OutputLine[] = [];
     let from = 0;
@@ -30,14 +30,14 @@ export class LineReader {
     return lines;
   }
 
-  /** What stands behind the last end of a line; undefined when nothing does. */
+  /** Returns the text behind the last end of a line; undefined when there is none. */
   end(): OutputLine | undefined {
     return this.#lengthBytes > 0 ? this.#whole() : undefined;
   }
 
   #add(piece: Buffer): void {
     this.#lengthBytes += piece.length;
-    if (this.#lengthBytes > this.#mostBytes) this.#pieces = [];
+    if (this.#lengthBytes > this.#maxBytes) this.#pieces = [];
     else this.#pieces.push(piece);
   }
 
@@ -46,6 +46,6 @@ export class LineReader {
     const bytes = Buffer.concat(this.#pieces);
     this.#pieces = [];
     this.#lengthBytes = 0;
-    return lengthBytes > this.#mostBytes ? { kind: "too-long", lengthBytes } : { kind: "line", bytes };
+    return lengthBytes > this.#maxBytes ? { kind: "too-long", lengthBytes } : { kind: "line", bytes };
   }
 }

@@ -15,53 +15,56 @@ import {
   AgentMode,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
 } from "#gen/service/v1/agent_pb.js";
-import { cut, fileChangeBlock, textBlocks, toolRequestBlock } from "./agent-block.ts";
-import type { AgentFacts, BlockContent, Interest } from "./agent-report.ts";
+import { fileChangeBlock, textBlocks, toolRequestBlock, truncate } from "./agent-block.ts";
+import type { AgentUpdate, BlockContent, Interest } from "./agent-report.ts";
 
-/** A sub-agent that the agent wants. */
+/** A request of the agent for a sub-agent. */
 export interface SubagentRequest {
-  /** The agent's own word for it. */
+  /** The agent's own name for it. */
   readonly key: string;
   readonly name: string;
   readonly prompt: string;
-  /** Empty: the same agent. */
+  /** The agent's id; empty for the same agent. */
   readonly agentId: string;
 }
 
-/** What the agent says to another run. */
-export interface RunMessage {
+/** A message of the agent to another execution. */
+export interface OutgoingMessage {
   readonly to: string;
   readonly type: AgentMessage_Type;
   readonly payload: string;
 }
 
-/** What a line of an agent says. */
+/** The content of a line that an agent writes. */
 export type AgentMessage =
   | { readonly kind: "seen"; readonly inputId: string }
   | { readonly kind: "answer"; readonly blocks: readonly BlockContent[] }
-  /** What went wrong; `reason` is a word of its own for a failure of the run, should it come to that. */
+  /**
+   * An error; `reason` is an identifier of the agent's choice for a failure of
+   * the execution, if it fails.
+   */
   | { readonly kind: "error"; readonly message: string; readonly reason: "model_unreachable" | undefined }
-  /** The turn is over; the run waits for its next input, and for the interests. */
+  /** The turn is over; the execution waits for its next input, and for the interests. */
   | { readonly kind: "turn-done"; readonly interests: readonly Interest[] }
-  | { readonly kind: "facts"; readonly facts: AgentFacts }
-  | { readonly kind: "subagent"; readonly wish: SubagentRequest }
-  | { readonly kind: "message"; readonly message: RunMessage };
+  | { readonly kind: "facts"; readonly facts: AgentUpdate }
+  | { readonly kind: "subagent"; readonly request: SubagentRequest }
+  | { readonly kind: "message"; readonly message: OutgoingMessage };
 
-/** A line that is none of the form; the message says why. */
+/** An invalid line; the message gives the reason. */
 export class UnreadableMessage extends Error {
   override readonly name = "UnreadableMessage";
 }
 
-/** Characters that the contract takes of what the agent does (ReportAgentRequest.current_activity). */
-const MOST_ACTIVITY_CHARACTERS = 256;
-/** Interests that the contract takes (ReportAgentRequest.interests). */
-const MOST_INTERESTS = 16;
+/** Maximum of the contract for the agent's activity, in characters (ReportAgentRequest.current_activity). */
+const MAX_ACTIVITY_CHARACTERS = 256;
+/** Maximum of the contract for interests (ReportAgentRequest.interests). */
+const MAX_INTERESTS = 16;
 
 /**
- * Reads a line of an agent that speaks JSON lines, by docs/agents.md. Texts that
- * are longer than the contract takes are cut.
+ * Parses a line of an agent that speaks JSON lines, as docs/agents.md defines
+ * them. Texts that exceed the contract's limits are cut.
  *
- * @param line what stands in it, parsed
+ * @param line the parsed JSON of the line
  * @throws UnreadableMessage
  */
 export function parseAgentMessage(line: JsonValue): AgentMessage {
@@ -83,17 +86,17 @@ const READERS: Readonly<Record<string, (line: JsonObject) => AgentMessage>> = {
   usage: (line) => facts({ usage: message(ReportAgentRequest_UsageSchema, line, "usage") }),
   goal: (line) => facts({ goalStatus: member(AgentGoalStatus, line, "status") }),
   mode: (line) => facts({ mode: member(AgentMode, line, "mode") }),
-  activity: (line) => facts({ currentActivity: cut(text(line, "text"), MOST_ACTIVITY_CHARACTERS) }),
-  subagent: (line) => ({ kind: "subagent", wish: subagent(line) }),
+  activity: (line) => facts({ currentActivity: truncate(text(line, "text"), MAX_ACTIVITY_CHARACTERS) }),
+  subagent: (line) => ({ kind: "subagent", request: subagent(line) }),
   agent_message: (line) => ({ kind: "message", message: runMessage(line) }),
 };
 
-/** The types of lines that an agent says. */
+/** The types of the lines that an agent may write. */
 export const MESSAGE_TYPES: readonly string[] = Object.keys(READERS);
 
-const facts = (said: AgentFacts): AgentMessage => ({ kind: "facts", facts: said });
+const facts = (said: AgentUpdate): AgentMessage => ({ kind: "facts", facts: said });
 
-/** Other words than those of the form are passed over, as other fields are. */
+/** Ignores reasons outside the format, as it ignores unknown fields. */
 function reason(line: JsonObject) {
   return line.reason === "model_unreachable" ? line.reason : undefined;
 }
@@ -118,7 +121,7 @@ function subagent(line: JsonObject): SubagentRequest {
   return { key, prompt, name: text(line, "name", ""), agentId: text(line, "agentId", "") };
 }
 
-function runMessage(line: JsonObject): RunMessage {
+function runMessage(line: JsonObject): OutgoingMessage {
   const type =
     line.kind === undefined ? AgentMessage_Type.UNSPECIFIED : member(AgentMessage_Type, line, "kind");
   return { to: text(line, "to"), type, payload: text(line, "payload") };
@@ -127,8 +130,8 @@ function runMessage(line: JsonObject): RunMessage {
 function interests(line: JsonObject): Interest[] {
   const given = line.interests ?? [];
   if (!Array.isArray(given)) throw new UnreadableMessage("its interests are no list");
-  if (given.length > MOST_INTERESTS)
-    throw new UnreadableMessage(`it has more than ${MOST_INTERESTS} interests`);
+  if (given.length > MAX_INTERESTS)
+    throw new UnreadableMessage(`it has more than ${MAX_INTERESTS} interests`);
   return given.map((each) => {
     const interest = message(ReportAgentRequest_InterestSchema, each, "interest");
     if (interest.id === "" || interest.interest.case === undefined) {
@@ -138,7 +141,7 @@ function interests(line: JsonObject): Interest[] {
   });
 }
 
-/** A message of the contract in its JSON form; what it does not know is passed over. */
+/** Reads a message of the contract from its JSON form; unknown fields are ignored. */
 function message<T extends DescMessage>(schema: T, value: JsonValue, name: string): MessageShape<T> {
   try {
     return fromJson(schema, value, { ignoreUnknownFields: true });
@@ -157,7 +160,7 @@ function text(line: JsonObject, name: string, absent?: string): string {
   return value.toWellFormed();
 }
 
-/** A member of an enum by its short name in lower case. */
+/** Reads a member of an enum from its short name in lower case. */
 function member<T extends Readonly<Record<string, string | number>>>(
   members: T,
   line: JsonObject,

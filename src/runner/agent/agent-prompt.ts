@@ -5,37 +5,37 @@ import type {
   UserInputBlock,
   WakeEvent,
 } from "#gen/service/v1/agent_pb.js";
-import { type KeepImage, partsOf } from "./agent-input-encoding.ts";
+import { partsOf, type StoreImage } from "./agent-input-encoding.ts";
 
-/** An input in the words in which an agent of the plain text form gets it. */
-export async function promptText({ input }: AgentInput, keepImage: KeepImage): Promise<string> {
+/** Renders an input as the text for an agent of the plain text form. */
+export async function promptText({ input }: AgentInput, storeImage: StoreImage): Promise<string> {
   switch (input.case) {
     case "userInput":
-      return promptOfUser(input.value, keepImage);
+      return promptOfUser(input.value, storeImage);
     case "agentMessage":
       return input.value.payload;
     case "wakeEvent":
-      return `Go on: ${happened(input.value)}.`;
+      return `Go on: ${describeEvent(input.value)}.`;
     case "controlInput":
-      return ordered(input.value);
+      return promptOfControl(input.value);
     default:
       return "";
   }
 }
 
-async function promptOfUser(message: UserInputBlock, keepImage: KeepImage): Promise<string> {
-  const parts = await partsOf(message, keepImage);
+async function promptOfUser(message: UserInputBlock, storeImage: StoreImage): Promise<string> {
+  const parts = await partsOf(message, storeImage);
   return parts.map((part) => ("text" in part ? part.text : `Image: ${part.image.path}`)).join("\n\n");
 }
 
-function happened({ interestId, payload }: WakeEvent): string {
+function describeEvent({ interestId, payload }: WakeEvent): string {
   switch (payload.case) {
     case "timer":
       return `the timer ${interestId} has run out`;
     case "environment":
       return `the environment ${payload.value.environmentId} is ${payload.value.phase}`;
     case "subAgent":
-      return `the sub-agent ${payload.value.executionId} has ended${failed(payload.value.failureMessage)}`;
+      return `the sub-agent ${payload.value.executionId} has ended${describeFailure(payload.value.failureMessage)}`;
     case "devcontainerRebuild":
       return `the devcontainer of the environment ${payload.value.environmentId} is ${payload.value.phase}`;
     default:
@@ -43,14 +43,14 @@ function happened({ interestId, payload }: WakeEvent): string {
   }
 }
 
-const failed = (message: string) => (message === "" ? "" : `, and failed: ${message}`);
+const describeFailure = (message: string) => (message === "" ? "" : `, and failed: ${message}`);
 
-function ordered({ control }: AgentControlInput): string {
-  if (control.case === "goal") return orderedGoal(control.value);
+function promptOfControl({ control }: AgentControlInput): string {
+  if (control.case === "goal") return promptOfGoal(control.value);
   return "Sum up the conversation so far; it goes on from the summary.";
 }
 
-function orderedGoal({ action }: AgentControlInput_Goal): string {
+function promptOfGoal({ action }: AgentControlInput_Goal): string {
   switch (action.case) {
     case "set":
       return `Your goal from now on: ${action.value.objective}`;

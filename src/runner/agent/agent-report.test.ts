@@ -36,7 +36,7 @@ test("whatever happens is told in its order, numbered on from what the service h
       for (const each of happenings) {
         if (each.kind === "seen") report.seen(each.id);
         if (each.kind === "block") report.block(text("x".repeat(each.length)));
-        if (each.kind === "stand") report.stand(each.state);
+        if (each.kind === "stand") report.setState(each.state);
         if (each.kind === "pause") await delay(0);
       }
       await report.flush();
@@ -76,9 +76,9 @@ test("nothing that comes after a wait goes into the report of it", async () => {
   const told: AgentProgress[] = [];
   const report = reportTo((progress) => told.push(progress));
   report.block(text("before"));
-  report.stand(State.WAITING, [{ id: "t", interest: { case: "userMessage", value: true } }]);
+  report.setState(State.WAITING, [{ id: "t", interest: { case: "userMessage", value: true } }]);
   report.block(text("after"));
-  report.stand(State.RUNNING);
+  report.setState(State.RUNNING);
   await report.flush();
   expect(told).toMatchObject([{ state: State.WAITING, interests: [{ id: "t" }] }, { state: State.RUNNING }]);
   expect(told.map(contents)).toEqual([["before"], ["after"]]);
@@ -87,8 +87,8 @@ test("nothing that comes after a wait goes into the report of it", async () => {
 test("of what an agent says of itself the newest is told", async () => {
   const told: AgentProgress[] = [];
   const report = reportTo((progress) => told.push(progress));
-  report.note({ currentActivity: "one", usage: { iterations: 1n } });
-  report.note({ currentActivity: "two" });
+  report.update({ currentActivity: "one", usage: { iterations: 1n } });
+  report.update({ currentActivity: "two" });
   await report.flush();
   expect(told).toMatchObject([{ currentActivity: "two", usage: { iterations: 1n } }]);
 });
@@ -107,7 +107,7 @@ test("whoever says more than is taken waits, and goes on when there is room", as
   const writing = (async () => {
     for (; written < 20; written++) {
       report.block(text("0123456789"));
-      await report.room();
+      await report.waitForRoom();
     }
   })();
   await delay(150);
@@ -128,7 +128,7 @@ test("after a report that fails nothing is told, and whoever waits learns why", 
   await expect(report.flush()).rejects.toThrow("gone");
   expect(report.failed.aborted).toBe(true);
   for (let at = 0; at < 1_000; at++) report.block(text("y"));
-  await expect(report.room()).rejects.toThrow("gone");
+  await expect(report.waitForRoom()).rejects.toThrow("gone");
   await expect(report.flush()).rejects.toThrow("gone");
   expect(calls).toBe(1);
 });

@@ -5,42 +5,42 @@ import {
   ReportAgentRequest_State as State,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
-import { connectionProblemOf } from "../protocol/connection.ts";
+import { classifyFailure } from "../protocol/connection.ts";
 import { errorBlock } from "./agent-block.ts";
 
 type Request = MessageInitShape<typeof ReportAgentRequestSchema>;
 
-/** What is told of an agent's run at one time. */
+/** One report about an agent's execution. */
 export type AgentProgress = Omit<Request, "leaseId" | "fence" | "$typeName" | "$unknown">;
 
-/** What an agent says of itself besides its answer; the newest of each counts. */
-export type AgentFacts = Pick<AgentProgress, "usage" | "goalStatus" | "mode" | "currentActivity">;
+/** Facts about the agent besides its answer; the newest of each counts. */
+export type AgentUpdate = Pick<AgentProgress, "usage" | "goalStatus" | "mode" | "currentActivity">;
 
 export type Interest = NonNullable<AgentProgress["interests"]>[number];
 
-/** What a block says. */
+/** The content of a block. */
 export type BlockContent = NonNullable<MessageInitShape<typeof AgentOutputBlockSchema>["block"]>;
 
 /** A block without its number. */
 export interface Block {
-  /** The input that began the turn it belongs to. */
+  /** The input that began the block's turn. */
   readonly inputId?: string;
   readonly block: BlockContent;
 }
 
 export interface AgentReportLimits {
-  /** Longest wait of a block for others to go with, in milliseconds; 100 when absent. */
+  /** Longest time that a block waits to be sent together with others, in milliseconds; 100 when absent. */
   readonly intervalMs?: number;
-  /** So many characters go in one report at most, unless a single block has more; 262,144 when absent. */
+  /** Maximum of characters in one report, unless a single block has more; 262,144 when absent. */
   readonly reportCharacters?: number;
 }
 
-/** As many as the contract takes in one report, less one that may have to say what was refused. */
-const MOST_BLOCKS = 63;
-/** As many as the contract takes in one report. */
-const MOST_SEEN = 64;
-/** So many reports wait for their turn before whoever tells more has to. */
-const WAITING_REPORTS = 4;
+/** Maximum of the contract for blocks in one report, less one that may have to explain a refusal. */
+const MAX_BLOCKS = 63;
+/** Maximum of the contract for seen inputs in one report. */
+const MAX_SEEN = 64;
+/** Number of reports that may wait to be sent before the sender has to wait too. */
+const MAX_WAITING_REPORTS = 4;
 
 /** A report that has not been sent yet. */
 interface Draft {
@@ -49,12 +49,13 @@ interface Draft {
   characters: number;
   state: State;
   interests: readonly Interest[];
-  facts: AgentFacts;
+  facts: AgentUpdate;
 }
 
 /**
- * Collects what happens in an agent's run and tells the service, in order, one
- * report at a time. Blocks are numbered without gaps when they are sent.
+ * Collects the events of an agent's execution and reports them to the service, in
+ * order, one report at a time. Blocks are numbered without gaps when they are
+ * sent.
  */
 export class AgentReport {
   readonly #deliver: (progress: AgentProgress) => Promise<bigint>;
@@ -64,13 +65,14 @@ export class AgentReport {
   #drafts: Draft[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
-  #lessWaits = Promise.withResolvers<void>();
+  #progressed = Promise.withResolvers<void>();
   #failure: { readonly cause: unknown } | undefined;
   readonly #failed = new AbortController();
 
   /**
-   * @param deliver sends a report and answers the number of the block that the service took last
-   * @param lastSequence number of the block that the service has
+   * @param deliver sends a report and returns the number of the block that the
+   *   service accepted last
+   * @param lastSequence number of the last block that the service has
    */
   constructor(
     deliver: (progress: AgentProgress) => Promise<bigint>,
@@ -83,39 +85,39 @@ export class AgentReport {
     this.#reportCharacters = reportCharacters;
   }
 
-  /** Aborted when nothing is told any more, since `deliver` rejected. */
+  /** Returns a signal that is aborted when reporting ends, since `deliver` rejected. */
   get failed(): AbortSignal {
     return this.#failed.signal;
   }
 
-  /** The agent has got an input. */
+  /** Records that the agent has received an input. */
   seen(inputId: string): void {
-    this.#draft(({ seen }) => seen.length < MOST_SEEN).seen.push(inputId);
+    this.#draft(({ seen }) => seen.length < MAX_SEEN).seen.push(inputId);
     this.#send();
   }
 
-  /** The agent answered something. */
+  /** Adds a block of the agent's answer. */
   block(block: Block): void {
     const characters = charactersOf(block);
     const draft = this.#draft(
       (last) =>
         last.blocks.length === 0 ||
-        (last.blocks.length < MOST_BLOCKS && last.characters + characters <= this.#reportCharacters),
+        (last.blocks.length < MAX_BLOCKS && last.characters + characters <= this.#reportCharacters),
     );
     draft.blocks.push(block);
     draft.characters += characters;
     this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);
   }
 
-  note(facts: AgentFacts): void {
+  update(facts: AgentUpdate): void {
     const draft = this.#draft();
     draft.facts = { ...draft.facts, ...facts };
     this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);
   }
 
-  /** Where the agent stands from now on, and what it waits for. */
-  stand(state: State, interests: readonly Interest[] = []): void {
-    // Each move is told by itself: the service knows no others.
+  /** Records the agent's new state, and the events that it waits for. */
+  setState(state: State, interests: readonly Interest[] = []): void {
+    // Each transition needs its own report: the service only sees the state at the end of one.
     const draft = this.#draft((last) => last.state === State.UNSPECIFIED);
     draft.state = state;
     draft.interests = interests;
@@ -125,17 +127,17 @@ export class AgentReport {
   /**
    * Resolves when there is room for more.
    *
-   * @throws what `deliver` rejected with, now or before
+   * @throws the error that `deliver` rejected with, now or before
    */
-  async room(): Promise<void> {
-    while (this.#drafts.length > WAITING_REPORTS) await this.#lessWaits.promise;
+  async waitForRoom(): Promise<void> {
+    while (this.#drafts.length > MAX_WAITING_REPORTS) await this.#progressed.promise;
     this.#throwFailure();
   }
 
   /**
-   * Sends the rest and resolves when all is delivered.
+   * Sends the rest and resolves when everything is delivered.
    *
-   * @throws what `deliver` rejected with, now or before
+   * @throws the error that `deliver` rejected with, now or before
    */
   async flush(): Promise<void> {
     while (this.#sending || this.#drafts.length > 0) {
@@ -146,12 +148,12 @@ export class AgentReport {
     this.#throwFailure();
   }
 
-  /** The report that what comes now goes into: nothing goes into one after the agent has come to wait. */
+  /** Returns the report for new content: nothing is added to one after the agent has begun to wait. */
   #draft(fits: (last: Draft) => boolean = () => true): Draft {
     const last = this.#drafts.at(-1);
     if (last && last.state !== State.WAITING && fits(last)) return last;
     const draft = { seen: [], blocks: [], characters: 0, state: State.UNSPECIFIED, interests: [], facts: {} };
-    // Nothing is told any more: what is said after a failure must not pile up.
+    // Nothing is reported any more: drafts after a failure must not pile up.
     if (!this.#failure) this.#drafts.push(draft);
     return draft;
   }
@@ -165,30 +167,30 @@ export class AgentReport {
   async #sendDrafts(): Promise<void> {
     try {
       for (let draft = this.#drafts.shift(); draft; draft = this.#drafts.shift()) {
-        await this.#tell(draft);
-        this.#lessWaits.resolve();
-        this.#lessWaits = Promise.withResolvers();
+        await this.#sendDraft(draft);
+        this.#progressed.resolve();
+        this.#progressed = Promise.withResolvers();
       }
     } catch (cause) {
       this.#failure = { cause };
       this.#drafts = [];
-      this.#lessWaits.resolve();
+      this.#progressed.resolve();
       this.#failed.abort();
     }
     this.#sending = undefined;
   }
 
   /**
-   * Where the service refuses what the agent says of itself, or waits for, the
-   * rest is told with the refusal in place of it: the words of an agent are not
-   * lost for that.
+   * Sends a report. When the service refuses the agent's facts or interests, the
+   * rest is sent with the refusal in their place: the agent's output is not lost
+   * for that.
    */
-  async #tell({ facts, interests, ...draft }: Draft): Promise<void> {
+  async #sendDraft({ facts, interests, ...draft }: Draft): Promise<void> {
     const isDispensable = interests.length > 0 || Object.keys(facts).length > 0;
     try {
       await this.#deliverNumbered({ ...draft, facts, interests });
     } catch (error) {
-      if (!isDispensable || connectionProblemOf(error) !== "refused") throw error;
+      if (!isDispensable || classifyFailure(error) !== "refused") throw error;
       const why = `the service refused what the agent reported: ${ConnectError.from(error).rawMessage}`;
       const blocks = [...draft.blocks, { block: errorBlock(why) }];
       await this.#deliverNumbered({ ...draft, blocks, facts: {}, interests: [] });

@@ -2,24 +2,31 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Workspace, workspaceAt } from "../steps/workspace.ts";
-import type { KeepImage } from "./agent-input-encoding.ts";
+import type { StoreImage } from "./agent-input-encoding.ts";
 
-/** What a runner keeps of an agent's run in its environment, so that it is there after a lost lease. */
+/**
+ * The files about an agent's execution that a runner stores in its environment,
+ * so that they survive a lost lease.
+ */
 export interface AgentState {
   readonly folder: string;
-  /** How often the run's program was started before in this environment. */
+  /** The number of earlier starts of the program in this environment. */
   readonly startedBefore: number;
-  /** Counts a start; how many there have been with it. */
+  /** Counts a start; returns the number of starts including it. */
   countStart(): Promise<number>;
-  /** The same image has the same file, however often it is delivered. */
-  readonly keepImage: KeepImage;
+  /** Stores an image; the same image has the same file, however often it is delivered. */
+  readonly storeImage: StoreImage;
 }
 
 const SUFFIXES: Readonly<Record<string, string>> = { "image/png": ".png", "image/jpeg": ".jpg" };
 
-/** Makes the folder where it is not there. @param runId a UUID */
+/**
+ * Opens the state of an agent's execution; the folder is created if it does not
+ * exist.
+ * @param runId a UUID
+ */
 export async function agentStateIn(workspace: Workspace, runId: string): Promise<AgentState> {
-  // It becomes a path, as the id of an environment does.
+  // The id becomes a path, as the id of an environment does.
   const { folder } = workspaceAt(join(workspace.folder, "agents"), runId);
   const images = join(folder, "images");
   await mkdir(images, { recursive: true, mode: 0o700 });
@@ -34,7 +41,7 @@ export async function agentStateIn(workspace: Workspace, runId: string): Promise
       await replace(counter, String(starts));
       return starts;
     },
-    async keepImage({ data, mimeType }) {
+    async storeImage({ data, mimeType }) {
       const name = createHash("sha256").update(data).digest("hex");
       const file = join(images, `${name}${SUFFIXES[mimeType] ?? ""}`);
       await replace(file, data);
@@ -43,7 +50,7 @@ export async function agentStateIn(workspace: Workspace, runId: string): Promise
   };
 }
 
-/** Whole or not at all, also when the runner is killed. */
+/** Replaces a file atomically, also when the runner is killed. */
 async function replace(file: string, content: string | Uint8Array): Promise<void> {
   await writeFile(`${file}.draft`, content);
   await rename(`${file}.draft`, file);

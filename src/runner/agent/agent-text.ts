@@ -8,67 +8,71 @@ import { errorBlock, textBlocks } from "./agent-block.ts";
 import { settingVariables } from "./agent-facts.ts";
 import { modesOf, settingsOf } from "./agent-input-encoding.ts";
 import { promptText } from "./agent-prompt.ts";
-import { type AgentRun, StderrTail } from "./agent-run.ts";
+import { type RunningAgent, StderrTail } from "./running-agent.ts";
 
 /**
  * Drives an agent that reads a prompt and prints an answer: its program is
- * started anew for each turn. It ends when the run's signal does.
+ * started for each turn. Ends when the execution's signal is aborted.
  *
- * @throws WorkFailure when the program cannot be started, ends without its prompt,
- *   or fails and the run is a step's
- * @throws the reason of the run's signal
+ * @throws WorkFailure when the program cannot be started, ends without reading
+ *   its prompt, or fails in the execution of a step
+ * @throws the reason of the execution's signal
  */
-export async function converseInText(run: AgentRun): Promise<void> {
-  const { report, signal, becomesReady } = run;
+export async function driveTextAgent(agent: RunningAgent): Promise<void> {
+  const { report, signal, becomesReady } = agent;
   const end = AbortSignal.any([signal, report.failed]);
-  if (becomesReady) report.stand(State.WAITING);
-  const handed = run.inputs(end)[Symbol.asyncIterator]();
-  for (let next = upcoming(handed); ; ) {
+  if (becomesReady) report.setState(State.WAITING);
+  const handed = agent.inputs(end)[Symbol.asyncIterator]();
+  for (let next = nextInput(handed); ; ) {
     const { value: input } = await next.result;
     if (!input) break;
-    next = upcoming(handed);
-    report.stand(State.RUNNING);
-    await takeTurn(run, input, end);
-    // What came into the turn has to wait for its end: it begins the next one.
-    if (!next.isThere() && !end.aborted) report.stand(State.WAITING);
+    next = nextInput(handed);
+    report.setState(State.RUNNING);
+    await takeTurn(agent, input, end);
+    // An input that arrives during a turn waits for its end: it begins the next one.
+    if (!next.isThere() && !end.aborted) report.setState(State.WAITING);
   }
   await report.flush();
   signal.throwIfAborted();
 }
 
-/** Asks for the next input; tells without waiting whether it is there. */
-function upcoming(handed: AsyncIterator<StreamInputsResponse>) {
+/** Asks for the next input; `isThere` says without waiting whether it has arrived. */
+function nextInput(handed: AsyncIterator<StreamInputsResponse>) {
   let isThere = false;
   const result = handed.next().then((next) => {
     isThere = next.done !== true;
     return next;
   });
-  // Whoever waits for it learns of a failure; nobody may yet.
+  // A failure reaches the caller that awaits the result; until then it is no unhandled rejection.
   result.catch(() => undefined);
   return { result, isThere: () => isThere };
 }
 
-async function takeTurn(run: AgentRun, handed: StreamInputsResponse, signal: AbortSignal): Promise<void> {
+async function takeTurn(
+  agent: RunningAgent,
+  handed: StreamInputsResponse,
+  signal: AbortSignal,
+): Promise<void> {
   const { input, turnOptions, extAgentSettings } = handed;
   if (!input) return;
-  const { assignment, report, state, program, args, folder } = run;
+  const { assignment, report, state, program, args, folder } = agent;
   const inputId = input.id;
-  const prompt = await promptText(input, state.keepImage);
+  const prompt = await promptText(input, state.storeImage);
   const starts = await state.countStart();
-  const complaint = new StderrTail();
+  const stderr = new StderrTail();
   const mask = assignment.secrets.stream();
   const decoder = new StringDecoder("utf8");
   let hasTaken = false;
   const answer = new StepLog(async ({ data }) => {
     for (const block of textBlocks(decoder.write(Buffer.from(data)))) report.block({ block, inputId });
-    await report.room();
+    await report.waitForRoom();
   });
   const result = await assignment.tools.programs.run({
     program,
     args,
     folder,
     environment: {
-      ...run.environment,
+      ...agent.environment,
       ...(extAgentSettings && settingVariables(settingsOf(extAgentSettings))),
       CHARTROOM_AGENT_TURN_MODES: turnOptions ? modesOf(turnOptions).join(",") : "",
       CHARTROOM_AGENT_STARTS: String(starts),
@@ -83,7 +87,7 @@ async function takeTurn(run: AgentRun, handed: StreamInputsResponse, signal: Abo
       stdin.end();
     },
     onOutput: async (bytes, stream) => {
-      if (stream === "stderr") complaint.add(bytes);
+      if (stream === "stderr") stderr.add(bytes);
       else await answer.write(mask.write(bytes));
     },
   });
@@ -91,11 +95,12 @@ async function takeTurn(run: AgentRun, handed: StreamInputsResponse, signal: Abo
   await answer.close();
   for (const block of textBlocks(decoder.end())) report.block({ block, inputId });
   if (signal.aborted) return;
-  // The run would wait for good: nothing more is delivered to an agent that has not got everything.
+  // Otherwise the execution would wait for ever: nothing more is delivered to an agent that has not
+  // received everything.
   if (!hasTaken)
-    throw complaint.failure(result, assignment.secrets, { when: " before it had taken its prompt" });
+    throw stderr.failure(result, assignment.secrets, { when: " before it had taken its prompt" });
   if (result.exit === 0) return;
-  const failure = complaint.failure(result, assignment.secrets);
-  if (run.isStep) throw failure;
+  const failure = stderr.failure(result, assignment.secrets);
+  if (agent.isStep) throw failure;
   report.block({ block: errorBlock(failure.message), inputId });
 }

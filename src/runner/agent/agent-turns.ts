@@ -1,11 +1,11 @@
-/** Which turn of an agent goes on, by the inputs that it was given and has got. */
+/** Tracks the turn of an agent, by the inputs that it was given and has confirmed. */
 export class Turns {
-  /** Given and not confirmed, in order. */
-  readonly #unseen = new Set<string>();
+  /** Given and unconfirmed inputs, in order. */
+  readonly #unconfirmed = new Set<string>();
   #isOpen = false;
   #inputId = "";
 
-  /** The input that began the turn that goes on, or went on last; empty before the first. */
+  /** Returns the input that began the current or the last turn; empty before the first. */
   get inputId(): string {
     return this.#inputId;
   }
@@ -14,28 +14,35 @@ export class Turns {
     return this.#isOpen;
   }
 
-  /** An input is given to the agent. @returns whether it begins a turn; otherwise it joins the one that goes on */
-  give(inputId: string): boolean {
-    this.#unseen.add(inputId);
+  /**
+   * Records that the agent is given an input.
+   * @returns true if it begins a turn; otherwise it joins the current one
+   */
+  addInput(inputId: string): boolean {
+    this.#unconfirmed.add(inputId);
     return !this.#isOpen && this.#begin(inputId);
   }
 
-  /** The agent confirms an input. @returns whether there was something to confirm */
-  see(inputId: string): boolean {
-    return this.#unseen.delete(inputId);
+  /**
+   * Records that the agent confirms an input.
+   * @returns true if an input was unconfirmed
+   */
+  confirmInput(inputId: string): boolean {
+    return this.#unconfirmed.delete(inputId);
   }
 
   /**
-   * The agent says that it has done its turn. What it was given and has not
-   * confirmed by then, it gets in another turn, which begins at once.
+   * Records that the agent reports the end of its turn. Inputs that it has not
+   * confirmed by then belong to another turn, which begins at once.
    *
-   * @returns whether it waits from now on, goes on with another turn, or has not
-   *   even confirmed what began this one, which then is not over
+   * @returns `waits` when no input is left, `goes-on` when another turn begins,
+   *   `unconfirmed` when the agent has not even confirmed the input that began
+   *   this turn, which then is not over
    */
   end(): "waits" | "goes-on" | "unconfirmed" {
-    if (this.#isOpen && this.#unseen.has(this.#inputId)) return "unconfirmed";
+    if (this.#isOpen && this.#unconfirmed.has(this.#inputId)) return "unconfirmed";
     this.#isOpen = false;
-    const [next] = this.#unseen;
+    const [next] = this.#unconfirmed;
     if (next === undefined) return "waits";
     this.#begin(next);
     return "goes-on";

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentForm, type AgentWork } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
@@ -11,18 +12,17 @@ import { prepareWorkspace } from "../steps/preparation.ts";
 import { environmentWorkspace } from "../steps/work-dirs.ts";
 import { checkoutsOf, type Workspace } from "../steps/workspace.ts";
 import { agentEnvironmentOf, agentFactsOf } from "./agent-facts.ts";
-import { agentInputs } from "./agent-inputs.ts";
-import { converseInJsonLines } from "./agent-json.ts";
+import { driveJsonLinesAgent } from "./agent-json.ts";
 import { type AgentProgress, AgentReport } from "./agent-report.ts";
-import type { AgentRun } from "./agent-run.ts";
 import { agentStateIn } from "./agent-state.ts";
-import { converseInText } from "./agent-text.ts";
+import { driveTextAgent } from "./agent-text.ts";
+import type { RunningAgent } from "./running-agent.ts";
 
 /**
- * Runs an agent's program in its environment, hands it inputs and tells what it
- * answers, until the program ends by itself or the run is stopped.
+ * Runs an agent's program in its environment, passes inputs to it and reports its
+ * answers, until the program ends by itself or the execution is stopped.
  *
- * @throws WorkFailure why the run failed
+ * @throws WorkFailure the failure of the execution
  * @throws the reason of the lease's signal when that ended it
  */
 export async function executeAgent(assignment: Assignment, work: AgentWork): Promise<void> {
@@ -34,13 +34,13 @@ export async function executeAgent(assignment: Assignment, work: AgentWork): Pro
   if (program === undefined)
     throw new WorkFailure("agent_unknown", "the agent is registered without a program");
   const workspace = environmentWorkspace(tools, environment?.id ?? "");
-  const report = reportUnder(lease, work.lastSequence);
+  const report = agentReportOf(lease, work.lastSequence);
   const checkouts = await checkoutsIn(workspace, assignment, work);
   const facts = agentFactsOf(work, assignment.work.policies?.agentPolicy);
   const state = await agentStateIn(workspace, facts.runId);
   const isStep = agentExecution?.metadata?.role === AgentExecutionRole.WORKFLOW;
   if (isStep && state.startedBefore > 0) throw interrupted();
-  const run: AgentRun = {
+  const agent: RunningAgent = {
     assignment,
     program,
     args,
@@ -55,38 +55,38 @@ export async function executeAgent(assignment: Assignment, work: AgentWork): Pro
     becomesReady: !isStep && agentExecution?.status?.phase !== Phase.WAITING_FOR_INPUT,
   };
   try {
-    await converserOf(work.form)(run);
-    // The step that asked reads the answer of a run that waits, and stops it then.
+    await driverOf(work.form)(agent);
+    // The action's step reads the answer of an execution that waits, and then stops it.
     if (isStep) await untilAborted(lease.signal);
   } finally {
-    // What the agent said to its end is worth telling however it ended.
+    // The agent's last output is reported however it ended.
     await report.flush().catch(() => undefined);
   }
 }
 
-function converserOf(form: AgentForm): (run: AgentRun) => Promise<void> {
+function driverOf(form: AgentForm): (agent: RunningAgent) => Promise<void> {
   switch (form) {
     case AgentForm.JSON_LINES:
-      return converseInJsonLines;
+      return driveJsonLinesAgent;
     case AgentForm.TEXT:
-      return converseInText;
+      return driveTextAgent;
     default:
       throw new WorkFailure("agent_unknown", "the agent speaks in a form that this runner does not know");
   }
 }
 
-function reportUnder(lease: Lease, lastSequence: bigint): AgentReport {
+function agentReportOf(lease: Lease, lastSequence: bigint): AgentReport {
   const deliver = async (progress: AgentProgress) => {
-    const answer = await lease.ask((client, name, options) =>
+    const answer = await lease.call((client, name, options) =>
       client.reportAgent({ ...progress, ...name }, options),
     );
-    lease.heard(answer);
+    lease.applyResponse(answer);
     return answer.lastSequence;
   };
   return new AgentReport(deliver, lastSequence);
 }
 
-/** What is checked out in the run's environment, which is made where nobody has made it yet. */
+/** Returns the checkouts of the execution's environment, which is created if it does not exist yet. */
 async function checkoutsIn(
   workspace: Workspace,
   assignment: Assignment,
@@ -94,7 +94,8 @@ async function checkoutsIn(
 ): Promise<readonly Checkout[]> {
   const checkouts = await checkoutsOf(workspace);
   if (checkouts) return checkouts;
-  if (!environment || environment.status?.phase !== EnvironmentPhase.CREATING) throw environmentFailed(GONE);
+  if (!environment || environment.status?.phase !== EnvironmentPhase.CREATING)
+    throw environmentFailed(WORKSPACE_MISSING);
   const { lease } = assignment;
   const made = await prepareWorkspace(assignment, {
     workspace,
@@ -105,17 +106,18 @@ async function checkoutsIn(
   }).catch((error) => {
     throw error instanceof WorkFailure ? environmentFailed(error.message) : error;
   });
-  lease.heard(
-    await lease.ask((client, name, options) =>
+  lease.applyResponse(
+    await lease.call((client, name, options) =>
       client.reportAgent({ ...name, environment: { phase: EnvironmentPhase.RUNNING } }, options),
     ),
   );
   return made;
 }
 
-const GONE = "the workspace of the environment is not on this machine: start the run in another environment";
+const WORKSPACE_MISSING =
+  "the workspace of the environment is not on this machine: start the run in another environment";
 
-/** In the word by which the service knows that it was not the agent. */
+/** Returns the failure with the reason by which the service knows that it was not the agent's. */
 function environmentFailed(message: string): WorkFailure {
   return new WorkFailure("environment_failed", message);
 }
@@ -129,4 +131,20 @@ async function untilAborted(signal: AbortSignal): Promise<never> {
 
 function interrupted(): WorkFailure {
   return new WorkFailure("agent_interrupted", "the runner was lost in the middle of the agent's turn");
+}
+
+/**
+ * Yields the inputs of an execution in the order of their delivery, each once for
+ * this lease: whenever the stream is opened again, the service sends the
+ * unacknowledged ones again.
+ */
+async function* agentInputs(lease: Lease, signal: AbortSignal): AsyncGenerator<StreamInputsResponse, void> {
+  const taken = new Set<string>();
+  const handed = lease.follow((client, name, options) => client.streamInputs(name, options), signal);
+  for await (const response of handed) {
+    const id = response.input?.id ?? "";
+    if (taken.has(id)) continue;
+    taken.add(id);
+    yield response;
+  }
 }

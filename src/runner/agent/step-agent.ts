@@ -4,18 +4,21 @@ import { pause } from "../protocol/back-off.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepResult, StepRun } from "../steps/action-step.ts";
 
-/** How often is looked whether an agent has answered, or is gone. */
+/** Interval of checks whether an agent has answered, or has ended. */
 const POLL_MS = 500;
-/** An agent that was told to stop is ended before; a run that is open still has lost its runner. */
-const LONGEST_STOP_MS = 30_000;
+/**
+ * An agent ends sooner than this after it is stopped; an execution that is still
+ * open has lost its runner.
+ */
+const MAX_STOP_MS = 30_000;
 
-/** What an agent answered, and in which run. */
+/** An agent's answer, and the execution that it comes from. */
 export interface AgentAnswer {
   readonly text: string;
   readonly agentExecutionId: string;
 }
 
-/** Has an agent do what its prompt says; its answer goes to the step's log. */
+/** Lets an agent do what its prompt asks; its answer goes to the step's log. */
 export async function runAgent(run: StepRun): Promise<StepResult> {
   const { agentExecutionId } = await askAgent(run, "");
   return { agentExecutionIds: [agentExecutionId] };
@@ -23,20 +26,21 @@ export async function runAgent(run: StepRun): Promise<StepResult> {
 
 /**
  * Starts the agent of the step, or finds the one that was started before, and
- * waits until it has answered all that it was told. Any runner process over the
- * same folders may drive it, this one too.
+ * waits until it has answered all its inputs. Any runner process over the same
+ * folders may drive it, including this one.
  *
- * @param outputKey of a report step, the key of the output that the agent is asked for; otherwise empty
- * @returns what it answered, which is in the step's log as well
+ * @param outputKey of a report step, the key of the output that the agent is
+ *   asked for; otherwise empty
+ * @returns the answer, which is in the step's log as well
  * @throws WorkFailure agent_failed
  * @throws the reason of the step's signal when that ended it
  */
 export async function askAgent(run: StepRun, outputKey: string): Promise<AgentAnswer> {
   const { assignment, stepIndex, log } = run;
-  const { agentExecutionId } = await assignment.lease.ask((client, name, options) =>
+  const { agentExecutionId } = await assignment.lease.call((client, name, options) =>
     client.startStepAgent({ ...name, stepIndex, outputKey }, options),
   );
-  const answered = await look(run, agentExecutionId, ({ done }) => done);
+  const answered = await pollAgent(run, agentExecutionId, ({ done }) => done);
   const text = assignment.secrets.maskText(answered.lastAnswer);
   await log.write(Buffer.from(text === "" || text.endsWith("\n") ? text : `${text}\n`));
   const { status } = answered.agentExecution ?? {};
@@ -44,28 +48,28 @@ export async function askAgent(run: StepRun, outputKey: string): Promise<AgentAn
   return { text, agentExecutionId };
 }
 
-/** Waits until agents whose step is done work in the action's folders no more. */
+/** Waits until the agents of a finished step do not work in the action's folders any more. */
 export async function untilAgentsStopped(
   run: Pick<StepRun, "assignment" | "signal">,
   agentExecutionIds: readonly string[],
 ): Promise<void> {
-  const until = performance.now() + LONGEST_STOP_MS;
+  const until = performance.now() + MAX_STOP_MS;
   for (const id of agentExecutionIds) {
     const isGone = ({ agentExecution }: GetStepAgentResponse) =>
       agentExecution?.status?.phase === Phase.STOPPED || performance.now() > until;
-    await look(run, id, isGone);
+    await pollAgent(run, id, isGone);
   }
 }
 
-/** Looks at an agent's run until it is as it should be. */
-async function look(
+/** Polls an agent's execution until a condition holds. */
+async function pollAgent(
   { assignment, signal }: Pick<StepRun, "assignment" | "signal">,
   agentExecutionId: string,
   fits: (found: GetStepAgentResponse) => boolean,
 ): Promise<GetStepAgentResponse> {
   for (;;) {
     signal.throwIfAborted();
-    const found = await assignment.lease.ask((client, name, options) =>
+    const found = await assignment.lease.call((client, name, options) =>
       client.getStepAgent({ ...name, agentExecutionId }, options),
     );
     if (fits(found)) return found;
@@ -73,7 +77,10 @@ async function look(
   }
 }
 
-/** A step's agent is stopped when its step is over, and not before. */
+/**
+ * Returns the failure of an agent's execution: a step's agent is stopped when its
+ * step is over, and not before.
+ */
 function failureOf(status: {
   readonly failureReason: AgentExecutionFailureReason;
   readonly failureMessage: string;

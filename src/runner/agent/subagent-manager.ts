@@ -4,64 +4,67 @@ import { AgentMessage_Role as Role } from "#gen/service/v1/agent_pb.js";
 import type { Lease } from "../protocol/lease.ts";
 import type { AgentFacts } from "./agent-facts.ts";
 import type { InputLine } from "./agent-input-encoding.ts";
-import type { RunMessage, SubagentRequest } from "./agent-message-parsing.ts";
+import type { OutgoingMessage, SubagentRequest } from "./agent-message-parsing.ts";
 
-/** So many sub-agents may be under way to be started before the agent has to wait with the next. */
-const MOST_WISHES = 8;
+/** Number of sub-agents that may be starting at the same time before the agent has to wait with the next. */
+const MAX_PENDING_STARTS = 8;
 
-/** The runs around an agent's: its sub-agents, which it starts, and whoever it speaks to. */
+/** Starts the sub-agents of an agent's execution and sends its messages to other executions. */
 export class SubagentManager {
   readonly #lease: Lease;
   readonly #facts: AgentFacts;
-  readonly #tell: (line: InputLine) => Promise<void>;
+  readonly #writeLine: (line: InputLine) => Promise<void>;
   readonly #children: Set<string>;
-  readonly #wishes = new Set<Promise<void>>();
+  readonly #pending = new Set<Promise<void>>();
 
-  /** @param tell tells the agent what came of its wishes */
-  constructor(lease: Lease, facts: AgentFacts, tell: (line: InputLine) => Promise<void>) {
+  /** @param writeLine sends the agent the results of its requests */
+  constructor(lease: Lease, facts: AgentFacts, writeLine: (line: InputLine) => Promise<void>) {
     this.#lease = lease;
     this.#facts = facts;
-    this.#tell = tell;
+    this.#writeLine = writeLine;
     this.#children = new Set(facts.subagentRunIds);
   }
 
   /**
-   * Passes on what the agent says to another run; once, also when the answer to a
-   * call was lost.
+   * Sends the agent's message to another execution; once, also when the response
+   * to a call was lost.
    *
    * @throws ConnectError when the service refuses it
    */
-  async speak({ to, type, payload }: RunMessage): Promise<void> {
+  async send({ to, type, payload }: OutgoingMessage): Promise<void> {
     const headers = { "idempotency-key": randomUUID() };
     const value = { type, payload, role: this.#roleFor(to), senderExecutionId: this.#facts.runId };
     const request = { agentExecutionId: to, input: { case: "agentMessage" as const, value } };
-    await this.#lease.ask((client, _name, options) =>
+    await this.#lease.call((client, _name, options) =>
       client.sendToAgentExecution(request, { ...options, headers }),
     );
   }
 
-  /** Resolves when there is room for another wish: what the agent says besides is heard meanwhile. */
-  async wish(wish: SubagentRequest): Promise<void> {
-    const granted: Promise<void> = this.#grant(wish)
-      .then((line) => this.#tell(line))
-      // Only the loss of the lease, which ends the run by itself.
+  /**
+   * Starts a sub-agent; resolves when there is room for another request. Other
+   * lines of the agent are handled meanwhile.
+   */
+  async request(request: SubagentRequest): Promise<void> {
+    const started: Promise<void> = this.#start(request)
+      .then((line) => this.#writeLine(line))
+      // Only the loss of the lease, which ends the execution by itself.
       .catch(() => undefined)
-      .finally(() => this.#wishes.delete(granted));
-    this.#wishes.add(granted);
-    if (this.#wishes.size >= MOST_WISHES) await Promise.race(this.#wishes);
+      .finally(() => this.#pending.delete(started));
+    this.#pending.add(started);
+    if (this.#pending.size >= MAX_PENDING_STARTS) await Promise.race(this.#pending);
   }
 
-  /** What this run is to another. */
+  /** Returns the role of this execution towards another. */
   #roleFor(runId: string): Role {
     if (runId === this.#facts.parentRunId) return Role.CHILD;
     return this.#children.has(runId) ? Role.PARENT : Role.UNSPECIFIED;
   }
 
-  async #grant(wish: SubagentRequest): Promise<InputLine> {
-    const { key } = wish;
+  async #start(request: SubagentRequest): Promise<InputLine> {
+    const { key } = request;
     try {
-      const { agentExecutionId } = await this.#lease.ask((client, name, options) =>
-        client.startSubagent({ ...wish, ...name }, options),
+      const { agentExecutionId } = await this.#lease.call((client, name, options) =>
+        client.startSubagent({ ...request, ...name }, options),
       );
       this.#children.add(agentExecutionId);
       return { type: "subagent_started", key, run: agentExecutionId };

@@ -1,56 +1,59 @@
 import { HostAuthenticationTokenSource as Source } from "#gen/service/v1/runner_configuration_pb.js";
 import type { GitTools } from "./git-tools.ts";
-import { checkedAddresses, parseRemote, type Remote } from "./remote-address.ts";
+import { parseRemote, type Remote, resolveCheckedAddresses } from "./remote-address.ts";
 
-/** What opens a host; the answer of GetHostCredential is one. */
+/** The credential for a host; the response of GetHostCredential is one. */
 export interface GitCredential {
   readonly token: string;
   readonly source: Source;
 }
 
-/** Why nothing opens a host although something could, to be read by people. */
+/** The reason, to be read by people, why an existing credential is not handed out. */
 export interface WithheldCredential {
   readonly withheld: string;
 }
 
-/** Finds what opens a host; undefined when nothing does. `host` has a port where the remote names one. */
+/**
+ * Finds the credential for a host; undefined when there is none. `host` has a
+ * port where the remote names one.
+ */
 export type CredentialFor = (host: string) => Promise<GitCredential | WithheldCredential | undefined>;
 
-/** What git gets so that it reaches one remote and no other. */
+/** The settings and secrets with which git reaches one remote and no other. */
 export interface RemoteAccess {
   readonly remote: Remote;
   /** Settings as `name=value`, without secrets. */
   readonly settings: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** What must not stand in a message. */
+  /** Texts that must not occur in a message. */
   readonly secrets: readonly string[];
-  /** Why git gets no credential although there may be one, to be read by people. */
+  /** The reason, to be read by people, why git gets no credential although there may be one. */
   readonly withheld?: string;
 }
 
-/** The user name that every known host takes with a token. */
+/** The user name that every known host accepts with a token. */
 const TOKEN_USER = "oauth2";
 
 /**
- * Checks a remote, finds its address and what opens it.
+ * Checks a remote and finds its address and the credential for it.
  *
  * @throws WorkFailure remote_refused or remote_unreachable
  */
-export async function accessTo(
+export async function resolveRemoteAccess(
   tools: GitTools,
   remoteUri: string,
   credentialFor: CredentialFor,
 ): Promise<RemoteAccess> {
   const remote = parseRemote(remoteUri, tools.remotes);
-  const addresses = await checkedAddresses(remote, tools.remotes, tools.resolve);
+  const addresses = await resolveCheckedAddresses(remote, tools.remotes, tools.resolve);
   switch (remote.scheme) {
     case "file":
       return { remote, settings: [], environment: {}, secrets: [] };
     case "ssh":
       return { remote, settings: [], environment: sshEnvironment(tools, remote, addresses), secrets: [] };
     default: {
-      const found = isReadOnItsWay(tools, remote)
-        ? { withheld: withheldFromPlainHttp(remote.host) }
+      const found = isSentInClear(tools, remote)
+        ? { withheld: plainHttpAdvice(remote.host) }
         : await credentialFor(remote.host);
       if (found && "withheld" in found) {
         return { ...httpAccess(tools, remote, addresses, undefined), withheld: found.withheld };
@@ -60,18 +63,18 @@ export async function accessTo(
   }
 }
 
-function isReadOnItsWay({ remotes }: GitTools, { scheme, host }: Remote): boolean {
+function isSentInClear({ remotes }: GitTools, { scheme, host }: Remote): boolean {
   return scheme === "http" && !remotes.plainHttpHosts.has(host);
 }
 
-function withheldFromPlainHttp(host: string): string {
+function plainHttpAdvice(host: string): string {
   return (
     `${host} wants a credential, and none is sent over plain http: use its https address, ` +
     "or have the runner's operator name it in --plain-http-hosts"
   );
 }
 
-/** The same for another address of the same host, such as the one with `.git` at its end. */
+/** Returns the same access for another address of the same host, such as the one that ends with `.git`. */
 export function accessToSibling(access: RemoteAccess, address: string): RemoteAccess {
   return { ...access, remote: { ...access.remote, address } };
 }
@@ -84,7 +87,7 @@ function httpAccess(
 ): RemoteAccess {
   const { scheme, host, hostname, port } = remote;
   const pinned = addresses.map((address) => (address.includes(":") ? `[${address}]` : address)).join(",");
-  // A host that is written as an address is not looked up.
+  // A host that is given as an address needs no lookup.
   const settings = addresses[0] === hostname ? [] : [`http.curloptResolve=${hostname}:${port}:${pinned}`];
   if (!credential) return { remote, settings, environment: {}, secrets: [] };
   const user = credential.source === Source.OAUTH ? TOKEN_USER : remote.user || TOKEN_USER;

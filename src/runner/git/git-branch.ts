@@ -3,8 +3,8 @@ import { type GitCall, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
 /**
- * Switches to a branch, which begins at the commit that is checked out whether
- * it was there before or not. Neither the files nor the index are touched.
+ * Switches to a branch, which starts at the commit that is checked out, whether
+ * the branch existed before or not. Neither the files nor the index are touched.
  *
  * @throws WorkFailure branch_name_invalid
  */
@@ -16,9 +16,13 @@ export async function switchToBranch(tools: GitTools, call: GitCall, name: strin
   await git(tools, ["symbolic-ref", "HEAD", branch], call);
 }
 
-/** @throws WorkFailure branch_name_invalid for what git takes for no branch's name */
+/**
+ * Throws unless git accepts the name of a branch.
+ *
+ * @throws WorkFailure branch_name_invalid
+ */
 export async function requireBranchName(tools: GitTools, name: string, call: GitCall): Promise<void> {
-  // A dash at the start is an option to git, HEAD a place of its own.
+  // A leading dash is an option to git; HEAD is not a branch.
   const isOdd = name.startsWith("-") || name === "HEAD";
   const check = () => tryGit(tools, ["check-ref-format", `refs/heads/${name}`], call);
   if (isOdd || name.includes("\0") || (await check()).exit !== 0) {

@@ -3,7 +3,7 @@ import { relative } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { repositoryName } from "../../domain/source/remote.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { accessTo, type CredentialFor } from "./git-access.ts";
+import { type CredentialFor, resolveRemoteAccess } from "./git-access.ts";
 import { fetchInto } from "./git-fetch.ts";
 import { gitFolderOf } from "./git-folder.ts";
 import { git } from "./git-run.ts";
@@ -11,11 +11,11 @@ import { type Source, sourcesOf } from "./git-source.ts";
 import { checkOutTarget } from "./git-target.ts";
 import type { GitTools } from "./git-tools.ts";
 import { parseRemote } from "./remote-address.ts";
-import { pathInside } from "./tree-path.ts";
+import { resolveInside } from "./tree-path.ts";
 
 /** A repository in a workspace, as it was checked out. */
 export interface Checkout {
-  /** Its folder, relative to the workspace's tree; empty for the tree itself. */
+  /** The folder, relative to the workspace's tree; empty for the tree itself. */
   readonly location: string;
   /** The remote's address, without a secret. */
   readonly remoteUri: string;
@@ -27,7 +27,7 @@ export interface Checkout {
   readonly defaultBranch?: string;
 }
 
-/** Where sources go, and how they are reached. */
+/** The folder that sources go to, and the means to reach them. */
 export interface CheckoutPlace {
   /** The workspace's tree, a folder. */
   readonly tree: string;
@@ -36,10 +36,10 @@ export interface CheckoutPlace {
 }
 
 /**
- * Checks out the sources of an initializer in its order, each in a folder of its
- * own. Where a folder holds a repository already, as in the copy of a prebuild,
- * that is brought up to date: changed files are reset, what git does not know
- * stays. Submodules are not fetched.
+ * Checks out the sources of an initializer in its order, each in its own folder.
+ * A repository that is in the folder already, as in the copy of a prebuild, is
+ * brought up to date: changed files are reset, untracked files stay. Submodules
+ * are not fetched.
  *
  * @throws WorkFailure
  * @throws the reason of `signal` when that ended it
@@ -63,7 +63,7 @@ async function checkOut(
   folder: string,
   { tree, credentialFor, signal }: CheckoutPlace,
 ): Promise<Checkout> {
-  const access = await accessTo(tools, source.remoteUri, credentialFor);
+  const access = await resolveRemoteAccess(tools, source.remoteUri, credentialFor);
   const fetched = await fetchInto(tools, folder, access, source.target, signal);
   const call = { repository: { gitFolder: gitFolderOf(folder), tree: folder }, signal };
   const { commit, branch } = await checkOutTarget(tools, call, fetched, source.target);
@@ -80,11 +80,14 @@ async function checkOut(
   };
 }
 
-/** The folder of a source; one without a location gets the repository's name, and a number when that is taken. */
+/**
+ * Returns the folder of a source; without a location it is named after the
+ * repository, with a number when that name is taken.
+ */
 function folderOf({ remoteUri, location }: Source, tree: string, before: readonly Checkout[]): string {
-  const taken = new Set(before.map((checkout) => pathInside(tree, checkout.location)));
+  const taken = new Set(before.map((checkout) => resolveInside(tree, checkout.location)));
   if (location !== "") {
-    const folder = pathInside(tree, location);
+    const folder = resolveInside(tree, location);
     if (!taken.has(folder)) return folder;
     throw new WorkFailure(
       "path_refused",
@@ -92,7 +95,7 @@ function folderOf({ remoteUri, location }: Source, tree: string, before: readonl
     );
   }
   const name = repositoryName(remoteUri) || "repository";
-  let folder = pathInside(tree, name);
-  for (let number = 2; taken.has(folder); number++) folder = pathInside(tree, `${name}-${number}`);
+  let folder = resolveInside(tree, name);
+  for (let number = 2; taken.has(folder); number++) folder = resolveInside(tree, `${name}-${number}`);
   return folder;
 }

@@ -2,7 +2,7 @@ import { type GitCall, git, gitBytes, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 import { type CommitTrailers, messageWithTrailers, readTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
 
-/** Who is said to have made a commit. */
+/** The author of a commit. */
 export interface CommitAuthor {
   readonly name: string;
   readonly email: string;
@@ -11,13 +11,13 @@ export interface CommitAuthor {
 export interface CommitRequest {
   readonly message: string;
   readonly author: CommitAuthor;
-  readonly marks: CommitTrailers;
+  readonly trailers: CommitTrailers;
 }
 
 /**
- * Whether a repository holds anything else than the commit that was checked
- * out: other content in a commit, or changes that are not committed. What it
- * ignores does not count, nor what is not committed in a submodule.
+ * Returns whether a repository differs from the commit that was checked out: by
+ * the content of a commit, or by uncommitted changes. Ignored files do not count,
+ * nor do uncommitted changes in a submodule.
  *
  * @param base absent when there was no commit
  */
@@ -37,14 +37,15 @@ export async function hasChanges(tools: GitTools, call: GitCall, base: string | 
 
 /**
  * Keeps git from looking into submodules: it would start another git there, with
- * the settings of that repository. The commit that is checked out in one counts.
+ * the settings of that repository. The commit that is checked out in a submodule
+ * counts.
  */
 const WITHOUT_SUBMODULES = "--ignore-submodules=dirty";
 
 /**
- * Commits everything that changed on the branch that is checked out. When the
- * step has committed all of it itself, its last commit gets the marks, unless
- * the remote has that commit already.
+ * Commits all changes on the branch that is checked out. When the step has
+ * committed all of them itself, its last commit gets the trailers, unless the
+ * remote has that commit already.
  *
  * @returns the last commit
  * @throws WorkFailure
@@ -63,24 +64,25 @@ export async function commitAll(tools: GitTools, call: GitCall, req: CommitReque
   const commit = (message: string, ...options: string[]) =>
     git(tools, ["commit", "--quiet", "--no-verify", "--cleanup=whitespace", ...options, "--file=-"], {
       ...as,
-      input: messageWithTrailers(message, req.marks),
+      input: messageWithTrailers(message, req.trailers),
     });
   await stageAll(tools, call);
   const staged = await tryGit(tools, ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"], call);
   if (staged.exit !== 0) await commit(req.message);
-  else if (await isOwnAndUnmarked(tools, call, req.marks)) {
+  else if (await isUnpublishedWithoutTrailers(tools, call, req.trailers)) {
     await commit(await git(tools, ["log", "-1", "--format=%B"], call), "--amend", "--allow-empty");
   }
   return (await git(tools, ["rev-parse", "--verify", "HEAD"], call)).trim();
 }
 
-/** Does what `git add --all` does, which would look into submodules. */
+/** Stages as `git add --all` does, without looking into submodules. */
 async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
-  // Fails where files differ: the next commands list those.
+  // Exits with an error where files differ: the next commands list those.
   await tryGit(tools, ["update-index", "-q", "--refresh"], call);
   const changed = (...options: string[]) =>
     gitBytes(tools, ["diff-files", "-z", "--name-only", ...options, WITHOUT_SUBMODULES], call);
-  // Removed first, without a look at the tree: update-index fails for a path that now leads through a symbolic link.
+  // Removed first, without a look at the tree: update-index fails for a path that now leads through a
+  // symbolic link.
   for (const side of CONFLICT_SIDES) {
     await git(tools, ["update-index", "-z", "--force-remove", "--stdin"], {
       ...call,
@@ -88,20 +90,27 @@ async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
     });
   }
   const unknown = await gitBytes(tools, ["ls-files", "-z", "--others", "--exclude-standard"], call);
-  // git lists a repository inside the tree as a folder with a trailing slash; it is kept as a commit.
+  // git lists a repository inside the tree as a folder with a trailing slash; it is added as a commit.
   const paths = unknown.toString("latin1").replaceAll("/\0", "\0");
-  // Replaces paths that git takes for unchanged (`--assume-unchanged`) and that something else is now in the place of.
+  // Also replaces paths that git considers unchanged (`--assume-unchanged`) and that are now something else.
   await git(tools, ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
     ...call,
     input: Buffer.concat([await changed(), Buffer.from(paths, "latin1")]),
   });
 }
 
-/** Which version of a path in conflict is compared with the tree: a missing path is found by those that it has. */
+/**
+ * Versions of a conflicting path that are compared with the tree: a missing path
+ * is found by those that exist.
+ */
 const CONFLICT_SIDES = ["--base", "--ours", "--theirs"];
 
-/** Whether the last commit was made in the workspace and does not say by whom. */
-async function isOwnAndUnmarked(tools: GitTools, call: GitCall, marks: CommitTrailers): Promise<boolean> {
+/** Returns whether the last commit was made in the workspace and lacks the action's trailers. */
+async function isUnpublishedWithoutTrailers(
+  tools: GitTools,
+  call: GitCall,
+  trailers: CommitTrailers,
+): Promise<boolean> {
   const unpublished = await git(
     tools,
     ["rev-list", "--max-count=1", "HEAD", "--not", "--remotes", "--tags"],
@@ -109,5 +118,5 @@ async function isOwnAndUnmarked(tools: GitTools, call: GitCall, marks: CommitTra
   );
   if (unpublished === "") return false;
   const line = await git(tools, ["log", "-1", `--format=${TRAILERS_FORMAT}`], call);
-  return readTrailers(line.trimEnd()).actionId !== marks.actionId;
+  return readTrailers(line.trimEnd()).actionId !== trailers.actionId;
 }

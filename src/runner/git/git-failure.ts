@@ -3,12 +3,12 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 interface Cause {
   readonly pattern: RegExp;
   readonly reason: string;
-  /** What to do; said before git's own words. */
+  /** The advice for the user; precedes git's own words. */
   readonly advice: string;
   readonly retriable?: boolean;
 }
 
-/** What git says in its C locale; the first that fits. */
+/** Messages of git in its C locale; the first that matches counts. */
 const CAUSES: readonly Cause[] = [
   {
     pattern: /could not read (Username|Password)|Authentication failed|Permission denied \(|error: 401/,
@@ -50,20 +50,20 @@ const CAUSES: readonly Cause[] = [
   },
 ];
 
-/** So much of git's own words is told. */
-const MOST_CHARACTERS = 500;
+/** At most so much of git's own words is reported. */
+const MAX_REPORTED_CHARACTERS = 500;
 
 /**
- * The failure that git's complaints are.
+ * Returns the failure for git's error output.
  *
  * @param command git's command, such as "fetch"
- * @param complaints what it wrote to standard error, in the C locale
+ * @param complaints the text on standard error, in the C locale
  * @param secrets masked in the message
  */
 export function gitFailure(command: string, complaints: string, secrets: readonly string[]): WorkFailure {
   const cause = CAUSES.find(({ pattern }) => pattern.test(complaints));
   const advice = cause ? `: ${cause.advice}` : "";
-  const words = told(complaints, secrets);
+  const words = lastLines(complaints, secrets);
   return new WorkFailure(
     cause?.reason ?? "git_failed",
     `git ${command} failed${advice}${words && ` (${words})`}`,
@@ -71,17 +71,17 @@ export function gitFailure(command: string, complaints: string, secrets: readonl
   );
 }
 
-/** The last complaints, as one line. */
-function told(complaints: string, secrets: readonly string[]): string {
-  // Masked before it is cut: half a secret would not be found any more.
-  const masked = secrets.reduce(masking, complaints);
+/** Returns the last lines of the error output as one line. */
+function lastLines(complaints: string, secrets: readonly string[]): string {
+  // Masked before it is cut: half a secret would not be recognised any more.
+  const masked = secrets.reduce(maskSecret, complaints);
   const lines = masked.split(/[\r\n]+/).filter((line) => line !== "");
   const telling = lines.filter((line) => /^(fatal|error|remote):/.test(line));
   const line = (telling.length > 0 ? telling : lines).join("; ").replace(/[\p{Cc}\p{Cf}\s]+/gu, " ");
-  return line.trim().slice(-MOST_CHARACTERS);
+  return line.trim().slice(-MAX_REPORTED_CHARACTERS);
 }
 
-function masking(text: string, secret: string): string {
+function maskSecret(text: string, secret: string): string {
   if (secret === "") return text;
   return text.replaceAll(secret, "***").replaceAll(encodeURIComponent(secret), "***");
 }

@@ -2,28 +2,28 @@ import { mkdir } from "node:fs/promises";
 import type { Target } from "../../domain/source/context-url.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { accessToSibling, type RemoteAccess } from "./git-access.ts";
-import { gitFolderOf, keepOnlyData } from "./git-folder.ts";
+import { gitFolderOf, removeAllButData } from "./git-folder.ts";
 import { type GitCall, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
-/** What is known of a remote whose branches and tags were fetched. */
+/** The facts about a remote whose branches and tags were fetched. */
 export interface Fetched {
-  /** Under which it answered. */
+  /** The address under which it answered. */
   readonly address: string;
-  /** Of its HEAD; absent when it has none. */
+  /** The commit of its HEAD; absent when it has none. */
   readonly headCommit?: string;
-  /** Absent when its HEAD is no branch. */
+  /** The branch of its HEAD; absent when that is no branch. */
   readonly defaultBranch?: string;
 }
 
 const BRANCHES_AND_TAGS = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
 
-/** Where a ref that is neither branch nor tag is fetched to. */
+/** The local ref for a fetched ref that is neither branch nor tag. */
 export const FETCHED_REF = "refs/chartroom/fetched";
 
 /**
  * Fetches all branches and tags of a remote into the folder's repository, which
- * is made when there is none, and what a target needs beside them.
+ * is created when there is none, and whatever else a target needs.
  *
  * @throws WorkFailure
  * @throws the reason of `signal` when that ended it
@@ -38,7 +38,7 @@ export async function fetchInto(
   const { reached, head } = await findHead(tools, access, signal);
   const { address } = reached.remote;
   const call: GitCall = { repository: { gitFolder: gitFolderOf(folder), tree: folder }, signal };
-  await prepare(tools, folder, head.defaultBranch ?? "main", call);
+  await initRepository(tools, folder, head.defaultBranch ?? "main", call);
   await git(tools, ["remote", "add", "--", "origin", address], call);
   const fetch = (refs: readonly string[]) =>
     git(tools, ["fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", "origin", ...refs], {
@@ -46,7 +46,7 @@ export async function fetchInto(
       access: reached,
     });
   await fetch([...BRANCHES_AND_TAGS, ...(target.kind === "ref" ? [`+${target.ref}:${FETCHED_REF}`] : [])]);
-  // A commit that no branch holds any more is given out by its whole hash only.
+  // Remotes hand out a commit that no branch contains any more only for its complete hash.
   if (target.kind === "commit" && isWholeHash(target.hash)) {
     const there = await tryGit(tools, ["cat-file", "-e", `${target.hash}^{commit}`], call);
     if (there.exit !== 0) await fetch([`+${target.hash}:${FETCHED_REF}`]);
@@ -54,7 +54,7 @@ export async function fetchInto(
   return { address, ...head };
 }
 
-/** What the remote's HEAD is. GitLab answers only at `.git` and sends everybody else there. */
+/** Reads the remote's HEAD. GitLab answers only at `.git` and redirects every other address there. */
 async function findHead(tools: GitTools, access: RemoteAccess, signal: AbortSignal | undefined) {
   try {
     return { reached: access, head: await remoteHead(tools, access, signal) };
@@ -80,13 +80,13 @@ async function remoteHead(
 }
 
 /**
- * Makes the folder a repository without remotes. One that is there already comes
- * from a prebuild, whose commands could set whatever they liked: none of its
- * settings is to hold when a credential is near.
+ * Makes the folder a repository without remotes. An existing repository comes
+ * from a prebuild, whose commands could set anything: none of its settings may
+ * apply while a credential is in use.
  */
-async function prepare(tools: GitTools, folder: string, branch: string, call: GitCall): Promise<void> {
+async function initRepository(tools: GitTools, folder: string, branch: string, call: GitCall): Promise<void> {
   await mkdir(folder, { recursive: true });
-  await keepOnlyData(gitFolderOf(folder));
+  await removeAllButData(gitFolderOf(folder));
   await git(tools, ["init", "--quiet", "--template=", `--initial-branch=${branch}`], call);
 }
 

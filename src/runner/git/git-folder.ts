@@ -6,18 +6,18 @@ export function gitFolderOf(folder: string): string {
   return join(folder, ".git");
 }
 
-/** What of a git directory is data: it names no program, no other repository and no setting. */
+/** The entries of a git directory that are data: they name no program, no other repository and no setting. */
 const DATA: ReadonlySet<string> = new Set(["HEAD", "index", "objects", "packed-refs", "refs", "shallow"]);
 
 /** Two hexadecimal digits hold loose objects; `info` may name other repositories. */
 const OBJECTS = /^(pack|[0-9a-f]{2})$/;
 
 /**
- * Removes everything from a git directory but objects, refs and the index. One
- * that is no folder is removed whole, as is all that leads elsewhere. Does
- * nothing where there is none.
+ * Removes everything from a git directory except objects, refs and the index. A
+ * git directory that is not a folder is removed whole, and so are links out of
+ * it. Does nothing where there is none.
  */
-export async function keepOnlyData(gitFolder: string): Promise<void> {
+export async function removeAllButData(gitFolder: string): Promise<void> {
   const stat = await lstat(gitFolder).catch(() => undefined);
   if (!stat?.isDirectory()) return rm(gitFolder, { force: true });
   await keep(gitFolder, (name) => DATA.has(name));
@@ -25,12 +25,12 @@ export async function keepOnlyData(gitFolder: string): Promise<void> {
   if (await isFolder(objects)) await keep(objects, (name) => OBJECTS.test(name));
 }
 
-/** Whether there is a folder, and not a link to one. */
+/** Returns whether a path is a folder, and not a link to one. */
 export async function isFolder(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined))?.isDirectory() ?? false;
 }
 
-/** The folders that hold a repository's objects, by their names. */
+/** Returns the names of the folders that hold a repository's objects. */
 export async function objectFoldersIn(objects: string): Promise<readonly string[]> {
   const entries = await readdir(objects, { withFileTypes: true });
   return entries.filter((entry) => entry.isDirectory() && OBJECTS.test(entry.name)).map(({ name }) => name);

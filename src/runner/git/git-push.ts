@@ -1,33 +1,33 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { accessTo, type CredentialFor } from "./git-access.ts";
+import { type CredentialFor, resolveRemoteAccess } from "./git-access.ts";
 import { requireBranchName } from "./git-branch.ts";
-import { type GitAnswer, type GitCall, type GitRepository, git, gitFailureOf, tryGit } from "./git-run.ts";
+import { type GitCall, type GitRepository, type GitResult, git, gitFailureOf, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 import { type CommitTrailers, mayReplace, readTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
 
 export interface PushRequest {
   /** The repository that has the commit. */
   readonly repository: GitRepository;
-  /** As the checkout says it. */
+  /** The remote's address, as the checkout names it. */
   readonly remoteUri: string;
   readonly commit: string;
   readonly branch: string;
-  /** Of the commit. */
-  readonly marks: CommitTrailers;
+  /** The trailers of the commit. */
+  readonly trailers: CommitTrailers;
   readonly credentialFor: CredentialFor;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What became of the remote's branch. */
+/** The change to the remote's branch. */
 export type PushOutcome = "created" | "advanced" | "replaced" | "unchanged";
 
 /**
- * Brings a commit to a branch of the remote. A branch that is there is advanced
- * when the commit goes on from it, and replaced when `mayReplace` says so; both
- * only as long as it still is what was looked at. Every other one is refused,
- * and so is the remote's default branch.
+ * Pushes a commit to a branch of the remote. An existing branch is advanced when
+ * the commit descends from it, and replaced when `mayReplace` allows it; both
+ * only if it has not moved since it was read. Any other existing branch is
+ * refused, and so is the remote's default branch.
  *
  * @throws WorkFailure branch_name_invalid, branch_is_default, branch_taken,
  *   branch_moved, push_refused, and what reaching a remote throws
@@ -36,11 +36,11 @@ export type PushOutcome = "created" | "advanced" | "replaced" | "unchanged";
 export async function pushBranch(tools: GitTools, req: PushRequest): Promise<PushOutcome> {
   const { branch, signal } = req;
   await requireBranchName(tools, branch, { signal });
-  const access = await accessTo(tools, req.remoteUri, req.credentialFor);
+  const access = await resolveRemoteAccess(tools, req.remoteUri, req.credentialFor);
   const folder = await mkdtemp(join(tools.scratch, "push-"));
   try {
-    // Git gets the credential in a repository without any refs or settings, which only
-    // looks for its objects in the other.
+    // Git gets the credential in a repository without refs and settings, which only reads objects of the
+    // other one.
     const call: GitCall = { repository: { gitFolder: folder }, signal };
     await git(tools, ["init", "--quiet", "--bare", "--template="], call);
     const environment = { GIT_OBJECT_DIRECTORY: join(req.repository.gitFolder, "objects") };
@@ -54,7 +54,7 @@ async function push(
   tools: GitTools,
   call: GitCall,
   address: string,
-  { commit, branch, marks }: PushRequest,
+  { commit, branch, trailers }: PushRequest,
 ): Promise<PushOutcome> {
   const ref = `refs/heads/${branch}`;
   const tip = await remoteTip(tools, call, address, ref);
@@ -62,9 +62,9 @@ async function push(
   let outcome: PushOutcome = "created";
   if (tip !== undefined) {
     await fetchTip(tools, call, address, { ref, tip, commit });
-    outcome = await outcomeOver(tools, call, { tip, commit, branch, marks });
+    outcome = await outcomeOver(tools, call, { tip, commit, branch, trailers });
   }
-  // An empty expectation stands for a branch that is not there.
+  // An empty expectation means that the branch does not exist.
   const lease = outcome === "advanced" ? [] : [`--force-with-lease=${ref}:${tip ?? ""}`];
   const args = ["push", "--porcelain", "--no-verify", ...lease, "--", address, `${commit}:${ref}`];
   const answer = await tryGit(tools, args, call);
@@ -72,7 +72,7 @@ async function push(
   return outcome;
 }
 
-/** The commit of the remote's branch; undefined when there is no such branch. */
+/** Returns the commit of the remote's branch; undefined when there is no such branch. */
 async function remoteTip(
   tools: GitTools,
   call: GitCall,
@@ -93,22 +93,31 @@ async function fetchTip(
   { ref, tip, commit }: { readonly ref: string; readonly tip: string; readonly commit: string },
 ): Promise<void> {
   if ((await tryGit(tools, ["cat-file", "-e", `${tip}^{commit}`], call)).exit === 0) return;
-  // What a ref leads to is not sent again.
+  // Objects that a ref leads to are not fetched again.
   await git(tools, ["update-ref", "refs/heads/own", commit], call);
   await git(tools, ["fetch", "--quiet", "--no-tags", "--", address, `${ref}:refs/heads/theirs`], call);
 }
 
-/** @throws WorkFailure branch_taken */
+/**
+ * Decides how the remote's branch changes.
+ *
+ * @throws WorkFailure branch_taken
+ */
 async function outcomeOver(
   tools: GitTools,
   call: GitCall,
-  { tip, commit, branch, marks }: Pick<PushRequest, "commit" | "branch" | "marks"> & { readonly tip: string },
+  {
+    tip,
+    commit,
+    branch,
+    trailers,
+  }: Pick<PushRequest, "commit" | "branch" | "trailers"> & { readonly tip: string },
 ): Promise<PushOutcome> {
   const isAhead = await tryGit(tools, ["merge-base", "--is-ancestor", tip, commit], call);
   if (isAhead.exit === 0) return "advanced";
   const log = await git(tools, ["log", `--format=${TRAILERS_FORMAT}`, tip, "--not", commit], call);
   const lost = log.split("\n").slice(0, -1).map(readTrailers);
-  if (lost.length > 0 && mayReplace(lost, marks)) return "replaced";
+  if (lost.length > 0 && mayReplace(lost, trailers)) return "replaced";
   throw new WorkFailure(
     "branch_taken",
     `the remote's branch ${JSON.stringify(branch)} has commits that are not this workflow's: ` +
@@ -116,7 +125,7 @@ async function outcomeOver(
   );
 }
 
-function pushFailure(args: readonly string[], answer: GitAnswer, call: GitCall): WorkFailure {
+function pushFailure(args: readonly string[], answer: GitResult, call: GitCall): WorkFailure {
   const line = answer.stdout.split("\n").find((line) => line.startsWith("!")) ?? "";
   if (line.includes("[rejected]")) {
     return new WorkFailure(

@@ -5,37 +5,37 @@ import type { RemoteAccess } from "./git-access.ts";
 import { gitFailure } from "./git-failure.ts";
 import type { GitTools } from "./git-tools.ts";
 
-/** A repository whose settings are the runner's own. Git gets both paths and looks for neither. */
+/** A repository whose settings the runner controls. Git gets both paths and searches for neither. */
 export interface GitRepository {
-  /** The git directory. Nothing in it but objects, refs and the index may come from commands. */
+  /** The git directory. Nothing in it except objects, refs and the index may come from commands. */
   readonly gitFolder: string;
   /** The working tree; absent for a bare repository. */
   readonly tree?: string;
 }
 
 export interface GitCall {
-  /** What git works on; absent for a command that needs no repository. */
+  /** The repository that git works on; absent for a command that needs none. */
   readonly repository?: GitRepository | undefined;
-  /** The remote that it may reach; none when absent. */
+  /** The remote that git may reach; none when absent. */
   readonly access?: RemoteAccess;
   readonly environment?: Readonly<Record<string, string>>;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface GitAnswer {
-  /** Null when a signal ended git. */
+export interface GitResult {
+  /** The exit code; null when a signal ended git. */
   readonly exit: number | null;
   readonly stdout: string;
-  /** In the C locale; may hold a secret of the access. */
+  /** The standard error in the C locale; may hold a secret of the access. */
   readonly stderr: string;
 }
 
 /**
- * Added to every call, so that git runs no hook, asks nobody and leaves nothing
- * running. Drivers (filter, diff, merge, textconv) cannot be switched off by
- * name: that none is there follows from where the settings are read, which is
- * only from a git directory that the runner wrote.
+ * Settings of every call, so that git runs no hook, prompts nobody and leaves
+ * nothing running. Drivers (filter, diff, merge, textconv) cannot be switched off
+ * by name: none is configured, because settings are only read from a git
+ * directory that the runner wrote.
  */
 const SETTINGS: readonly string[] = [
   "core.hooksPath=/dev/null",
@@ -49,21 +49,21 @@ const SETTINGS: readonly string[] = [
   "gc.auto=0",
   "maintenance.auto=false",
   "advice.detachedHead=false",
-  // Where a redirect leads, nothing was checked.
+  // The target of a redirect was not checked.
   "http.followRedirects=false",
-  // Bytes in a second, and seconds: a server that falls silent holds nobody for an hour.
+  // Bytes per second, and seconds: a server that falls silent blocks nobody for an hour.
   "http.lowSpeedLimit=1",
   "http.lowSpeedTime=120",
 ];
 
-/** More than any answer that is read here. */
-const ANSWER_BYTES = 16 * 1_024 * 1_024;
-const COMPLAINT_BYTES = 64 * 1_024;
+/** More than any output that is read here. */
+const MAX_STDOUT_BYTES = 16 * 1_024 * 1_024;
+const MAX_STDERR_BYTES = 64 * 1_024;
 
 /**
- * Runs git and answers what it wrote.
+ * Runs git and returns its output.
  *
- * @throws WorkFailure for what git says of a failure, git_timed_out
+ * @throws WorkFailure for git's own failures, git_timed_out
  * @throws the reason of `signal` when that ended it
  */
 export async function git(tools: GitTools, args: readonly string[], call: GitCall): Promise<string> {
@@ -72,22 +72,22 @@ export async function git(tools: GitTools, args: readonly string[], call: GitCal
   return answer.stdout;
 }
 
-/** The same, for a command whose failure is an answer. */
-export async function tryGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<GitAnswer> {
+/** Runs git where a failure is a valid result. */
+export async function tryGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<GitResult> {
   const answer = await runGit(tools, args, call);
   return { ...answer, stdout: answer.stdout.toString() };
 }
 
-/** The same as {@link git}, for output that need not be UTF-8, such as paths. */
+/** Runs git as {@link git} does, for output that need not be UTF-8, such as paths. */
 export async function gitBytes(tools: GitTools, args: readonly string[], call: GitCall): Promise<Buffer> {
   const { stdout, ...answer } = await runGit(tools, args, call);
   if (answer.exit !== 0) throw gitFailureOf(args, { ...answer, stdout: "" }, call);
   return stdout;
 }
 
-type RawAnswer = Omit<GitAnswer, "stdout"> & { readonly stdout: Buffer };
+type RawGitResult = Omit<GitResult, "stdout"> & { readonly stdout: Buffer };
 
-async function runGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<RawAnswer> {
+async function runGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<RawGitResult> {
   const { programs, timeoutMs } = tools;
   const settings = [...SETTINGS, ...(call.access?.settings ?? [])];
   let complaints = Buffer.alloc(0);
@@ -98,10 +98,10 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
     environment: environmentOf(tools, call),
     ...(call.input !== undefined && { input: Buffer.from(call.input) }),
     timeoutMs,
-    keepBytes: ANSWER_BYTES,
+    keepBytes: MAX_STDOUT_BYTES,
     signal: call.signal,
     onOutput: (bytes, stream) => {
-      if (stream === "stderr") complaints = Buffer.concat([complaints, bytes]).subarray(0, COMPLAINT_BYTES);
+      if (stream === "stderr") complaints = Buffer.concat([complaints, bytes]).subarray(0, MAX_STDERR_BYTES);
     },
   });
   if (result.stopped) call.signal?.throwIfAborted();
@@ -109,7 +109,10 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
     throw new WorkFailure("git_timed_out", `git ${commandOf(args)} took longer than ${timeoutMs} ms`, true);
   }
   if (result.outputTruncated) {
-    throw new WorkFailure("git_failed", `git ${commandOf(args)} answered more than ${ANSWER_BYTES} bytes`);
+    throw new WorkFailure(
+      "git_failed",
+      `git ${commandOf(args)} answered more than ${MAX_STDOUT_BYTES} bytes`,
+    );
   }
   return {
     exit: result.exit,
@@ -118,22 +121,22 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
   };
 }
 
-/** Without a line that was cut: half a secret could stand in it, which is not recognised. */
+/** Drops a line that was cut: half a secret in it would not be recognised. */
 function wholeLines(complaints: Buffer): string {
   const text = complaints.toString();
-  return complaints.length < COMPLAINT_BYTES ? text : text.slice(0, text.lastIndexOf("\n") + 1);
+  return complaints.length < MAX_STDERR_BYTES ? text : text.slice(0, text.lastIndexOf("\n") + 1);
 }
 
-/** The failure that an answer is. */
+/** Returns the failure for git's result. */
 export function gitFailureOf(
   args: readonly string[],
-  { stderr }: GitAnswer,
+  { stderr }: GitResult,
   { access }: GitCall,
 ): WorkFailure {
   const failure = gitFailure(commandOf(args), stderr, access?.secrets ?? []);
   if (access?.withheld === undefined) return failure;
   if (failure.reason === "git_unauthorized") return new WorkFailure("credential_withheld", access.withheld);
-  // Some hosts say so of what they hide from strangers.
+  // Some hosts answer so for repositories that they hide from anonymous users.
   if (failure.reason !== "repository_not_found") return failure;
   return new WorkFailure(failure.reason, `${failure.message}. No credential was sent: ${access.withheld}`);
 }
@@ -154,13 +157,14 @@ function environmentOf(tools: GitTools, call: GitCall): Record<string, string> {
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_ATTR_NOSYSTEM: "1",
     GIT_TERMINAL_PROMPT: "0",
-    // Named, never looked for: what a command puts into a folder, or above it, is no repository of the runner.
+    // Named, never searched for: a repository that a command creates in a folder, or above it, is not
+    // the runner's.
     GIT_DIR: repository?.gitFolder ?? "/dev/null",
     ...(repository?.tree !== undefined && { GIT_WORK_TREE: repository.tree }),
     GIT_CEILING_DIRECTORIES: dirname(folderOf(tools, call)),
-    // A commit that a ref of the repository puts in the place of another is not what the remote has.
+    // A commit that a ref of the repository replaces with another is not the one that the remote has.
     GIT_NO_REPLACE_OBJECTS: "1",
-    // Beats every protocol.*.allow of the repository; no remote helper is among them.
+    // Overrides every protocol.*.allow of the repository; no remote helper is among them.
     GIT_ALLOW_PROTOCOL: access?.remote.scheme ?? "none",
     ...environment,
     ...access?.environment,

@@ -20,10 +20,10 @@ import type { GitRepository } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
 /**
- * A repository as commands left it, seen through a git directory of the runner's
- * own: the settings there are the runner's, while HEAD, refs, index and ignored
- * paths are copies, and objects are borrowed. So nothing that a command wrote
- * into its `.git` decides what git does or starts.
+ * A repository as commands left it, accessed through a git directory that the
+ * runner owns: the settings there are the runner's, while HEAD, refs, index and
+ * ignored paths are copies, and objects are linked. So nothing that a command
+ * wrote into its `.git` decides what git does or starts.
  */
 export interface Snapshot {
   readonly repository: GitRepository;
@@ -32,14 +32,14 @@ export interface Snapshot {
    *
    * @throws WorkFailure repository_replaced
    */
-  handBack(): Promise<void>;
+  writeBack(): Promise<void>;
 }
 
-/** Files of a git directory that are copied, where they are there. */
+/** Files of a git directory that are copied if they exist. */
 const FILES = ["HEAD", "packed-refs", "shallow", "index", "MERGE_HEAD", "MERGE_MODE", "info/exclude"];
-/** Where the index is split, it names one of these. */
+/** The name of a shared index, to which a split index refers. */
 const SHARED_INDEX = /^sharedindex\.[0-9a-f]+$/;
-/** What is over once there is a commit. */
+/** Files of a merge, which ends with the next commit. */
 const MERGE_FILES = ["MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"];
 
 /** The only settings of a snapshot. */
@@ -49,7 +49,8 @@ const CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare
  * Uses a repository through a snapshot of it, which is removed afterwards.
  *
  * @param folder the top of its working tree
- * @throws WorkFailure repository_replaced when there is no whole repository any more
+ * @throws WorkFailure repository_replaced when the repository is not complete any
+ *   more
  */
 export async function withSnapshot<T>(
   tools: Pick<GitTools, "scratch">,
@@ -57,7 +58,7 @@ export async function withSnapshot<T>(
   use: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
   const source = gitFolderOf(folder);
-  await requireWhole(source);
+  await requireRepository(source);
   const scratch = await mkdtemp(join(tools.scratch, "snapshot-"));
   try {
     const gitFolder = join(scratch, "git");
@@ -65,8 +66,8 @@ export async function withSnapshot<T>(
     await borrowObjects(join(source, "objects"), gitFolder, join(scratch, "borrowed"));
     return await use({
       repository: { gitFolder, tree: folder },
-      async handBack() {
-        await requireWhole(source);
+      async writeBack() {
+        await requireRepository(source);
         await handBack(gitFolder, source);
       },
     });
@@ -76,25 +77,28 @@ export async function withSnapshot<T>(
 }
 
 /** @throws WorkFailure repository_replaced */
-async function requireWhole(source: string): Promise<void> {
+async function requireRepository(source: string): Promise<void> {
   for (const path of [source, join(source, "objects"), join(source, "refs")]) {
-    if (!(await isFolder(path))) throw replaced("its .git is not a folder with objects and refs any more");
+    if (!(await isFolder(path)))
+      throw repositoryReplaced("its .git is not a folder with objects and refs any more");
   }
   for (const name of ["commondir", "reftable", "objects/info/alternates"]) {
-    if (await isThere(join(source, name))) {
-      throw replaced(`.git/${name} makes it depend on something else than its own objects and refs`);
+    if (await exists(join(source, name))) {
+      throw repositoryReplaced(
+        `.git/${name} makes it depend on something else than its own objects and refs`,
+      );
     }
   }
 }
 
-function replaced(why: string): WorkFailure {
+function repositoryReplaced(why: string): WorkFailure {
   return new WorkFailure(
     "repository_replaced",
     `the repository is not the one that was checked out: ${why}; leave .git as it was, or clone elsewhere`,
   );
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined;
 }
 
@@ -114,7 +118,7 @@ async function copyData(source: string, gitFolder: string): Promise<void> {
 
 /**
  * Lets git read objects through links to the folders that hold them. A link to
- * all of `objects` would let its `info` name more repositories.
+ * all of `objects` would let the `info` folder in it name more repositories.
  */
 async function borrowObjects(objects: string, gitFolder: string, borrowed: string): Promise<void> {
   await mkdir(borrowed);
@@ -129,8 +133,8 @@ async function handBack(gitFolder: string, source: string): Promise<void> {
   const head = await readFile(join(gitFolder, "HEAD"), "utf8");
   const ref = /^ref: (refs\/heads\/\S.*)$/m.exec(head)?.[1];
   for (const name of [...(ref === undefined ? [] : [ref]), "index", "HEAD"]) {
-    // A branch without a commit has no file, nor has an index without one.
-    if (await isThere(join(gitFolder, name))) await replaceFile(join(gitFolder, name), join(source, name));
+    // A branch without a commit has no file, and an index without entries has none either.
+    if (await exists(join(gitFolder, name))) await replaceFile(join(gitFolder, name), join(source, name));
   }
   for (const name of MERGE_FILES) await rm(join(source, name), { force: true });
 }
@@ -138,11 +142,11 @@ async function handBack(gitFolder: string, source: string): Promise<void> {
 async function copyMissing(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const name of await readdir(from)) {
-    if (!(await isThere(join(to, name)))) await replaceFile(join(from, name), join(to, name));
+    if (!(await exists(join(to, name)))) await replaceFile(join(from, name), join(to, name));
   }
 }
 
-/** Whole or not at all, and never through a link in the place of the file. */
+/** Replaces a file atomically, and never through a link in its place. */
 async function replaceFile(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true });
   const draft = `${to}.chartroom`;
@@ -156,7 +160,7 @@ async function copyRegular(from: string, to: string): Promise<void> {
   if (stat?.isFile()) await copyWithTime(from, to);
 }
 
-/** Copies to a new file, which is no younger: git compares files that are as young as the index. */
+/** Copies to a new file with the same time: git rechecks files that are as new as the index. */
 async function copyWithTime(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   const seconds = Math.floor((await lstat(from)).mtimeMs / 1_000);

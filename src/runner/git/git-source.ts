@@ -9,17 +9,19 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 /** One source of an environment. */
 export interface Source {
   readonly remoteUri: string;
-  /** Empty: none. */
+  /** The upstream's address; empty for none. */
   readonly upstreamUri: string;
   readonly target: Target;
-  /** Folder in the tree, as it was given; empty: named after the repository. */
+  /** The folder in the tree, as given; empty to name it after the repository. */
   readonly location: string;
 }
 
 /**
- * The sources of an initializer, in its order; none for a blank environment.
+ * Returns the sources of an initializer, in its order; none for a blank
+ * environment.
  *
- * @throws WorkFailure initializer_unknown for a kind that this runner does not know
+ * @throws WorkFailure initializer_unknown for a kind that this runner does not
+ *   know
  */
 export function sourcesOf(initializer: EnvironmentInitializer | undefined): readonly Source[] {
   return (initializer?.specs ?? []).map(({ spec }) => {

@@ -5,18 +5,18 @@ import { FETCHED_REF, type Fetched } from "./git-fetch.ts";
 import { type GitCall, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
-/** What a target is in a repository. */
+/** The commit and branch that a target names in a repository. */
 interface Revision {
-  /** Absent for a branch without commits. */
+  /** The commit; absent for a branch without commits. */
   readonly commit?: string | undefined;
   /** The branch to check out; none when absent. */
   readonly branch?: string | undefined;
-  /** Whether that is the remote's branch of the same name. */
+  /** True if that is the remote's branch of the same name. */
   readonly isRemote?: boolean;
 }
 
 /**
- * Checks out what a target names, over whatever is in the folder.
+ * Checks out the commit of a target, over the present files of the folder.
  *
  * @throws WorkFailure revision_not_found, branch_name_invalid
  */
@@ -73,7 +73,7 @@ function headOf({ headCommit, defaultBranch }: Fetched): Revision {
   return { commit: headCommit, branch: defaultBranch, isRemote: headCommit !== undefined };
 }
 
-/** The longest beginning of a path that names a branch or tag, or else a commit as its first part. */
+/** Finds the longest prefix of a path that names a branch or tag, or else a commit as its first part. */
 async function revisionOfPath(
   tools: GitTools,
   call: GitCall,
@@ -104,10 +104,10 @@ async function commitOfHash(tools: GitTools, call: GitCall, hash: string): Promi
   return /^[0-9a-f]{4,64}$/i.test(hash) ? commitOf(tools, call, hash) : undefined;
 }
 
-/** What no name of a ref holds, and what makes git read more than a name. */
+/** Characters that no ref's name contains, and that make git parse more than a name. */
 const NO_REF = /[\p{Cc} ~^:?*[\\]|\.\.|@\{/u;
 
-/** The commit that a ref or hash leads to; undefined when it leads to none. */
+/** Returns the commit that a ref or hash leads to; undefined when it leads to none. */
 async function commitOf(tools: GitTools, call: GitCall, name: string): Promise<string | undefined> {
   if (NO_REF.test(name)) return undefined;
   const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];

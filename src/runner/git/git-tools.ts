@@ -7,27 +7,33 @@ import { type RemoteSettings, type ResolveHost, systemResolve } from "./remote-a
 
 export interface GitSettings {
   readonly programs: Programs;
-  /** A folder of the runner's own, which is made: no command of an environment is to write into it. */
+  /**
+   * A folder that belongs to the runner, which is created: no command of an
+   * environment may write into it.
+   */
   readonly folder: string;
   readonly remotes: RemoteSettings;
-  /** The private key for ssh remotes, a file; none when absent, and then no ssh remote that wants one opens. */
+  /**
+   * The private key for ssh remotes, a file; none when absent, and then ssh
+   * remotes that require one fail.
+   */
   readonly sshKeyFile?: string | undefined;
-  /** How names become addresses; as the machine does it when absent. */
+  /** The resolver of host names; that of the machine when absent. */
   readonly resolve?: ResolveHost;
-  /** For one git command, in milliseconds; an hour when absent. */
+  /** The limit of one git command, in milliseconds; an hour when absent. */
   readonly timeoutMs?: number;
 }
 
-/** What git is run with. */
+/** The programs, settings and folders that git is run with. */
 export interface GitTools {
   readonly programs: Programs;
   readonly remotes: RemoteSettings;
   readonly resolve: ResolveHost;
   readonly sshKeyFile: string | undefined;
   readonly timeoutMs: number;
-  /** HOME of git: empty, so that no settings but ours hold. */
+  /** The HOME of git: empty, so that only the runner's settings apply. */
   readonly home: string;
-  /** For repositories that live as long as one push. */
+  /** The folder for repositories that exist for one push. */
   readonly scratch: string;
   readonly askPass: string;
   readonly ssh: string;
@@ -36,10 +42,11 @@ export interface GitTools {
 const HOUR_MS = 3_600_000;
 
 /** The first git that connects to the address which was checked (http.curloptResolve). */
-const OLDEST_GIT: readonly [major: number, minor: number] = [2, 37];
+const MIN_GIT_VERSION: readonly [major: number, minor: number] = [2, 37];
 
 /**
- * Makes what git needs: its home and the two small programs that it asks.
+ * Creates the files that git needs: its home and the two small programs that it
+ * calls.
  *
  * @throws WorkFailure git_missing when there is no git, or one older than 2.37
  */
@@ -49,13 +56,13 @@ export async function prepareGit(settings: GitSettings): Promise<GitTools> {
   const home = join(folder, "home");
   const scratch = join(folder, "scratch");
   for (const made of [home, scratch]) await mkdir(made, { recursive: true, mode: 0o700 });
-  const askPass = await program(folder, "askpass", ASK_PASS);
-  const ssh = await program(folder, "ssh", SSH);
+  const askPass = await writeProgram(folder, "askpass", ASK_PASS);
+  const ssh = await writeProgram(folder, "ssh", SSH);
   return { programs, remotes, resolve, sshKeyFile, timeoutMs, home, scratch, askPass, ssh };
 }
 
 /**
- * Answers git's questions, and only those about the host that the credential is
+ * Answers git's prompts, and only those about the host that the credential is
  * for. The values are in the environment of git alone: not in an argument, which
  * every user of the machine can read, and not in the file.
  */
@@ -70,10 +77,10 @@ esac
 `;
 
 /**
- * Connects to the address that was checked, with the operator's key for it and
- * no other: ssh would offer those of the user that the runner runs as, with that
- * user's settings, to whatever host a workflow names. A host's key is remembered
- * at the first connection, and another one refused from then on.
+ * Connects to the address that was checked, with the operator's key and no other:
+ * otherwise ssh would offer the keys of the runner's user, with that user's
+ * settings, to any host that a workflow names. A host's key is remembered at the
+ * first connection; a different one is refused afterwards.
  */
 const SSH = `#!/bin/sh
 exec ssh -F none -o BatchMode=yes -o ConnectTimeout=30 -o ClearAllForwardings=yes \\
@@ -82,8 +89,8 @@ exec ssh -F none -o BatchMode=yes -o ConnectTimeout=30 -o ClearAllForwardings=ye
   -o IdentityAgent=none -o IdentitiesOnly=yes -o "IdentityFile=\\"$CHARTROOM_SSH_KEY\\"" "$@"
 `;
 
-/** Written whole or not at all: another runner over the same folder may run it now. */
-async function program(folder: string, name: string, text: string): Promise<string> {
+/** Writes a program file atomically: another runner over the same folder may run it now. */
+async function writeProgram(folder: string, name: string, text: string): Promise<string> {
   const file = join(folder, name);
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, text, { mode: 0o700 });
@@ -103,13 +110,13 @@ async function requireGitVersion(programs: Programs): Promise<void> {
     })
     .catch(() => ({ stdout: "" }));
   const [, major, minor] = /^git version (\d+)\.(\d+)/.exec(stdout.toString()) ?? [];
-  const [oldestMajor, oldestMinor] = OLDEST_GIT;
+  const [oldestMajor, oldestMinor] = MIN_GIT_VERSION;
   const isNew =
     Number(major) > oldestMajor || (Number(major) === oldestMajor && Number(minor) >= oldestMinor);
   if (!isNew) {
     throw new WorkFailure(
       "git_missing",
-      `git ${OLDEST_GIT.join(".")} or newer is needed in PATH: install it`,
+      `git ${MIN_GIT_VERSION.join(".")} or newer is needed in PATH: install it`,
     );
   }
 }

@@ -24,10 +24,10 @@ describe("what a push may take from a branch", () => {
   });
 });
 
-test("the marks stand at the end of a message, apart from it", () => {
-  const marks = "Chartroom-Workflow: w\nChartroom-Execution: e2\nChartroom-Action: a2\n";
-  expect(messageWithTrailers("Title", OWN)).toBe(`Title\n\n${marks}`);
+test("the trailers are at the end of a message, after an empty line", () => {
+  const trailers = "Chartroom-Workflow: w\nChartroom-Execution: e2\nChartroom-Action: a2\n";
+  expect(messageWithTrailers("Title", OWN)).toBe(`Title\n\n${trailers}`);
   expect(messageWithTrailers("Title\n\nSigned-off-by: Ada\n\n\n", OWN)).toBe(
-    `Title\n\nSigned-off-by: Ada\n\n${marks}`,
+    `Title\n\nSigned-off-by: Ada\n\n${trailers}`,
   );
 });

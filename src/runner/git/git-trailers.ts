@@ -1,4 +1,4 @@
-/** By whom a commit was made, as its last lines say. */
+/** The work that a commit was made by, as its last lines name it. */
 export interface CommitTrailers {
   readonly workflowId: string;
   readonly executionId: string;
@@ -12,28 +12,29 @@ const TRAILERS: Readonly<Record<keyof CommitTrailers, string>> = {
 };
 const NAMES = Object.keys(TRAILERS) as (keyof CommitTrailers)[];
 
-/** A commit's message with the marks as its trailers. */
-export function messageWithTrailers(message: string, marks: CommitTrailers): string {
-  const lines = NAMES.map((name) => `${TRAILERS[name]}: ${marks[name]}`);
+/** Returns a commit's message followed by the trailers. */
+export function messageWithTrailers(message: string, trailers: CommitTrailers): string {
+  const lines = NAMES.map((name) => `${TRAILERS[name]}: ${trailers[name]}`);
   return `${message.trimEnd()}\n\n${lines.join("\n")}\n`;
 }
 
-/** Has git log print the marks of each commit as a line that `readTrailers` reads. */
+/** Format with which git log prints the trailers of each commit as a line that `readTrailers` parses. */
 export const TRAILERS_FORMAT = NAMES.map(
   (name) => `%(trailers:key=${TRAILERS[name]},valueonly,unfold,separator=%x2C)`,
 ).join("%x09");
 
-/** Empty texts for marks that are missing. */
+/** Parses a line of trailers; a missing one is an empty text. */
 export function readTrailers(line: string): CommitTrailers {
   const [workflowId = "", executionId = "", actionId = ""] = line.split("\t");
   return { workflowId, executionId, actionId };
 }
 
 /**
- * Whether the commits that a push would take from a branch are the workflow's
- * own, so that nobody's work is lost: the newest one was made by the same
- * action, in an earlier attempt; or every one was made by another execution of
- * the workflow. Another action of the same execution is nobody's to replace.
+ * Returns whether a push may remove these commits from a branch: only when they
+ * are the workflow's own, so that nobody's work is lost. Either the newest one
+ * was made by an earlier attempt of the same action, or every one was made by
+ * another execution of the workflow. Commits of another action of the same
+ * execution are never replaced.
  *
  * @param lost newest first, at least one
  */

@@ -2,7 +2,12 @@ import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { replay } from "../../../test/harness/seed.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { checkedAddresses, parseRemote, type RemoteSettings, systemResolve } from "./remote-address.ts";
+import {
+  parseRemote,
+  type RemoteSettings,
+  resolveCheckedAddresses,
+  systemResolve,
+} from "./remote-address.ts";
 
 const PUBLIC: RemoteSettings = { allowPrivateAddresses: false, allowFiles: false, plainHttpHosts: new Set() };
 const PRIVATE: RemoteSettings = { ...PUBLIC, allowPrivateAddresses: true };
@@ -154,7 +159,7 @@ describe("the addresses of a name", () => {
   test.each([[["8.8.8.8"]], [["2606:4700::1", "8.8.4.4"]], [["64:ff9b::808:808"]]])(
     "%j are reached",
     async (addresses) => {
-      expect(await checkedAddresses(named, PUBLIC, at(...addresses))).toEqual(addresses);
+      expect(await resolveCheckedAddresses(named, PUBLIC, at(...addresses))).toEqual(addresses);
     },
   );
 
@@ -177,18 +182,18 @@ describe("the addresses of a name", () => {
     [["8.8.8.8", "127.0.0.1"]],
     [["2606:4700::1", "fc00::1"]],
   ])("%j are refused, unless private ones are allowed", async (addresses) => {
-    await expect(checkedAddresses(named, PUBLIC, at(...addresses))).rejects.toMatchObject({
+    await expect(resolveCheckedAddresses(named, PUBLIC, at(...addresses))).rejects.toMatchObject({
       reason: "remote_refused",
       message: expect.stringContaining("git.example.org is at an address that is not public"),
       retriable: false,
     });
-    expect(await checkedAddresses(named, PRIVATE, at(...addresses))).toEqual(addresses);
+    expect(await resolveCheckedAddresses(named, PRIVATE, at(...addresses))).toEqual(addresses);
   });
 
   test("are missing when the name has none, which may change", async () => {
     const failing = () => Promise.reject(new Error("ENOTFOUND"));
     for (const resolve of [failing, at()]) {
-      await expect(checkedAddresses(named, PRIVATE, resolve)).rejects.toMatchObject({
+      await expect(resolveCheckedAddresses(named, PRIVATE, resolve)).rejects.toMatchObject({
         reason: "remote_unreachable",
         retriable: true,
       });
@@ -197,8 +202,8 @@ describe("the addresses of a name", () => {
 
   test("are found as the machine finds them", async () => {
     const local = parseRemote("https://localhost/r", PUBLIC);
-    await expect(checkedAddresses(local, PUBLIC, systemResolve)).rejects.toThrow("not public");
-    expect(await checkedAddresses(local, PRIVATE, systemResolve)).toContain("127.0.0.1");
+    await expect(resolveCheckedAddresses(local, PUBLIC, systemResolve)).rejects.toThrow("not public");
+    expect(await resolveCheckedAddresses(local, PRIVATE, systemResolve)).toContain("127.0.0.1");
   });
 });
 
@@ -218,7 +223,7 @@ describe("a host that is written as an address", () => {
     "git@169.254.169.254:r",
   ])("%s is judged by the address that it means", async (text) => {
     const remote = parseRemote(text, PUBLIC);
-    await expect(checkedAddresses(remote, PUBLIC, systemResolve)).rejects.toMatchObject({
+    await expect(resolveCheckedAddresses(remote, PUBLIC, systemResolve)).rejects.toMatchObject({
       reason: "remote_refused",
     });
   });
@@ -226,11 +231,11 @@ describe("a host that is written as an address", () => {
   test("is not looked up", async () => {
     const never = () => Promise.reject(new Error("a look-up"));
     const remote = parseRemote("https://[2606:4700::1]:8443/r", PUBLIC);
-    expect(await checkedAddresses(remote, PUBLIC, never)).toEqual(["2606:4700::1"]);
+    expect(await resolveCheckedAddresses(remote, PUBLIC, never)).toEqual(["2606:4700::1"]);
   });
 });
 
 test("a folder has no address", async () => {
   const never = () => Promise.reject(new Error("a look-up"));
-  expect(await checkedAddresses(parseRemote("file:///srv/r", FILES), PUBLIC, never)).toEqual([]);
+  expect(await resolveCheckedAddresses(parseRemote("file:///srv/r", FILES), PUBLIC, never)).toEqual([]);
 });

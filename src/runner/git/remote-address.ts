@@ -4,68 +4,77 @@ import { isPublicAddress } from "../../domain/address-range.ts";
 import { remoteForms } from "../../domain/source/remote.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
-/** Which remotes may be reached. */
+/** The settings that decide which remotes may be reached. */
 export interface RemoteSettings {
-  /** Whether their addresses may be private, such as those of a host inside the company. */
+  /** True if their addresses may be private, such as those of a host inside the company. */
   readonly allowPrivateAddresses: boolean;
-  /** Whether they may be folders of this machine, as file:///... */
+  /** True if they may be folders of this machine, as file:///... */
   readonly allowFiles: boolean;
-  /** Hosts in lower case, as in `git.example.org:8080`, that are shown a credential over plain http. */
+  /** Hosts in lower case, as in `git.example.org:8080`, that get a credential over plain http. */
   readonly plainHttpHosts: Pick<ReadonlySet<string>, "has">;
 }
 
-/** A remote that may be reached as far as its text tells. */
+/** A remote that may be reached, judged by its text alone. */
 export interface Remote {
   readonly scheme: "https" | "http" | "ssh" | "file";
-  /** As git is given it: never with a password, and for https and http without a user name. */
+  /** The address that git gets: never with a password, and for https and http without a user name. */
   readonly address: string;
-  /** The user that it names; empty when it names none. */
+  /** The user in the address; empty when there is none. */
   readonly user: string;
-  /** Lower-case name or address, IPv6 in brackets, and the port unless it is the scheme's own; empty for files. */
+  /**
+   * The lower-case name or address, IPv6 in brackets, with the port unless it is
+   * the scheme's default; empty for files.
+   */
   readonly host: string;
   /** The same without port and brackets. */
   readonly hostname: string;
   readonly port: number;
 }
 
-const PORTS: Readonly<Record<string, number>> = { https: 443, http: 80, ssh: 22, file: 0 };
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { https: 443, http: 80, ssh: 22, file: 0 };
 
-/** No dash at the start, which programs read as an option, and none of what ends the host in one reading only. */
+/**
+ * No dash at the start, which programs read as an option, and no character that
+ * only some parsers read as the end of the host.
+ */
 const HOST_NAME = /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/;
-/** What git and URL read alike, up to the path. */
+/** The form that git and URL parse alike, up to the path. */
 const SSH_FORM = /^ssh:\/\/(\w[\w.+-]*@)?([A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:.]+\])(:\d+)?\//;
-/** What git reads as the name of a program that fetches. */
+/** The form that git reads as the name of a remote helper program. */
 const HELPER_FORM = /^[A-Za-z0-9+.-]*::/;
 
 /**
- * Reads a remote: https, http, ssh, the scp form (`git@host:owner/repository`),
+ * Parses a remote: https, http, ssh, the scp form (`git@host:owner/repository`),
  * and file where the settings allow it.
  *
- * @throws WorkFailure remote_refused for every other, and for one with a password
+ * @throws WorkFailure remote_refused for any other, and for one with a password
  */
 export function parseRemote(text: string, { allowFiles }: RemoteSettings): Remote {
   const form = remoteForms(text).at(-1) ?? text;
-  // Controls and white space mean different things to different readers.
+  // Control characters and white space mean different things to different parsers.
   const isOdd = /[\p{Cc}\p{White_Space}]/u.test(text) || HELPER_FORM.test(text);
   const url = isOdd ? null : URL.parse(form);
   const scheme = url?.protocol.slice(0, -1) ?? "";
   if (!url || !isScheme(scheme)) {
-    throw refused("the remote must be an https, http or ssh address, or user@host:path");
+    throw remoteRefused("the remote must be an https, http or ssh address, or user@host:path");
   }
   if (url.password !== "") {
-    throw refused("the remote holds a password: take it out and store it as a host authentication token");
+    throw remoteRefused(
+      "the remote holds a password: take it out and store it as a host authentication token",
+    );
   }
   if (scheme === "file") return fileRemote(url, allowFiles);
   const hostname = url.hostname.toLowerCase().replace(/^\[|\]$/g, "");
-  if (isIP(hostname) === 0 && !HOST_NAME.test(hostname)) throw refused("the remote's host is no host name");
-  if (scheme === "ssh" && !SSH_FORM.test(form)) throw refused("the remote's user or host is none");
-  const port = Number(url.port) || (PORTS[scheme] ?? 0);
+  if (isIP(hostname) === 0 && !HOST_NAME.test(hostname))
+    throw remoteRefused("the remote's host is no host name");
+  if (scheme === "ssh" && !SSH_FORM.test(form)) throw remoteRefused("the remote's user or host is none");
+  const port = Number(url.port) || (DEFAULT_PORTS[scheme] ?? 0);
   const name = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
   return {
     scheme,
     address: scheme === "ssh" ? text : withoutUser(url),
     user: scheme === "ssh" ? url.username : decodedUser(url.username),
-    host: port === PORTS[scheme] ? name : `${name}:${port}`,
+    host: port === DEFAULT_PORTS[scheme] ? name : `${name}:${port}`,
     hostname,
     port,
   };
@@ -74,20 +83,20 @@ export function parseRemote(text: string, { allowFiles }: RemoteSettings): Remot
 /** Finds the addresses of a host name, at least one. */
 export type ResolveHost = (hostname: string) => Promise<readonly string[]>;
 
-/** As every program of this machine does. */
+/** Resolves as every program of this machine does. */
 export const systemResolve: ResolveHost = async (hostname) => {
   const found = await lookup(hostname, { all: true });
   return found.map(({ address }) => address);
 };
 
 /**
- * The addresses of a remote's host, all of which may be reached; none for files.
- * Connect to one of them: asked again, a name may answer something else.
+ * Returns the addresses of a remote's host, all of which may be reached; none for
+ * files. Connect to one of them: a second lookup may return another address.
  *
  * @throws WorkFailure remote_refused when one of them is not public and must be,
  *   remote_unreachable when there is none
  */
-export async function checkedAddresses(
+export async function resolveCheckedAddresses(
   { scheme, host, hostname }: Remote,
   { allowPrivateAddresses }: RemoteSettings,
   resolve: ResolveHost,
@@ -98,7 +107,7 @@ export async function checkedAddresses(
     throw new WorkFailure("remote_unreachable", `the host ${host} has no address`, true);
   }
   if (!allowPrivateAddresses && !addresses.every(isPublicAddress)) {
-    throw refused(
+    throw remoteRefused(
       `${host} is at an address that is not public: the runner's operator can allow private ones`,
     );
   }
@@ -107,13 +116,13 @@ export async function checkedAddresses(
 
 function fileRemote(url: URL, allowFiles: boolean): Remote {
   if (!allowFiles)
-    throw refused("the remote is a folder of the runner's machine: its operator can allow those");
-  if (url.host !== "") throw refused("the remote is a folder of another machine");
+    throw remoteRefused("the remote is a folder of the runner's machine: its operator can allow those");
+  if (url.host !== "") throw remoteRefused("the remote is a folder of another machine");
   return { scheme: "file", address: url.href, user: "", host: "", hostname: "", port: 0 };
 }
 
 function isScheme(scheme: string): scheme is Remote["scheme"] {
-  return Object.hasOwn(PORTS, scheme);
+  return Object.hasOwn(DEFAULT_PORTS, scheme);
 }
 
 function withoutUser(url: URL): string {
@@ -127,11 +136,11 @@ function decodedUser(username: string): string {
   try {
     return decodeURIComponent(username);
   } catch {
-    throw refused("the remote's user is no user name");
+    throw remoteRefused("the remote's user is no user name");
   }
 }
 
-/** Without the remote itself: a secret may stand in it where nobody expects one. */
-function refused(why: string): WorkFailure {
+/** Returns the failure without the remote itself, which may contain a secret in an unexpected place. */
+function remoteRefused(why: string): WorkFailure {
   return new WorkFailure("remote_refused", why);
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "@jest/globals";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { pathInside } from "./tree-path.ts";
+import { resolveInside } from "./tree-path.ts";
 
 const outside = realpathSync(mkdtempSync(join(tmpdir(), "chartroom-path-")));
 afterAll(() => rmSync(outside, { recursive: true, force: true }));
@@ -42,7 +42,7 @@ test.each([
   [".github/x", ".github/x"],
   ["back\\..\\slash", "back\\..\\slash"],
 ])("%j is %j inside the folder", (path, expected) => {
-  expect(pathInside(root, path)).toBe(join(root, expected));
+  expect(resolveInside(root, path)).toBe(join(root, expected));
 });
 
 test.each([
@@ -67,11 +67,11 @@ test.each([
   "a/.GIT/hooks",
   `${"x".repeat(256)}/a`,
 ])("%j is refused", (path) => {
-  expect(() => pathInside(root, path)).toThrow(WorkFailure);
-  expect(() => pathInside(root, path)).toThrow("name one inside the repository");
+  expect(() => resolveInside(root, path)).toThrow(WorkFailure);
+  expect(() => resolveInside(root, path)).toThrow("name one inside the repository");
 });
 
 test("a folder that is itself reached by a symbolic link is a folder like any other", () => {
   symlinkSync(root, join(outside, "link"));
-  expect(pathInside(join(outside, "link"), "a/b")).toBe(join(root, "a/b"));
+  expect(resolveInside(join(outside, "link"), "a/b")).toBe(join(root, "a/b"));
 });

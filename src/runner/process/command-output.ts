@@ -3,46 +3,49 @@ import { setTimeout as delay } from "node:timers/promises";
 
 export type OutputStream = "stdout" | "stderr";
 
-/** Gets what a program writes; the program waits while a promise of it is pending. */
+/** Receives the output of a program; the program waits while a promise that it returns is pending. */
 export type OnOutput = (bytes: Buffer, stream: OutputStream) => void | Promise<void>;
 
-/** How long both pipes must be silent, with every process of the group gone, to be held open by a stranger. */
+/**
+ * Time for which both pipes must be silent, with every process of the group gone,
+ * before the reading ends: a process that left the group holds them open.
+ */
 const SILENCE_MS = 500;
 
-/** Reads what a program writes. */
+/** Reads the output of a program. */
 export class CommandOutput {
   /** Settles at the end of both streams; rejects with what `onOutput` threw. */
   readonly done: Promise<unknown>;
   readonly #streams: readonly Readable[];
-  readonly #kept: Buffer[] = [];
-  #roomBytes: number;
+  readonly #stored: Buffer[] = [];
+  #remainingBytes: number;
   #truncated = false;
   #readBytes = 0;
   #pending = 0;
 
-  /** @param keepBytes how much of stdout is kept */
+  /** @param keepBytes number of bytes of stdout that are stored */
   constructor(stdout: Readable, stderr: Readable, keepBytes: number, onOutput: OnOutput | undefined) {
     this.#streams = [stdout, stderr];
-    this.#roomBytes = keepBytes;
+    this.#remainingBytes = keepBytes;
     this.done = Promise.all([this.#read(stdout, "stdout", onOutput), this.#read(stderr, "stderr", onOutput)]);
-    // Whoever waits for it learns of a failure; that nobody does yet is no fault.
+    // The failure reaches the caller that waits for it; until one does, it is no unhandled rejection.
     this.done.catch(() => undefined);
   }
 
-  /** What was kept of stdout. */
+  /** Returns the stored bytes of stdout. */
   get stdout(): Buffer {
-    return Buffer.concat(this.#kept);
+    return Buffer.concat(this.#stored);
   }
 
-  /** Whether there was more. */
+  /** Returns whether there was more. */
   get truncated(): boolean {
     return this.#truncated;
   }
 
   /**
-   * Reads to the end, once no process of the group is left. Whoever left the
-   * group may hold the pipes open for ever: silence ends the reading too, and so
-   * does `signal`.
+   * Reads to the end, once no process of the group is left. A process that left
+   * the group may hold the pipes open for ever: so silence ends the reading too,
+   * and so does `signal`.
    */
   async drain(signal: AbortSignal | undefined): Promise<void> {
     let isDone = false;
@@ -62,22 +65,22 @@ export class CommandOutput {
     try {
       for await (const bytes of stream as AsyncIterable<Buffer>) {
         this.#readBytes += bytes.length;
-        if (name === "stdout") this.#keep(bytes);
+        if (name === "stdout") this.#storeBytes(bytes);
         this.#pending++;
         await onOutput?.(bytes, name);
         this.#pending--;
       }
     } catch (error) {
-      // The reading was ended from here.
+      // The reading was ended by this class.
       if ((error as NodeJS.ErrnoException).code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
     }
   }
 
-  #keep(bytes: Buffer): void {
-    const kept = bytes.subarray(0, this.#roomBytes);
-    if (kept.length > 0) this.#kept.push(kept);
-    this.#roomBytes -= kept.length;
-    if (kept.length < bytes.length) this.#truncated = true;
+  #storeBytes(bytes: Buffer): void {
+    const stored = bytes.subarray(0, this.#remainingBytes);
+    if (stored.length > 0) this.#stored.push(stored);
+    this.#remainingBytes -= stored.length;
+    if (stored.length < bytes.length) this.#truncated = true;
   }
 }
 

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, expect, test } from "@jest/globals";
 import { endNodes, type NodeProcess, startNode } from "../../../test/harness/node-process.ts";
 import { commandRunner } from "./command.ts";
-import { commandRecord, endLeftGroups } from "./command-record.ts";
-import { type SignalGroup, statOf } from "./process-group.ts";
+import { commandRecord, endOrphanedGroups } from "./command-record.ts";
+import { readProcessStat, type SignalGroup } from "./process-group.ts";
 
 const folders: string[] = [];
 afterEach(endNodes);
@@ -42,7 +42,7 @@ async function busyRunner(
 }
 
 const isRunning = async (id: number) => {
-  const stat = await statOf(String(id));
+  const stat = await readProcessStat(String(id));
   return stat !== undefined && stat.state !== "Z";
 };
 
@@ -51,7 +51,7 @@ test("a command that outlives its killed runner is ended by the next one", async
   const { runner, leader } = await busyRunner(folder);
   await runner.kill();
   expect(await isRunning(leader)).toBe(true);
-  expect(await endLeftGroups(folder, signalGroup)).toBe(1);
+  expect(await endOrphanedGroups(folder, signalGroup)).toBe(1);
   expect(await isRunning(leader)).toBe(false);
   expect(readdirSync(folder)).toEqual([]);
 });
@@ -59,7 +59,7 @@ test("a command that outlives its killed runner is ended by the next one", async
 test("a command of a runner that lives, over the same folder, stays", async () => {
   const folder = newFolder();
   const { leader } = await busyRunner(folder);
-  expect(await endLeftGroups(folder, signalGroup)).toBe(0);
+  expect(await endOrphanedGroups(folder, signalGroup)).toBe(0);
   expect(await isRunning(leader)).toBe(true);
   expect(readdirSync(folder)).toEqual([String(leader)]);
   process.kill(-leader, "SIGKILL");
@@ -70,7 +70,7 @@ test("a process that got the number of an ended one is left alone, and so is eve
   const { runner, leader } = await busyRunner(folder);
   await runner.kill();
   const boot = { bootId: "another" };
-  const stat = await statOf(String(leader));
+  const stat = await readProcessStat(String(leader));
   const gone = { id: 999_999_999, startedAtTicks: "1" };
   const real = { id: leader, startedAtTicks: stat?.startedAtTicks };
   rmSync(join(folder, String(leader)));
@@ -79,7 +79,7 @@ test("a process that got the number of an ended one is left alone, and so is eve
   const younger = { ...real, startedAtTicks: "1" };
   writeFileSync(join(folder, "2"), JSON.stringify({ bootId, runner: gone, leader: younger }));
   writeFileSync(join(folder, "3"), '{"bootId"');
-  expect(await endLeftGroups(folder, signalGroup)).toBe(0);
+  expect(await endOrphanedGroups(folder, signalGroup)).toBe(0);
   expect(await isRunning(leader)).toBe(true);
   expect(readdirSync(folder)).toEqual([]);
   process.kill(-leader, "SIGKILL");
@@ -97,5 +97,5 @@ test("an entry stands while its command runs and no longer", async () => {
   });
   expect(result.exit).toBe(0);
   expect(readdirSync(folder)).toEqual([]);
-  expect(await endLeftGroups(join(folder, "absent"), signalGroup)).toBe(0);
+  expect(await endOrphanedGroups(join(folder, "absent"), signalGroup)).toBe(0);
 });

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { endGroup, type SignalGroup, statOf } from "./process-group.ts";
+import { endGroup, readProcessStat, type SignalGroup } from "./process-group.ts";
 
 /** Remembers the process groups that a runner started, one file each. */
 export interface CommandRecord {
@@ -8,30 +8,30 @@ export interface CommandRecord {
   remove(groupId: number): Promise<void>;
 }
 
-/** A process, so that another one that got its number later is not taken for it. */
-interface Named {
+/** A process, named so that a later one with the same number is not mistaken for it. */
+interface ProcessIdentity {
   readonly id: number;
   readonly startedAtTicks: string;
 }
 
 interface Entry {
-  /** The ticks of another boot mean nothing. */
+  /** The id of the boot; ticks of another boot are not comparable. */
   readonly bootId: string;
-  readonly runner: Named;
-  readonly leader: Named;
+  readonly runner: ProcessIdentity;
+  readonly leader: ProcessIdentity;
 }
 
-/** Keeps the files in `folder`, which is made. Does nothing on a system without /proc. */
+/** Opens the record in `folder`, which is created. Does nothing on a system without /proc. */
 export async function commandRecord(folder: string): Promise<CommandRecord> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const runner = await named("self");
+  const runner = await identify("self");
   const bootId = await currentBootId();
   const file = (groupId: number) => join(folder, String(groupId));
   return {
     async add(groupId) {
-      const leader = await named(String(groupId));
+      const leader = await identify(String(groupId));
       if (!runner || !leader) return;
-      // Whole or not at all for another runner that reads the folder now.
+      // Written atomically for another runner that reads the folder now.
       const draft = join(folder, `.${groupId}`);
       await writeFile(draft, JSON.stringify({ bootId, runner, leader } satisfies Entry));
       await rename(draft, file(groupId));
@@ -43,13 +43,13 @@ export async function commandRecord(folder: string): Promise<CommandRecord> {
 }
 
 /**
- * Kills the groups that a killed runner left behind; those of a runner that
- * lives, another process over the same folder, stay. A group whose first process
- * has ended is not recognised any more. Call it before work is taken.
+ * Kills the groups that a killed runner left behind; those of a live runner,
+ * another process over the same folder, stay. A group whose first process has
+ * ended is not recognised any more. Call it before work is taken.
  *
  * @returns how many groups there were
  */
-export async function endLeftGroups(folder: string, signalGroup: SignalGroup): Promise<number> {
+export async function endOrphanedGroups(folder: string, signalGroup: SignalGroup): Promise<number> {
   const files = await readdir(folder).catch(() => []);
   const bootId = await currentBootId();
   let count = 0;
@@ -65,7 +65,7 @@ export async function endLeftGroups(folder: string, signalGroup: SignalGroup): P
   return count;
 }
 
-/** Undefined for what is no entry. */
+/** Returns undefined for a file that is no entry. */
 async function readEntry(file: string): Promise<Entry | undefined> {
   try {
     return JSON.parse(await readFile(file, "utf8"));
@@ -74,13 +74,13 @@ async function readEntry(file: string): Promise<Entry | undefined> {
   }
 }
 
-async function named(processId: string): Promise<Named | undefined> {
-  const stat = await statOf(processId);
+async function identify(processId: string): Promise<ProcessIdentity | undefined> {
+  const stat = await readProcessStat(processId);
   return stat && { id: stat.id, startedAtTicks: stat.startedAtTicks };
 }
 
-async function isRunning({ id, startedAtTicks }: Named): Promise<boolean> {
-  const stat = await statOf(String(id));
+async function isRunning({ id, startedAtTicks }: ProcessIdentity): Promise<boolean> {
+  const stat = await readProcessStat(String(id));
   return stat?.startedAtTicks === startedAtTicks && !/[ZX]/.test(stat.state);
 }
 

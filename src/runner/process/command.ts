@@ -5,73 +5,74 @@ import type { Readable, Writable } from "node:stream";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { CommandOutput, type OnOutput } from "./command-output.ts";
 import type { CommandRecord } from "./command-record.ts";
+import { MAX_TIMER_MS } from "./deadline.ts";
 import { endGroup, GRACE_MS, type SignalGroup } from "./process-group.ts";
 
 /** A program to run. No shell reads any of it, unless the program is one. */
 export interface Command {
-  /** Searched in PATH of `environment`, unless it has a slash. */
+  /** The name; searched in PATH of `environment`, unless it has a slash. */
   readonly program: string;
   readonly args: readonly string[];
-  /** Where it runs. */
+  /** The folder that it runs in. */
   readonly folder: string;
-  /** All of its environment; nothing is inherited. */
+  /** The complete environment; nothing is inherited. */
   readonly environment: Readonly<Record<string, string>>;
   /**
-   * Its standard input; closed when absent. A function gets the open end of it
-   * once the program has started, and closes it; errors of it are taken care of,
-   * since a program need not read what it is given.
+   * The standard input; closed when absent. A function gets its open end once the
+   * program has started, and closes it; its errors are handled, since a program
+   * need not read its input.
    */
   readonly input?: Uint8Array | ((stdin: Writable) => void) | undefined;
-  /** When to stop it, in milliseconds from its start; never when absent. */
+  /** The time limit in milliseconds from the start; none when absent. */
   readonly timeoutMs?: number | undefined;
-  /** How much of standard output is kept for the result, in bytes; nothing when absent. */
+  /** The number of bytes of standard output that the result holds; none when absent. */
   readonly keepBytes?: number | undefined;
-  /** Gets all that is written, each stream in its order. */
+  /** Receives all output, each stream in its order. */
   readonly onOutput?: OnOutput | undefined;
-  /** Stops it. */
+  /** Stops the program when aborted. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How a program ended. */
+/** The way in which a program ended. */
 export interface CommandResult {
-  /** Null when a signal ended it, and when it was stopped before it began. */
+  /** The exit code; null when a signal ended it, and when it was stopped before it started. */
   readonly exit: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly timedOut: boolean;
-  /** Whether the command's AbortSignal ended it. */
+  /** True if the command's AbortSignal ended it. */
   readonly stopped: boolean;
   /** The first `keepBytes` of standard output. */
   readonly stdout: Buffer;
-  /** Whether there was more of it. */
+  /** True if there was more of it. */
   readonly outputTruncated: boolean;
 }
 
-/** For people, to go on with after the name of the program. */
+/** Describes for people how a program ended; follows the name of the program. */
 export function howItEnded({ exit, signal }: Pick<CommandResult, "exit" | "signal">): string {
   return exit === null ? `was ended by ${signal}` : `ended with exit status ${exit}`;
 }
 
 /**
- * Runs a program in a process group of its own and resolves when the whole
- * group is gone: what it left in the background is ended as well. The group is
- * ended with SIGTERM, and SIGKILL after the grace. A process that made a session
- * of its own has left the group and stays.
+ * Runs a program in its own process group and resolves when the whole group is
+ * gone: processes that it left in the background are ended as well. The group is
+ * ended with SIGTERM, and with SIGKILL after the grace period. A process that
+ * started a new session has left the group and stays.
  *
  * @throws WorkFailure command_not_started
  * @throws what `onOutput` threw, once the group is gone
  */
 export type RunCommand = (command: Command) => Promise<CommandResult>;
 
-/** How programs are run, and the PATH in which they are found. */
+/** The function that runs programs, and the PATH in which they are found. */
 export interface Programs {
   readonly run: RunCommand;
   readonly path: string;
 }
 
 export interface CommandRunnerOptions {
-  /** From SIGTERM to SIGKILL, in milliseconds; 5,000 when absent. */
+  /** Time from SIGTERM to SIGKILL, in milliseconds; 5,000 when absent. */
   readonly graceMs?: number;
-  /** Remembers what runs, in case that this process is killed. */
+  /** Records running groups, in case this process is killed. */
   readonly record?: CommandRecord;
 }
 
@@ -80,8 +81,9 @@ export function commandRunner(signalGroup: SignalGroup, options: CommandRunnerOp
 }
 
 /**
- * All that commands of an environment see beside the variables that they are
- * given. Git looks for a repository in no folder that `home` is in, nor above.
+ * Returns the complete environment of a command: the given variables and a few
+ * fixed ones. Git looks for a repository in no folder that contains `home`, nor
+ * above it.
  */
 export function cleanEnvironment(
   { path }: Pick<Programs, "path">,
@@ -91,7 +93,7 @@ export function cleanEnvironment(
   return { PATH: path, HOME: home, LANG: "C.UTF-8", GIT_CEILING_DIRECTORIES: dirname(home), ...variables };
 }
 
-const NOT_BEGUN: CommandResult = {
+const NOT_STARTED: CommandResult = {
   exit: null,
   signal: null,
   timedOut: false,
@@ -105,7 +107,7 @@ async function run(
   signalGroup: SignalGroup,
   { graceMs = GRACE_MS, record }: CommandRunnerOptions,
 ): Promise<CommandResult> {
-  if (command.signal?.aborted) return NOT_BEGUN;
+  if (command.signal?.aborted) return NOT_STARTED;
   const child = await started(command);
   const { groupId, exited } = child;
   const output = new CommandOutput(child.stdout, child.stderr, command.keepBytes ?? 0, command.onOutput);
@@ -130,11 +132,11 @@ async function run(
 }
 
 interface Started {
-  /** Id of the process and of its group. */
+  /** The id of the process and of its group. */
   readonly groupId: number;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Exit code and signal, one of which is null. */
+  /** The exit code and signal, one of which is null. */
   readonly exited: Promise<[number | null, NodeJS.Signals | null]>;
 }
 
@@ -155,7 +157,7 @@ async function started({ program, args, folder, environment, input }: Command): 
     return { groupId: pid, stdout, stderr, exited };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // Not the message of a value that cannot be passed on: it quotes the value.
+    // Not the message about a value that cannot be passed on: it quotes the value.
     const cause = code?.startsWith("ERR_") ? "a NUL character in its arguments or variables" : message;
     throw new WorkFailure("command_not_started", `${program} could not be started: ${cause}`);
   }
@@ -169,10 +171,10 @@ function feed(stdin: Writable, input: NonNullable<Command["input"]>): void {
 
 type Cause = "exit" | "timeout" | "signal" | "reader";
 
-/** A longer timer would ring at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-/** What ends a program first: itself, the clock, the caller, or the failure of whoever reads its output. */
+/**
+ * Returns the first cause that ends a program: its own exit, the timeout, the
+ * caller, or a failure of the output's reader.
+ */
 async function firstCause(
   exited: Promise<unknown>,
   reading: Promise<unknown>,
@@ -190,7 +192,7 @@ async function firstCause(
   const timer =
     timeoutMs === undefined
       ? undefined
-      : setTimeout(() => resolve("timeout"), Math.min(timeoutMs, LONGEST_TIMER_MS));
+      : setTimeout(() => resolve("timeout"), Math.min(timeoutMs, MAX_TIMER_MS));
   try {
     return await promise;
   } finally {

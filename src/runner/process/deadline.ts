@@ -1,10 +1,10 @@
-/** A longer timer would ring at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** A longer timer would fire at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Runs `fn` under a signal that is aborted with `reason` after a time, or with
- * its own reason when `signal` is. A time of more than 24 days never comes: the
- * service ends what takes longer.
+ * its own reason when `signal` is. A time of more than 24 days is no limit: the
+ * service ends work that takes longer.
  *
  * @param timeMs undefined for no limit
  */
@@ -14,7 +14,7 @@ export async function withinTime<T>(
   reason: Error,
   fn: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  if (timeMs === undefined || timeMs > LONGEST_TIMER_MS) return fn(signal);
+  if (timeMs === undefined || timeMs > MAX_TIMER_MS) return fn(signal);
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(reason), timeMs);
   try {

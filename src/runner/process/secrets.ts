@@ -2,18 +2,18 @@ import type { JsonValue } from "@bufbuild/protobuf";
 
 const MASK = Buffer.from("***");
 
-/** The secrets of one piece of work, which must not be read in what it prints. */
+/** The secrets of one piece of work, which are masked in its output. */
 export class Secrets {
   readonly #values: Buffer[] = [];
 
-  /** Masks `value` from now on; an empty one is none. */
+  /** Masks `value` from now on; an empty value is ignored. */
   add(value: string): void {
     const bytes = Buffer.from(value);
     if (bytes.length === 0 || this.#values.some((known) => known.equals(bytes))) return;
     this.#values.push(bytes);
   }
 
-  /** All of a text, masked. */
+  /** Returns a whole text with its secrets masked. */
   mask(bytes: Uint8Array): Buffer {
     const stream = this.stream();
     return Buffer.concat([stream.write(bytes), stream.end()]);
@@ -23,7 +23,7 @@ export class Secrets {
     return this.#values.length === 0 ? text : this.mask(Buffer.from(text)).toString();
   }
 
-  /** A value with all of its texts masked, names among them. */
+  /** Returns a value with all of its texts masked, including names. */
   maskJson(value: JsonValue): JsonValue {
     if (typeof value === "string") return this.maskText(value);
     if (typeof value !== "object" || value === null) return value;
@@ -32,7 +32,7 @@ export class Secrets {
     return Object.fromEntries(entries);
   }
 
-  /** Masks bytes that come in pieces, wherever a secret is cut in two. */
+  /** Returns a mask for bytes that arrive in pieces, even where a secret is split across two. */
   stream(): SecretMask {
     return new SecretMask(this.#values);
   }
@@ -41,38 +41,38 @@ export class Secrets {
 /** Masks one stream of bytes. */
 export class SecretMask {
   readonly #secrets: readonly Buffer[];
-  /** What may be the beginning of a secret. */
-  #held: Buffer = Buffer.alloc(0);
+  /** Bytes that may be the start of a secret. */
+  #pending: Buffer = Buffer.alloc(0);
 
   constructor(secrets: readonly Buffer[]) {
     this.#secrets = secrets;
   }
 
-  /** What can be told by now; the end is held back while it may be the beginning of a secret. */
+  /** Returns the masked bytes so far; the end is held back while it may be the start of a secret. */
   write(bytes: Uint8Array): Buffer {
-    const text = Buffer.concat([this.#held, bytes]);
-    const told: Buffer[] = [];
+    const text = Buffer.concat([this.#pending, bytes]);
+    const masked: Buffer[] = [];
     let from = 0;
     for (;;) {
       const secret = this.#next(text, from);
       if (!secret) break;
-      told.push(text.subarray(from, secret.at), MASK);
+      masked.push(text.subarray(from, secret.at), MASK);
       from = secret.end;
     }
-    const end = this.#beginningAt(text, from);
-    told.push(text.subarray(from, end));
-    this.#held = text.subarray(end);
-    return Buffer.concat(told);
+    const end = this.#prefixStart(text, from);
+    masked.push(text.subarray(from, end));
+    this.#pending = text.subarray(end);
+    return Buffer.concat(masked);
   }
 
-  /** What was held back: nothing follows that could make a secret of it. */
+  /** Returns the bytes that were held back: no more input can complete a secret. */
   end(): Buffer {
-    const held = this.#held;
-    this.#held = Buffer.alloc(0);
-    return held;
+    const rest = this.#pending;
+    this.#pending = Buffer.alloc(0);
+    return rest;
   }
 
-  /** The first secret behind `from` that is whole. */
+  /** Finds the first complete secret behind `from`. */
   #next(text: Buffer, from: number): { readonly at: number; readonly end: number } | undefined {
     return this.#secrets
       .map((secret) => ({ at: text.indexOf(secret, from), length: secret.length }))
@@ -81,8 +81,8 @@ export class SecretMask {
       .sort((one, other) => one.at - other.at)[0];
   }
 
-  /** Where the end of a text begins that a secret begins with; the length of the text when none does. */
-  #beginningAt(text: Buffer, from: number): number {
+  /** Finds the start of a secret's prefix at the end of a text; the length of the text when there is none. */
+  #prefixStart(text: Buffer, from: number): number {
     const longest = Math.max(1, ...this.#secrets.map((secret) => secret.length)) - 1;
     for (let at = Math.max(from, text.length - longest); at < text.length; at++) {
       const end = text.subarray(at);

@@ -8,32 +8,32 @@ import { Secrets } from "../process/secrets.ts";
 import type { Lease } from "./lease.ts";
 import type { WorkFailure } from "./work-failure.ts";
 
-/** What a runner carries all work out with. */
+/** The parts of a runner that all work shares. */
 export interface RunnerTools {
   readonly programs: Programs;
   readonly git: GitTools;
   readonly scm: SourceControl;
-  /** Folder of the environments' workspaces. */
+  /** The folder of the environments' workspaces. */
   readonly workspaces: string;
-  /** Folder of the prepared workspaces. */
+  /** The folder of the prepared workspaces. */
   readonly prebuilds: string;
-  /** Folders whose `workspaces` and `prebuilds` may still hold some; none when absent. */
+  /** Folders whose `workspaces` and `prebuilds` may still hold workspaces; none when absent. */
   readonly earlierWorkDirs?: readonly string[];
-  /** Under which commands reach the service. */
+  /** The URL at which commands reach the service. */
   readonly serverUrl: string;
   readonly log: Log;
 }
 
-/** A piece of work with all that it is carried out with. */
+/** A piece of work with everything needed to execute it. */
 export interface Assignment {
   readonly tools: RunnerTools;
   readonly work: Work;
   readonly lease: Lease;
-  /** What must not be read in anything that the work prints. */
+  /** Texts that are masked in all output of the work. */
   readonly secrets: Secrets;
-  /** The credentials of the work's executor. */
+  /** Finds the credentials of the work's executor. */
   readonly credentialFor: CredentialFor;
-  /** What people should know besides, whether the work is done, fails or is stopped. */
+  /** Warnings for people, reported whether the work is done, fails or is stopped. */
   readonly warnings: WorkFailure[];
 }
 

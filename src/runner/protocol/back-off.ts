@@ -1,18 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-const FIRST_MS = 500;
-const LONGEST_MS = 30_000;
+const MIN_DELAY_MS = 500;
+const MAX_DELAY_MS = 30_000;
 
 /**
- * How long to wait before trying again, in milliseconds: twice as long after
- * each failure, up to 30 s, and by chance down to half of that, so that the
+ * Returns how long to wait before the next try, in milliseconds: twice as long
+ * after each failure, up to 30 s, and randomly reduced by up to half, so that the
  * runners of a server that comes back do not all call at once.
  *
- * @param failures how many there were in a row, from 1
- * @param chance from 0 to 1
+ * @param failures number of consecutive failures, from 1
+ * @param chance random number from 0 to 1
  */
 export function backOffMs(failures: number, chance = Math.random()): number {
-  const wholeMs = Math.min(FIRST_MS * 2 ** (failures - 1), LONGEST_MS);
+  const wholeMs = Math.min(MIN_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS);
   return (wholeMs / 2) * (1 + chance);
 }
 

@@ -5,17 +5,17 @@ import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 
-/** The operations of runner.v1, and how an agent speaks to another one. */
+/** A client of the operations of runner.v1, and of the one with which an agent sends to another one. */
 export type WorkClient = Client<typeof WorkService> &
   Client<typeof AgentWorkService> &
   Pick<Client<typeof AgentService>, "sendToAgentExecution">;
 
-/** The way to a server by HTTP. `server` is its URL without `/api`. */
+/** Opens the transport to a server by HTTP. `server` is its URL without `/api`. */
 export function connectTo(server: string): Transport {
   return createConnectTransport({ baseUrl: `${server}/api`, httpVersion: "1.1" });
 }
 
-/** The operations, called with a token. */
+/** Creates a client that calls the operations with a token. */
 export function workClient(transport: Transport, token: string): WorkClient {
   const withToken = (header: HeadersInit | undefined) => {
     const headers = new Headers(header);
@@ -37,14 +37,15 @@ export function workClient(transport: Transport, token: string): WorkClient {
 }
 
 /**
- * What a failed call means.
+ * The meaning of a failed call.
  *
- * - `lost`: the lease is another's, or the account behind the work is cut off.
- * - `unauthenticated`: the token does not hold.
- * - `refused`: the same call fails again.
- * - `passing`: it may succeed later; the server is away, or busy.
+ * - `lost`: the lease belongs to another runner, or the account behind the work
+ *   is blocked.
+ * - `unauthenticated`: the token is not valid.
+ * - `refused`: the same call would fail again.
+ * - `passing`: the call may succeed later; the server is unreachable or busy.
  */
-export type ConnectionProblem = "lost" | "unauthenticated" | "refused" | "passing";
+export type CallFailure = "lost" | "unauthenticated" | "refused" | "passing";
 
 const REFUSED: readonly Code[] = [
   Code.InvalidArgument,
@@ -56,27 +57,30 @@ const REFUSED: readonly Code[] = [
   Code.Unimplemented,
 ];
 
-export function connectionProblemOf(error: unknown): ConnectionProblem {
-  const { code, reason } = causeOf(error);
-  // By the reason: a connection that breaks is `aborted` too, and a proxy may refuse with any code.
+export function classifyFailure(error: unknown): CallFailure {
+  const { code, reason } = codeAndReasonOf(error);
+  // By the reason: a broken connection is `aborted` too, and a proxy may refuse with any code.
   if (reason === ErrorReason.LEASE_LOST || reason === ErrorReason.ACCOUNT_BLOCKED) return "lost";
   if (reason === ErrorReason.UNAUTHENTICATED) return "unauthenticated";
   return reason !== undefined && REFUSED.includes(code) ? "refused" : "passing";
 }
 
-/** Whether the server said that there is no such thing. */
+/** Returns whether the server reported that the resource does not exist. */
 export function isNotFound(error: unknown): boolean {
-  return causeOf(error).reason === ErrorReason.NOT_FOUND;
+  return codeAndReasonOf(error).reason === ErrorReason.NOT_FOUND;
 }
 
 /** Returns why the server withholds a credential; undefined for any other error. */
 export function withheldReason(error: unknown): string | undefined {
-  const isWithheld = causeOf(error).reason === ErrorReason.CREDENTIAL_WITHHELD;
+  const isWithheld = codeAndReasonOf(error).reason === ErrorReason.CREDENTIAL_WITHHELD;
   return isWithheld ? ConnectError.from(error).rawMessage : undefined;
 }
 
-/** The reason is undefined for an error that did not come from the server. */
-function causeOf(error: unknown): { readonly code: Code; readonly reason: ErrorReason | undefined } {
+/**
+ * Returns the code and reason of an error; the reason is undefined for one that
+ * did not come from the server.
+ */
+function codeAndReasonOf(error: unknown): { readonly code: Code; readonly reason: ErrorReason | undefined } {
   const failure = ConnectError.from(error);
   return { code: failure.code, reason: failure.findDetails(ErrorDetailSchema)[0]?.reason };
 }

@@ -10,19 +10,18 @@ import { type Interruption, type Lease, type WorkEnd, WorkInterrupted } from "./
 import { requireSupportedPolicies } from "./supported-policies.ts";
 import { WorkFailure } from "./work-failure.ts";
 
-/** Warnings that the contract takes with the end of work (FinishWorkRequest.warnings). */
-const MOST_WARNINGS = 10;
+/** Maximum of the contract for warnings at the end of work (FinishWorkRequest.warnings). */
+const MAX_WARNINGS = 10;
 
 /**
- * Carries out a piece of work and tells the service how it ended, unless the
- * lease was lost. Never rejects: what goes wrong is told to the service and in
- * the log.
+ * Executes a piece of work and reports to the service how it ended, unless the
+ * lease was lost. Never rejects: errors go to the service and the log.
  */
 export async function execute(tools: RunnerTools, work: Work, lease: Lease): Promise<void> {
-  const facts = factsOf(work);
+  const facts = logFieldsOf(work);
   tools.log.info(facts, "work taken");
   const startedAt = performance.now();
-  const end = await endOf(assignmentOf(tools, work, lease), facts);
+  const end = await runToEnd(assignmentOf(tools, work, lease), facts);
   const durationMs = Math.round(performance.now() - startedAt);
   try {
     if (end) await lease.finish(end);
@@ -37,8 +36,8 @@ export async function execute(tools: RunnerTools, work: Work, lease: Lease): Pro
   tools.log.info({ ...facts, outcome, ...(reason && { reason }), durationMs }, "work ended");
 }
 
-/** What the log says of a piece of work. */
-function factsOf({ leaseId, attempt, work }: Work): Record<string, unknown> {
+/** Returns the log fields of a piece of work. */
+function logFieldsOf({ leaseId, attempt, work }: Work): Record<string, unknown> {
   return { work: work.case, ...subjectOf(work), lease: leaseId, attempt };
 }
 
@@ -58,15 +57,15 @@ function subjectOf(work: Work["work"]): Record<string, unknown> {
   }
 }
 
-/** Undefined when nothing may be told any more. */
-async function endOf(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
+/** Executes the work; returns undefined when nothing may be reported any more. */
+async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
   const { lease, tools } = assignment;
   try {
-    await doWork(assignment);
+    await executeWork(assignment);
     return { outcome: Outcome.DONE, warnings: warningsOf(assignment) };
   } catch (error) {
     if (lease.isLost) return undefined;
-    // What failed by itself has failed, also when it was told to stop because of that.
+    // Work that failed by itself has failed, also when it was stopped because of that.
     if (error instanceof WorkInterrupted) return interruptedEnd(assignment, error.interruption);
     if (isFault(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
     return { outcome: Outcome.FAILED, failure: failureReportOf(error), warnings: warningsOf(assignment) };
@@ -75,15 +74,15 @@ async function endOf(assignment: Assignment, facts: object): Promise<WorkEnd | u
 
 function interruptedEnd(assignment: Assignment, interruption: Interruption): WorkEnd {
   if (interruption === "stop") return { outcome: Outcome.STOPPED, warnings: warningsOf(assignment) };
-  // Whoever gets the work begins anew, and finds out for itself what to warn of.
+  // The runner that gets the work starts from the beginning, and finds its own warnings.
   return { outcome: Outcome.RELEASED };
 }
 
 function warningsOf({ warnings }: Assignment): NonNullable<WorkEnd["warnings"]> {
-  return warnings.slice(0, MOST_WARNINGS).map(failureReportOf);
+  return warnings.slice(0, MAX_WARNINGS).map(failureReportOf);
 }
 
-async function doWork(assignment: Assignment): Promise<void> {
+async function executeWork(assignment: Assignment): Promise<void> {
   const { work, policies } = assignment.work;
   switch (work.case) {
     case "environment":

@@ -3,16 +3,19 @@ import { ConnectError } from "@connectrpc/connect";
 import type { FailureSchema } from "#gen/runner/v1/work_service_pb.js";
 import { WorkFailure } from "./work-failure.ts";
 
-/** Characters that the contract takes of a message (Failure.message). */
-const MOST_CHARACTERS = 4_096;
+/** Maximum of the contract for a message, in characters (Failure.message). */
+const MAX_MESSAGE_CHARACTERS = 4_096;
 
-/** An error in the form in which it is reported. What nobody foresaw is told in the runner's log only. */
+/**
+ * Returns an error in the form in which it is reported. The details of an
+ * unexpected one are only in the runner's log.
+ */
 export function failureReportOf(error: unknown): MessageInitShape<typeof FailureSchema> {
   const { reason, message, retriable } = toWorkFailure(error);
-  return { reason, message: [...message].slice(0, MOST_CHARACTERS).join(""), retriable };
+  return { reason, message: [...message].slice(0, MAX_MESSAGE_CHARACTERS).join(""), retriable };
 }
 
-/** Whether the runner itself is to blame for an error. */
+/** Returns whether an error is a fault of the runner itself. */
 export function isFault(error: unknown): boolean {
   return !(error instanceof WorkFailure || error instanceof ConnectError);
 }

@@ -3,19 +3,19 @@ import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import type { WorkClient } from "./connection.ts";
 
-/** Until the service has said how often it wants to hear of the runner. */
-const FIRST_MS = 20_000;
+/** Interval until the service has named one. */
+const DEFAULT_INTERVAL_MS = 20_000;
 const CALL_MS = 10_000;
 
-/** Says that the runner is alive until `signal` is aborted, twice as often as it must. */
+/** Sends heartbeats until `signal` is aborted, twice as often as required. */
 export async function sendHeartbeats(client: WorkClient, log: Log, signal: AbortSignal): Promise<void> {
   let failures = 0;
-  let waitMs = FIRST_MS;
+  let waitMs = DEFAULT_INTERVAL_MS;
   while (!signal.aborted) {
     try {
       const { nextWithin } = await client.heartbeat({}, { timeoutMs: CALL_MS, signal });
       failures = 0;
-      waitMs = (nextWithin ? durationMs(nextWithin) : FIRST_MS) / 2;
+      waitMs = (nextWithin ? durationMs(nextWithin) : DEFAULT_INTERVAL_MS) / 2;
     } catch (error) {
       if (signal.aborted) return;
       failures++;

@@ -11,14 +11,15 @@ import type {
   ReportProgressRequest_StepProgressSchema,
 } from "#gen/runner/v1/work_service_pb.js";
 import { backOffMs, pause } from "./back-off.ts";
-import { connectionProblemOf, isNotFound, type WorkClient, withheldReason } from "./connection.ts";
+import { classifyFailure, isNotFound, type WorkClient, withheldReason } from "./connection.ts";
 
 /**
- * Why work ends before its end.
+ * The cause that interrupts work.
  *
- * - `stop`: the service says so.
+ * - `stop`: the service asks for it.
  * - `drain`: the runner shuts down; another one is to do the work.
- * - `lost`: the work is another's, or nobody's; nothing may be told of it any more.
+ * - `lost`: the work belongs to another runner, or to none; nothing may be
+ *   reported about it any more.
  */
 export type Interruption = "stop" | "drain" | "lost";
 
@@ -33,36 +34,39 @@ export class WorkInterrupted extends Error {
   }
 }
 
-/** What has happened since the last report. */
+/** The events since the last report. */
 export interface Progress {
   readonly environment?: MessageInitShape<typeof ReportProgressRequest_EnvironmentProgressSchema>;
   readonly steps?: MessageInitShape<typeof ReportProgressRequest_StepProgressSchema>[];
   readonly logs?: MessageInitShape<typeof ReportProgressRequest_LogChunkSchema>[];
 }
 
-/** How work ended. */
+/** The end of a piece of work. */
 export interface WorkEnd {
   readonly outcome: FinishWorkRequest_Outcome;
   readonly failure?: MessageInitShape<typeof FailureSchema>;
   readonly warnings?: MessageInitShape<typeof FailureSchema>[];
 }
 
-/** How the service is told which lease a call is about. */
+/** The lease that a call is about. */
 export type LeaseName = Pick<Work, "leaseId" | "fence">;
 
-/** One call; it is made again while the lease holds. */
+/** Limit of one call; it is repeated while the lease is valid. */
 const CALL_MS = 10_000;
-/** A stream is opened anew after this: a connection that died in silence goes unnoticed so long at most. */
+/** A stream is reopened after this time: it bounds how long a silently broken connection goes unnoticed. */
 const STREAM_MS = 120_000;
-/** A lease is renewed at a third of its time, and at least this often: so long a stop may go unheard. */
+/**
+ * A lease is renewed at a third of its time, and at least this often, which
+ * bounds how late a stop is noticed.
+ */
 const RENEWAL_MS = 5_000;
 /** Where the clocks of server and runner differ, a lease may seem to end before it began. */
-const SHORTEST_MS = 1_000;
+const MIN_LEASE_MS = 1_000;
 
 /**
- * The hold on one piece of work: kept by renewing it until the work is finished,
- * or until it is lost. Every call is repeated while the server is away, as long
- * as the lease holds.
+ * The lease on one piece of work: renewed until the work is finished, or until
+ * the lease is lost. Every call is repeated while the server is unreachable, as
+ * long as the lease is valid.
  */
 export class Lease {
   readonly #client: WorkClient;
@@ -70,8 +74,8 @@ export class Lease {
   readonly #interrupted = new AbortController();
   /** Aborted when the lease is finished or lost: no call is made any more. */
   readonly #over = new AbortController();
-  /** On the clock of performance.now(). */
-  #holdsUntil = 0;
+  /** The end of the lease on the clock of performance.now(). */
+  #validUntil = 0;
 
   constructor(
     client: WorkClient,
@@ -79,53 +83,60 @@ export class Lease {
   ) {
     this.#client = client;
     this.#name = { leaseId, fence };
-    this.#hold(expiresAt);
-    void this.#keep();
+    this.#extend(expiresAt);
+    void this.#renewUntilOver();
   }
 
-  /** Aborted with a WorkInterrupted when the work is to end now. */
+  /** Returns a signal that is aborted with a WorkInterrupted when the work must end now. */
   get signal(): AbortSignal {
     return this.#interrupted.signal;
   }
 
-  /** Ends the work; of several causes the first one counts, unless the lease is lost. */
+  /** Interrupts the work; of several causes the first one counts, unless the lease is lost. */
   interrupt(interruption: Interruption): void {
     this.#interrupted.abort(new WorkInterrupted(interruption));
     if (interruption === "lost") this.#over.abort(new WorkInterrupted(interruption));
   }
 
-  /** Whether another one may have the work by now. */
+  /** Returns whether another runner may have the work by now. */
   get isLost(): boolean {
     return this.#over.signal.reason instanceof WorkInterrupted;
   }
 
   /**
-   * Tells the service what has happened; it may answer that the work is to stop.
+   * Reports progress to the service, which may answer that the work must stop.
    *
    * @throws WorkInterrupted when the lease is lost
    * @throws ConnectError when the service refuses the report
    */
   async report(progress: Progress): Promise<void> {
-    this.heard(
-      await this.ask((client, name, options) => client.reportProgress({ ...progress, ...name }, options)),
+    this.applyResponse(
+      await this.call((client, name, options) => client.reportProgress({ ...progress, ...name }, options)),
     );
   }
 
-  /** Takes note of what an answer says of the lease. */
-  heard({ expiresAt, stop }: { readonly expiresAt?: Timestamp | undefined; readonly stop: boolean }): void {
-    this.#hold(expiresAt);
+  /** Applies a response about the lease: its new end, and a request to stop. */
+  applyResponse({
+    expiresAt,
+    stop,
+  }: {
+    readonly expiresAt?: Timestamp | undefined;
+    readonly stop: boolean;
+  }): void {
+    this.#extend(expiresAt);
     if (stop) this.interrupt("stop");
   }
 
   /**
-   * Gives the work back. The lease is over then, whatever comes of it.
+   * Gives the work back. The lease is over afterwards, whether the call succeeds
+   * or not.
    *
    * @throws WorkInterrupted when the lease was lost before
    * @throws ConnectError when the service refuses the end
    */
   async finish(end: WorkEnd): Promise<void> {
     try {
-      await this.ask((client, name, options) => client.finishWork({ ...end, ...name }, options));
+      await this.call((client, name, options) => client.finishWork({ ...end, ...name }, options));
     } finally {
       this.#over.abort();
     }
@@ -141,7 +152,7 @@ export class Lease {
     host: string,
   ): Promise<GetHostCredentialResponse | { readonly withheld: string } | undefined> {
     try {
-      return await this.ask((client, name, options) => client.getHostCredential({ ...name, host }, options));
+      return await this.call((client, name, options) => client.getHostCredential({ ...name, host }, options));
     } catch (error) {
       if (isNotFound(error)) return undefined;
       const withheld = withheldReason(error);
@@ -151,12 +162,12 @@ export class Lease {
   }
 
   /**
-   * Makes any call of the lease's holder, again and again while the server is
-   * away and the lease holds.
+   * Makes a call of the lease's holder, and repeats it while the server is
+   * unreachable and the lease is valid.
    *
    * @throws as {@link report}
    */
-  async ask<T>(call: (client: WorkClient, name: LeaseName, options: CallOptions) => Promise<T>): Promise<T> {
+  async call<T>(call: (client: WorkClient, name: LeaseName, options: CallOptions) => Promise<T>): Promise<T> {
     const over = this.#over.signal;
     for (let failures = 1; ; failures++) {
       over.throwIfAborted();
@@ -164,10 +175,10 @@ export class Lease {
         return await call(this.#client, this.#name, { signal: over, timeoutMs: CALL_MS });
       } catch (error) {
         over.throwIfAborted();
-        const trouble = connectionProblemOf(error);
-        if (trouble === "refused") throw error;
-        if (trouble !== "passing" || performance.now() >= this.#holdsUntil) this.interrupt("lost");
-        await pause(Math.min(backOffMs(failures), this.#holdsUntil - performance.now()), over);
+        const failure = classifyFailure(error);
+        if (failure === "refused") throw error;
+        if (failure !== "passing" || performance.now() >= this.#validUntil) this.interrupt("lost");
+        await pause(Math.min(backOffMs(failures), this.#validUntil - performance.now()), over);
       }
     }
   }
@@ -189,31 +200,31 @@ export class Lease {
           failures = 0;
           yield message;
         }
-        // The work may be to stop.
+        // The response may ask the work to stop.
         await this.#renew();
       } catch (error) {
         if (end.aborted) return;
-        const trouble = connectionProblemOf(error);
-        if (trouble === "refused") throw error;
-        if (trouble !== "passing") return this.interrupt("lost");
+        const failure = classifyFailure(error);
+        if (failure === "refused") throw error;
+        if (failure !== "passing") return this.interrupt("lost");
       }
       await pause(Math.min(backOffMs(Math.max(1, failures)), RENEWAL_MS), end);
     }
   }
 
   async #renew(): Promise<void> {
-    this.heard(await this.ask((client, name, options) => client.renewLease(name, options)));
+    this.applyResponse(await this.call((client, name, options) => client.renewLease(name, options)));
   }
 
-  #hold(expiresAt: Timestamp | undefined): void {
+  #extend(expiresAt: Timestamp | undefined): void {
     const leftMs = expiresAt ? timestampMs(expiresAt) - Date.now() : 0;
-    this.#holdsUntil = performance.now() + Math.max(leftMs, SHORTEST_MS);
+    this.#validUntil = performance.now() + Math.max(leftMs, MIN_LEASE_MS);
   }
 
-  async #keep(): Promise<void> {
+  async #renewUntilOver(): Promise<void> {
     const over = this.#over.signal;
     for (;;) {
-      const leftMs = this.#holdsUntil - performance.now();
+      const leftMs = this.#validUntil - performance.now();
       await pause(Math.min(leftMs / 3, RENEWAL_MS), over);
       if (over.aborted) return;
       try {

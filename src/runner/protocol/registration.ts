@@ -3,62 +3,62 @@ import type { Transport } from "@connectrpc/connect";
 import type { RegisterRequestSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
-import { connectionProblemOf, workClient } from "./connection.ts";
-import { RunnerProblem } from "./runner-problem.ts";
+import { classifyFailure, workClient } from "./connection.ts";
+import { RunnerError } from "./runner-error.ts";
 import { type RunnerState, readState, writeState } from "./runner-state.ts";
 
 export interface RegistrationOptions {
   readonly transport: Transport;
-  /** The server, as the settings name it: a token is shown to no other. */
+  /** The server, as the settings name it: a token is sent to no other. */
   readonly server: string;
-  /** Folder of the runner's state. */
+  /** The folder of the runner's state. */
   readonly stateDir: string;
-  /** Asked for when the runner has no token that holds; undefined when there is none. */
+  /** Returns the exchange token, needed when the runner has no valid token; undefined when there is none. */
   readonly exchangeToken: () => Promise<string | undefined>;
-  /** What the runner says of itself. */
+  /** The runner's description of itself. */
   readonly introduction: MessageInitShape<typeof RegisterRequestSchema>;
   readonly log: Log;
-  /** Ends the waiting for a server that is away. */
+  /** Ends the waiting for an unreachable server. */
   readonly signal: AbortSignal;
 }
 
 const CALL_MS = 10_000;
 
 /**
- * The runner's registration: the one of an earlier start while its token holds,
- * or a new one. Waits for a server that is away.
+ * Returns the runner's registration: that of an earlier start while its token is
+ * valid, or a new one. Waits for an unreachable server.
  *
- * @throws RunnerProblem when there is none to be had
+ * @throws RunnerError when the runner cannot register
  * @throws the reason of `signal` when that ended it
  */
 export async function register(options: RegistrationOptions): Promise<RunnerState> {
   const { server, stateDir, log } = options;
   const known = await readState(stateDir);
   if (known && known.server !== server) {
-    throw new RunnerProblem(
+    throw new RunnerError(
       `the folder ${stateDir} is that of a runner of ${known.server}: use another folder for ${server}`,
     );
   }
-  if (known && (await stillHolds(known, options))) return known;
+  if (known && (await isTokenValid(known, options))) return known;
   const exchangeToken = await options.exchangeToken();
-  if (!exchangeToken) throw new RunnerProblem(known ? NO_LONGER : NOT_YET);
-  const state = await registerAnew(exchangeToken, options);
+  if (!exchangeToken) throw new RunnerError(known ? TOKEN_ENDED : NOT_REGISTERED);
+  const state = await exchangeForToken(exchangeToken, options);
   await writeState(stateDir, state);
   log.info({ runner: state.runnerId, server }, "registered");
   return state;
 }
 
-const HOW_TO =
+const ADVICE =
   "make an exchange token with RunnerService/CreateRunnerToken and start with it in CHARTROOM_EXCHANGE_TOKEN or --exchange-token-file";
-const NOT_YET = `the runner is not registered: ${HOW_TO}`;
-const NO_LONGER = `the runner's token holds no longer, since it has ended or the runner was deleted: ${HOW_TO}`;
+const NOT_REGISTERED = `the runner is not registered: ${ADVICE}`;
+const TOKEN_ENDED = `the runner's token holds no longer, since it has ended or the runner was deleted: ${ADVICE}`;
 
-/** For a runner that works already. */
-export function tokenEnded(): RunnerProblem {
-  return new RunnerProblem(NO_LONGER);
+/** Returns the error of a running runner whose token is not valid any more. */
+export function tokenEnded(): RunnerError {
+  return new RunnerError(TOKEN_ENDED);
 }
 
-async function stillHolds({ token }: RunnerState, options: RegistrationOptions): Promise<boolean> {
+async function isTokenValid({ token }: RunnerState, options: RegistrationOptions): Promise<boolean> {
   const client = workClient(options.transport, token);
   const { version = "" } = options.introduction;
   return untilAnswered(options, async (timeoutMs) => {
@@ -66,13 +66,13 @@ async function stillHolds({ token }: RunnerState, options: RegistrationOptions):
       await client.heartbeat({ version }, { timeoutMs, signal: options.signal });
       return true;
     } catch (error) {
-      if (connectionProblemOf(error) === "unauthenticated") return false;
+      if (classifyFailure(error) === "unauthenticated") return false;
       throw error;
     }
   });
 }
 
-async function registerAnew(exchangeToken: string, options: RegistrationOptions): Promise<RunnerState> {
+async function exchangeForToken(exchangeToken: string, options: RegistrationOptions): Promise<RunnerState> {
   const client = workClient(options.transport, exchangeToken);
   return untilAnswered(options, async (timeoutMs) => {
     try {
@@ -82,15 +82,13 @@ async function registerAnew(exchangeToken: string, options: RegistrationOptions)
       });
       return { server: options.server, runnerId, token };
     } catch (error) {
-      if (connectionProblemOf(error) !== "unauthenticated") throw error;
-      throw new RunnerProblem(
-        `the exchange token was used or replaced, or is older than 24 hours: ${HOW_TO}`,
-      );
+      if (classifyFailure(error) !== "unauthenticated") throw error;
+      throw new RunnerError(`the exchange token was used or replaced, or is older than 24 hours: ${ADVICE}`);
     }
   });
 }
 
-/** Calls until the server answers, however long it is away. */
+/** Repeats a call until the server answers, however long it is unreachable. */
 async function untilAnswered<T>(
   { server, log, signal }: RegistrationOptions,
   call: (timeoutMs: number) => Promise<T>,
@@ -100,10 +98,10 @@ async function untilAnswered<T>(
       return await call(CALL_MS);
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof RunnerProblem) throw error;
+      if (error instanceof RunnerError) throw error;
       const { message } = error as Error;
-      if (connectionProblemOf(error) !== "passing") {
-        throw new RunnerProblem(`the server ${server} takes no runner: ${message}`);
+      if (classifyFailure(error) !== "passing") {
+        throw new RunnerError(`the server ${server} takes no runner: ${message}`);
       }
       log.warn({ server, problem: message }, "the server cannot be reached; trying again");
       await pause(backOffMs(failures), signal);

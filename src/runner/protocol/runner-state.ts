@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
 import { mkdir, open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
-import { RunnerProblem } from "./runner-problem.ts";
+import { RunnerError } from "./runner-error.ts";
 
-/** What a runner remembers of its registration. */
+/** The stored facts about a runner's registration. */
 export interface RunnerState {
   /** The server that it is registered at, as the settings name it. */
   readonly server: string;
   readonly runnerId: string;
-  /** A secret: the file is its owner's alone. */
+  /** The token, a secret: only the file's owner can read it. */
   readonly token: string;
 }
 
@@ -20,9 +20,9 @@ export function hasState(folder: string): boolean {
 }
 
 /**
- * Undefined for a runner that has not registered yet.
+ * Reads the state; undefined for a runner that has not registered yet.
  *
- * @throws RunnerProblem when the file cannot be used
+ * @throws RunnerError when the file cannot be used
  */
 export async function readState(folder: string): Promise<RunnerState | undefined> {
   const file = join(folder, FILE);
@@ -32,16 +32,16 @@ export async function readState(folder: string): Promise<RunnerState | undefined
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
-    throw new RunnerProblem(`the state of the runner cannot be read: ${message}`);
+    throw new RunnerError(`the state of the runner cannot be read: ${message}`);
   }
   const { server, runnerId, token } = parsed(text);
   if (typeof server === "string" && typeof runnerId === "string" && typeof token === "string") {
     return { server, runnerId, token };
   }
-  throw new RunnerProblem(`${file} is damaged: remove it and register the runner anew`);
+  throw new RunnerError(`${file} is damaged: remove it and register the runner anew`);
 }
 
-/** Writes the file whole or not at all, so that it is there after a crash; the folder is made. */
+/** Writes the file atomically, so that it is complete after a crash; the folder is created. */
 export async function writeState(folder: string, state: RunnerState): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const draft = join(folder, `${FILE}.draft`);
@@ -56,7 +56,7 @@ export async function writeState(folder: string, state: RunnerState): Promise<vo
   await rename(draft, join(folder, FILE));
 }
 
-/** Without its text: a token stands in it. */
+/** Returns the error without the file's text, which contains a token. */
 function parsed(text: string): Partial<Record<keyof RunnerState, unknown>> {
   try {
     return { ...JSON.parse(text) };

@@ -1,12 +1,12 @@
 /**
- * Why a piece of work cannot go on, in the form in which it is reported: the
- * message holds no secret and says what to do.
+ * The failure of a piece of work, in the form in which it is reported: the
+ * message holds no secret and gives advice.
  */
 export class WorkFailure extends Error {
   override readonly name = "WorkFailure";
-  /** The cause as a stable word such as `remote_refused`, at most 64 characters. */
+  /** The cause as a stable identifier such as `remote_refused`, at most 64 characters. */
   readonly reason: string;
-  /** Whether the same work may succeed later without a change by a person. */
+  /** True if the same work may succeed later without a change by a person. */
   readonly retriable: boolean;
 
   constructor(reason: string, message: string, retriable = false) {

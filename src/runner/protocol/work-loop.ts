@@ -1,7 +1,7 @@
 import type { Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
-import { connectionProblemOf, type WorkClient } from "./connection.ts";
+import { classifyFailure, type WorkClient } from "./connection.ts";
 import { Lease } from "./lease.ts";
 import { tokenEnded } from "./registration.ts";
 
@@ -9,32 +9,32 @@ export interface WorkLoopOptions {
   readonly client: WorkClient;
   /** The kinds of work that are taken. */
   readonly kinds: readonly WorkKind[];
-  /** How many pieces of work are carried out at the same time. */
+  /** The number of pieces of work that are executed at the same time. */
   readonly slots: number;
-  /** Carries work out to its end; never rejects. */
+  /** Executes work to its end; never rejects. */
   readonly execute: (work: Work, lease: Lease) => Promise<void>;
   readonly log: Log;
   /** Aborted when no more work is to be taken. */
   readonly draining: AbortSignal;
-  /** How long work under way may go on when the runner drains, in milliseconds. */
+  /** The time that running work gets when the runner drains, in milliseconds. */
   readonly graceMs: number;
 }
 
-/** As many as the contract lets one call lease (LeaseWorkRequest.max_leases). */
-const MOST_LEASES = 32;
-/** The server answers within 20 seconds, work or none. */
+/** Maximum of the contract for leases in one call (LeaseWorkRequest.max_leases). */
+const MAX_LEASES = 32;
+/** The server answers within 20 seconds, with work or without. */
 const POLL_MS = 40_000;
-/** Whoever answers at once that there is no work is not asked again at once. */
-const SHORTEST_POLL_MS = 1_000;
-/** What was told to end by then and has not is left to the end of its lease. */
-const LONGEST_END_MS = 15_000;
+/** A server that answers at once without work is not asked again at once. */
+const MIN_POLL_MS = 1_000;
+/** Interrupted work that has not ended by then is left to the end of its lease. */
+const MAX_END_MS = 15_000;
 
 /**
- * Takes work and carries it out until it is told to drain: then it takes no
- * more, lets what is under way end within the grace, and gives the rest back.
+ * Takes work and executes it until the runner drains: then it takes no more, lets
+ * running work end within the grace period, and gives the rest back.
  *
- * @throws RunnerProblem when the runner's token holds no longer; what is under
- *   way is given up
+ * @throws RunnerError when the runner's token is not valid any more; running
+ *   work is given up
  */
 export async function poll(options: WorkLoopOptions): Promise<void> {
   const running = new Map<Lease, Promise<void>>();
@@ -43,7 +43,7 @@ export async function poll(options: WorkLoopOptions): Promise<void> {
     await ended(running, options.graceMs);
   } finally {
     for (const lease of running.keys()) lease.interrupt("drain");
-    await ended(running, LONGEST_END_MS);
+    await ended(running, MAX_END_MS);
   }
 }
 
@@ -65,22 +65,22 @@ async function fillSlots(
     }
     const askedAt = performance.now();
     try {
-      const asked = { kinds: [...kinds], maxLeases: Math.min(slots - running.size, MOST_LEASES) };
+      const asked = { kinds: [...kinds], maxLeases: Math.min(slots - running.size, MAX_LEASES) };
       const { works } = await client.leaseWork(asked, { signal: draining, timeoutMs: POLL_MS });
       failures = 0;
       for (const work of works) {
         const lease = new Lease(client, work);
-        const carried = execute(work, lease).then(() => {
+        const execution = execute(work, lease).then(() => {
           running.delete(lease);
           change();
         });
-        running.set(lease, carried);
+        running.set(lease, execution);
       }
       const tookMs = performance.now() - askedAt;
-      if (works.length === 0 && tookMs < SHORTEST_POLL_MS) await pause(SHORTEST_POLL_MS, draining);
+      if (works.length === 0 && tookMs < MIN_POLL_MS) await pause(MIN_POLL_MS, draining);
     } catch (error) {
       if (draining.aborted) return;
-      if (connectionProblemOf(error) === "unauthenticated") throw tokenEnded();
+      if (classifyFailure(error) === "unauthenticated") throw tokenEnded();
       failures++;
       log.warn({ problem: (error as Error).message }, "no work could be asked for; trying again");
       await pause(backOffMs(failures), draining);

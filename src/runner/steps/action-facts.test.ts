@@ -5,7 +5,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { ActionWorkSchema } from "#gen/runner/v1/work_pb.js";
 import type { Assignment } from "../protocol/assignment.ts";
-import { environmentOf } from "./action-facts.ts";
+import { environmentOf } from "./action-work.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "chartroom-facts-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

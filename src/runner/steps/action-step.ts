@@ -1,49 +1,48 @@
 import type { ActionWork } from "#gen/runner/v1/work_pb.js";
-import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
-import { runAgent } from "../agent/step-agent.ts";
+import type { WorkflowStep, WorkflowStep_Report, WorkflowStep_Task } from "#gen/service/v1/workflow_pb.js";
+import { askAgent, runAgent } from "../agent/step-agent.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepLog } from "./step-log.ts";
 import { openPullRequest } from "./step-pull-request.ts";
-import { collectOutputs } from "./step-report.ts";
-import { runTask } from "./step-task.ts";
+import { runShell, type ShellCommand } from "./step-shell.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** A step that runs, and where. */
+/** A step in progress. */
 export interface StepRun {
   readonly assignment: Assignment;
   readonly action: ActionWork;
-  /** Its place in the action, from 0. */
+  /** The index in the action, from 0. */
   readonly stepIndex: number;
   readonly workspace: Workspace;
-  /** What was checked out in it; the steps work in the first one. */
+  /** The checkouts in the workspace; the steps work in the first one. */
   readonly checkouts: readonly Checkout[];
   /** The folder of the first repository, or of the empty tree. */
   readonly folder: string;
-  /** All of the environment of its commands. */
+  /** The complete environment of its commands. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Gets what its commands print. */
+  /** Receives the output of its commands. */
   readonly log: StepLog;
-  /** Ends it. */
+  /** Ends the step when aborted. */
   readonly signal: AbortSignal;
 }
 
-/** What a step leaves besides its being done. */
+/** The results of a step that is done. */
 export interface StepResult {
   readonly pullRequestUrl?: string;
-  /** What was printed for each output, by its key. */
+  /** The printed value of each output, by its key. */
   readonly outputs?: Readonly<Record<string, Uint8Array>>;
-  /** Its agents, which the service stops once it is told that the step is done. */
+  /** Its agents, which the service stops once the step is reported as done. */
   readonly agentExecutionIds?: readonly string[];
-  /** What people should know although it is done. */
+  /** Warnings for people although it is done. */
   readonly warnings?: readonly WorkFailure[];
 }
 
 /**
  * Runs one step to its end.
  *
- * @throws WorkFailure why it failed
+ * @throws WorkFailure the failure of the step
  * @throws the reason of its signal when that ended it
  */
 export function runStep(run: StepRun, { step }: WorkflowStep): Promise<StepResult> {
@@ -59,4 +58,58 @@ export function runStep(run: StepRun, { step }: WorkflowStep): Promise<StepResul
     default:
       throw new WorkFailure("step_unknown", "the step is of a kind that this runner does not know");
   }
+}
+
+/** Runs the command of a task. */
+async function runTask(run: StepRun, { command }: WorkflowStep_Task): Promise<StepResult> {
+  await runShell(run, { name: "the command", command });
+  return {};
+}
+
+/**
+ * Maximum of the contract for one output
+ * (ReportProgressRequest.StepProgress.outputs): more would be refused.
+ */
+const MAX_VALUE_BYTES = 16_386;
+
+/**
+ * Collects the outputs of a report, in their order: the output of commands and
+ * the answers of agents. The service parses and checks them.
+ *
+ * @throws WorkFailure output_too_long, and as commands and agents fail
+ */
+export async function collectOutputs(
+  run: StepRun,
+  { outputs: specs }: WorkflowStep_Report,
+): Promise<StepResult> {
+  const outputs: Record<string, Uint8Array> = {};
+  const agentExecutionIds: string[] = [];
+  for (const { key, extraction } of specs) {
+    if (extraction.case === "prompt") {
+      const { text, agentExecutionId } = await askAgent(run, key);
+      outputs[key] = trimmedValue(text, key);
+      agentExecutionIds.push(agentExecutionId);
+    } else {
+      const name = `the command of the output ${key}`;
+      outputs[key] = await commandOutput(run, { name, command: extraction.value ?? "" });
+    }
+  }
+  return { outputs, agentExecutionIds };
+}
+
+async function commandOutput(run: StepRun, command: ShellCommand): Promise<Buffer> {
+  const value = await runShell(run, { ...command, keepBytes: MAX_VALUE_BYTES + 1 });
+  if (value.length > MAX_VALUE_BYTES) throw tooLong(`${command.name} printed`);
+  return run.assignment.secrets.mask(value);
+}
+
+/** Trims an answer: agents surround it with white space, which is not part of the value. */
+function trimmedValue(answer: string, key: string): Buffer {
+  const value = Buffer.from(answer.trim());
+  if (value.length > MAX_VALUE_BYTES) throw tooLong(`the agent asked for the output ${key} answered`);
+  return value;
+}
+
+function tooLong(said: string): WorkFailure {
+  return new WorkFailure("output_too_long", `${said} more than ${MAX_VALUE_BYTES} bytes`);
 }

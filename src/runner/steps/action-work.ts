@@ -1,36 +1,41 @@
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { create, toJsonString } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ActionWork } from "#gen/runner/v1/work_pb.js";
 import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
+import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { ListWorkflowExecutionOutputsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { untilAgentsStopped } from "../agent/step-agent.ts";
+import { commitAuthorOf } from "../git/commit-author.ts";
+import { cleanEnvironment } from "../process/command.ts";
 import { withinTime } from "../process/deadline.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { failureReportOf } from "../protocol/failure-report.ts";
 import type { Progress } from "../protocol/lease.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { environmentOf } from "./action-facts.ts";
 import { runStep, type StepResult, type StepRun } from "./action-step.ts";
 import { namedFilesOf } from "./environment-work.ts";
 import { prepareWorkspace } from "./preparation.ts";
 import { StepLog } from "./step-log.ts";
 import { environmentWorkspace } from "./work-dirs.ts";
-import { removeWorkspace } from "./workspace.ts";
+import { removeWorkspace, type Workspace } from "./workspace.ts";
 
 /**
- * Carries an action out: prepares its environment, runs the steps in their
- * order, and lets the environment go, whatever came of them.
+ * Executes an action: prepares its environment, runs the steps in their order,
+ * and releases the environment in any case.
  *
- * @throws WorkFailure why it failed; the step that it failed in has been reported
+ * @throws WorkFailure the failure; the step that it occurred in has been reported
  * @throws the reason of the lease's signal when that ended it
  */
 export async function executeAction(assignment: Assignment, action: ActionWork): Promise<void> {
   const { tools, lease } = assignment;
   const workspace = environmentWorkspace(tools, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
-  const late = new WorkFailure("max_time_exceeded", "the action took longer than it may");
+  const timeoutError = new WorkFailure("max_time_exceeded", "the action took longer than it may");
   try {
-    await withinTime(timeMs, lease.signal, late, async (signal) => {
+    await withinTime(timeMs, lease.signal, timeoutError, async (signal) => {
       const checkouts = await prepareWorkspace(assignment, {
         workspace,
         initializer: action.environment?.spec?.content?.initializer,
@@ -76,7 +81,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
       ended.push(doneStep(stepIndex, result));
       agents = result.agentExecutionIds ?? [];
     } catch (error) {
-      // What it printed to its end is worth telling also when it was stopped.
+      // The step's last output is reported also when it was stopped.
       await log.close().catch(() => undefined);
       lease.signal.throwIfAborted();
       const failure = failureReportOf(error);
@@ -85,7 +90,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
     }
     // Whether the values of a report are accepted decides whether the next step may begin.
     if (step.step.case === "report" || agents.length > 0) await lease.report({ steps: ended.splice(0) });
-    // What follows works on the same files.
+    // The next step works on the same files.
     await untilAgentsStopped(run, agents);
   }
   if (ended.length > 0) await lease.report({ steps: ended });
@@ -99,4 +104,44 @@ function doneStep(stepIndex: number, { pullRequestUrl, outputs }: StepResult): S
     ...(pullRequestUrl !== undefined && { pullRequestUrl }),
     ...(outputs && { outputs: { ...outputs } }),
   };
+}
+
+/**
+ * Returns the complete environment of an action's commands: the parameters, and
+ * then variables that no parameter can override. Long values are in files beside
+ * the tree.
+ */
+export async function environmentOf(
+  { tools, work }: Assignment,
+  action: ActionWork,
+  { folder, home }: Workspace,
+): Promise<Record<string, string>> {
+  const { name, email } = commitAuthorOf(action.environment, tools.serverUrl);
+  const files: Record<string, string> = {};
+  const json = { alwaysEmitImplicit: true };
+  if (action.report) {
+    files.CHARTROOM_OUTPUTS = join(folder, "outputs.json");
+    const { outputs } = action;
+    const message = create(ListWorkflowExecutionOutputsResponseSchema, { outputs });
+    const text = toJsonString(ListWorkflowExecutionOutputsResponseSchema, message, json);
+    await writeFile(files.CHARTROOM_OUTPUTS, text);
+  }
+  if (action.pullRequest) {
+    files.CHARTROOM_PULL_REQUEST = join(folder, "pull-request.json");
+    await writeFile(files.CHARTROOM_PULL_REQUEST, toJsonString(PullRequestSchema, action.pullRequest, json));
+  }
+  return cleanEnvironment(tools.programs, home, {
+    ...action.variables,
+    GIT_AUTHOR_NAME: name,
+    GIT_AUTHOR_EMAIL: email,
+    GIT_COMMITTER_NAME: name,
+    GIT_COMMITTER_EMAIL: email,
+    CHARTROOM_URL: tools.serverUrl,
+    CHARTROOM_ENVIRONMENT_ID: action.environment?.id ?? "",
+    CHARTROOM_ENVIRONMENT_TOKEN: work.environmentToken,
+    CHARTROOM_WORKFLOW_ID: action.workflowId,
+    CHARTROOM_EXECUTION_ID: action.workflowExecutionId,
+    CHARTROOM_ACTION_ID: action.actionId,
+    ...files,
+  });
 }

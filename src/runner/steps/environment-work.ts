@@ -8,9 +8,9 @@ import { environmentWorkspace } from "./work-dirs.ts";
 import { checkoutsOf, removeWorkspace } from "./workspace.ts";
 
 /**
- * Brings an environment to the phase that is wanted of it. It is a folder: while
- * it is up, no process of it runs but those of the work that uses it, so that
- * stopping it leaves it as it is.
+ * Brings an environment to its desired phase. An environment is a folder: while
+ * it is up, the only processes in it are those of the work that uses it, so that
+ * stopping it changes nothing.
  *
  * @throws WorkFailure
  */
@@ -45,7 +45,7 @@ export async function executeEnvironment(
   }
 }
 
-/** The files in the repository that the environment names by their paths. */
+/** Returns the files in the repository that the environment names by their paths. */
 export function namedFilesOf({ spec }: Environment): string[] {
   const paths = [spec?.devcontainer?.devcontainerFilePath, spec?.automationsFile?.automationsFilePath];
   return paths.filter((path) => path !== undefined && path !== "") as string[];

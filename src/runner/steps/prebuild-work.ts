@@ -14,8 +14,8 @@ import { removeWorkspace } from "./workspace.ts";
  */
 export async function executePrebuild(assignment: Assignment, work: PrebuildWork): Promise<void> {
   const timeMs = work.timeout && durationMs(work.timeout);
-  const late = new WorkFailure("prebuild_timed_out", `the preparation took longer than ${timeMs} ms`);
-  await withinTime(timeMs, assignment.lease.signal, late, (signal) =>
+  const timeoutError = new WorkFailure("prebuild_timed_out", `the preparation took longer than ${timeMs} ms`);
+  await withinTime(timeMs, assignment.lease.signal, timeoutError, (signal) =>
     prepareWorkspace(assignment, {
       workspace: prebuildWorkspace(assignment.tools, work.prebuildId),
       initializer: work.initializer,

@@ -1,18 +1,18 @@
 import { join } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { type Checkout, checkOutSources } from "../git/git-checkout.ts";
-import { pathInside } from "../git/tree-path.ts";
+import { resolveInside } from "../git/tree-path.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { prebuildWorkspace } from "./work-dirs.ts";
 import { checkoutsOf, makeWorkspace, type Workspace } from "./workspace.ts";
 
-/** What a workspace is made of. */
+/** The inputs from which a workspace is prepared. */
 export interface Preparation {
   readonly workspace: Workspace;
   readonly initializer: EnvironmentInitializer | undefined;
-  /** Id of the prepared workspace that it starts from, where it is still there; empty for none. */
+  /** The id of the prepared workspace that it is copied from, if that still exists; empty for none. */
   readonly prebuildId: string;
-  /** Files of the first repository that are named by their paths; empty ones are not. */
+  /** Files of the first repository that are named by their paths; empty names are ignored. */
   readonly namedFiles: readonly string[];
   readonly signal: AbortSignal;
 }
@@ -32,7 +32,7 @@ export async function prepareWorkspace(
   const fill = async ({ tree }: Workspace) => {
     const checkouts = await checkOutSources(tools.git, initializer, { tree, credentialFor, signal });
     const [first] = checkouts;
-    for (const path of namedFiles) pathInside(join(tree, first?.location ?? ""), path);
+    for (const path of namedFiles) resolveInside(join(tree, first?.location ?? ""), path);
     return checkouts;
   };
   return makeWorkspace(tools.programs, workspace, fill, copyFrom);

@@ -14,15 +14,17 @@ export interface PullRequestHost {
   readonly token: string;
 }
 
-/** A host that is busy or asks to wait is asked so often. */
-const MOST_TRIES = 4;
-/** A host that asks for more is not waited for. */
-const LONGEST_WAIT_MS = 60_000;
+/** Number of requests to a host that is busy or asks to wait. */
+const MAX_TRIES = 4;
+/** A host that asks for a longer wait is not asked again. */
+const MAX_WAIT_MS = 60_000;
 
 /**
- * The host of a checkout's remote; undefined for one that knows no pull requests.
+ * Returns the host of a checkout's remote; undefined for one that does not know
+ * pull requests.
  *
- * @throws WorkFailure credential_missing, credential_withheld, or why the host cannot be asked
+ * @throws WorkFailure credential_missing, credential_withheld, or the reason why
+ *   the host cannot be asked
  */
 export async function pullRequestHostOf(
   { tools, credentialFor }: Assignment,
@@ -58,7 +60,7 @@ export function openAtHost(
   return withRetry(signal, () => scm.openPullRequest({ ...host, ...proposal, signal }));
 }
 
-/** Asks again where the host may answer later. */
+/** Repeats a request where the host may answer later. */
 async function withRetry<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -67,7 +69,7 @@ async function withRetry<T>(signal: AbortSignal, ask: () => Promise<T>): Promise
       signal.throwIfAborted();
       if (!(error instanceof ScmFailure)) throw error;
       const waitMs = Math.max(error.retryAfterMs ?? 0, backOffMs(tries));
-      if (!error.retriable || tries >= MOST_TRIES || waitMs > LONGEST_WAIT_MS) {
+      if (!error.retriable || tries >= MAX_TRIES || waitMs > MAX_WAIT_MS) {
         throw new WorkFailure(`scm_${error.kind}`, error.message, error.retriable);
       }
       await pause(waitMs, signal);

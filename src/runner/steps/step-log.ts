@@ -1,22 +1,25 @@
-/** A piece of what a step wrote. */
+/** A piece of a step's output. */
 export interface LogPiece {
-  /** Its place in all that the step wrote, in bytes. */
+  /** The position in the step's whole output, in bytes. */
   readonly offset: number;
   /** At most `pieceBytes`; it may begin or end within a character. */
   readonly data: Uint8Array;
 }
 
 export interface StepLogLimits {
-  /** Longest wait of a byte for others to go with, in milliseconds; 250 when absent. */
+  /** Longest time that a byte waits to be sent together with others, in milliseconds; 250 when absent. */
   readonly intervalMs?: number;
-  /** So much goes at once without a wait, and never more; 32,768 when absent. The contract takes 65,536. */
+  /**
+   * The number of bytes that are sent without a wait, and the maximum of a piece;
+   * 32,768 when absent. The contract allows 65,536.
+   */
   readonly pieceBytes?: number;
 }
 
-/** So many pieces wait for their turn before whoever writes has to. */
-const WAITING_PIECES = 4;
+/** Number of pieces that may wait to be sent before the writer has to wait too. */
+const MAX_WAITING_PIECES = 4;
 
-/** Collects what a step writes and sends it in pieces, in order, one at a time. */
+/** Collects the output of a step and sends it in pieces, in order, one at a time. */
 export class StepLog {
   readonly #deliver: (piece: LogPiece) => Promise<void>;
   readonly #intervalMs: number;
@@ -25,11 +28,11 @@ export class StepLog {
   #offset = 0;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
-  /** Resolves when a piece is through, or none goes any more. */
-  #lessWaits = Promise.withResolvers<void>();
+  /** Resolves when a piece is delivered, or sending has ended. */
+  #progressed = Promise.withResolvers<void>();
   #failure: { readonly cause: unknown } | undefined;
 
-  /** @param deliver sends a piece; the next one goes when its promise resolves, none when it rejects */
+  /** @param deliver sends a piece; the next one follows when its promise resolves, none when it rejects */
   constructor(
     deliver: (piece: LogPiece) => Promise<void>,
     { intervalMs = 250, pieceBytes = 32 * 1_024 }: StepLogLimits = {},
@@ -40,23 +43,23 @@ export class StepLog {
   }
 
   /**
-   * Adds bytes behind those of earlier calls; resolves when there is room for more.
+   * Appends bytes; resolves when there is room for more.
    *
-   * @throws what `deliver` rejected with, now or before
+   * @throws the error that `deliver` rejected with, now or before
    */
   async write(bytes: Uint8Array): Promise<void> {
     this.#throwFailure();
     this.#waiting = Buffer.concat([this.#waiting, bytes]);
     if (this.#waiting.length >= this.#pieceBytes) this.#send();
     else this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);
-    while (this.#waiting.length > WAITING_PIECES * this.#pieceBytes) await this.#lessWaits.promise;
+    while (this.#waiting.length > MAX_WAITING_PIECES * this.#pieceBytes) await this.#progressed.promise;
     this.#throwFailure();
   }
 
   /**
-   * Sends the rest and resolves when all is delivered.
+   * Sends the rest and resolves when everything is delivered.
    *
-   * @throws what `deliver` rejected with, now or before
+   * @throws the error that `deliver` rejected with, now or before
    */
   async close(): Promise<void> {
     while (this.#sending || this.#waiting.length > 0) {
@@ -73,7 +76,10 @@ export class StepLog {
     if (this.#waiting.length > 0) this.#sending ??= this.#sendWaiting();
   }
 
-  /** What comes while a piece is under way waits for others again, unless it fills a piece. */
+  /**
+   * Sends what waits. Bytes that arrive while a piece is being sent wait for
+   * others again, unless they fill a piece.
+   */
   async #sendWaiting(): Promise<void> {
     try {
       let dueBytes = this.#waiting.length;
@@ -83,13 +89,13 @@ export class StepLog {
         this.#waiting = this.#waiting.subarray(data.length);
         this.#offset += data.length;
         dueBytes -= data.length;
-        this.#lessWaits.resolve();
-        this.#lessWaits = Promise.withResolvers();
+        this.#progressed.resolve();
+        this.#progressed = Promise.withResolvers();
       }
     } catch (cause) {
       this.#failure = { cause };
       this.#waiting = Buffer.alloc(0);
-      this.#lessWaits.resolve();
+      this.#progressed.resolve();
     }
     this.#sending = undefined;
     if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);

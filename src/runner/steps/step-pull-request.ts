@@ -1,5 +1,5 @@
 import type { WorkflowStep_PullRequest } from "#gen/service/v1/workflow_pb.js";
-import { authorOf } from "../git/commit-author.ts";
+import { commitAuthorOf } from "../git/commit-author.ts";
 import { switchToBranch } from "../git/git-branch.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commitAll, hasChanges } from "../git/git-commit.ts";
@@ -11,10 +11,10 @@ import type { StepResult, StepRun } from "./action-step.ts";
 import { openAtHost, type PullRequestHost, pullRequestHostOf } from "./pull-request-host.ts";
 
 /**
- * Commits what changed in the first repository, pushes it to the branch and
- * opens a pull request. An attempt that comes after a lost one brings the branch
- * and the pull request of that one up to date. Nothing changed, or a remote
- * without pull requests, is a warning.
+ * Commits the changes in the first repository, pushes them to the branch and
+ * opens a pull request. An attempt after a lost one updates the branch and the
+ * pull request of that one. No changes, or a remote without pull requests, is a
+ * warning.
  *
  * @throws WorkFailure
  */
@@ -39,7 +39,7 @@ async function proposeChanges(
     const why = "nothing changed in the repository: no branch was pushed and no pull request opened";
     return { warnings: [new WorkFailure("nothing_to_commit", why)] };
   }
-  // Before anything leaves: a host that cannot be asked must not get half of it.
+  // Before anything is pushed: a host that cannot be asked must not get half of the work.
   const host = await pullRequestHostOf(assignment, checkout, signal);
   const base = await baseOf(run, checkout, call);
   if (base === request.branch) {
@@ -56,19 +56,19 @@ async function push(
   { assignment, action, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
   { remoteUri }: Checkout,
-  { repository, handBack }: Snapshot,
+  { repository, writeBack: handBack }: Snapshot,
 ): Promise<void> {
   const { tools, credentialFor } = assignment;
   const { workflowId, workflowExecutionId: executionId, actionId } = action;
-  const marks = { workflowId, executionId, actionId };
+  const trailers = { workflowId, executionId, actionId };
   const message = [title, description].filter((text) => text.trim() !== "").join("\n\n");
   const call: GitCall = { repository, signal };
   await switchToBranch(tools.git, call, branch);
-  const author = authorOf(action.environment, tools.serverUrl);
-  const commit = await commitAll(tools.git, call, { message, author, marks });
-  // Later steps go on from the commit.
+  const author = commitAuthorOf(action.environment, tools.serverUrl);
+  const commit = await commitAll(tools.git, call, { message, author, trailers });
+  // Later steps continue from the commit.
   await handBack();
-  await pushBranch(tools.git, { repository, remoteUri, commit, branch, marks, credentialFor, signal });
+  await pushBranch(tools.git, { repository, remoteUri, commit, branch, trailers, credentialFor, signal });
 }
 
 async function openAt(
@@ -87,8 +87,8 @@ async function openAt(
 }
 
 /**
- * The remote's branch that the changes are meant for: the one that they began
- * from, or that of the pull request which the work is about.
+ * Returns the remote's branch that the changes are meant for: the one that they
+ * started from, or that of the pull request which the work is about.
  */
 async function baseOf(
   { assignment, action }: StepRun,

@@ -2,27 +2,27 @@ import { howItEnded } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepRun } from "./action-step.ts";
 
-/** The service keeps 1 MiB of a step's log: what prints so much more has gone astray. */
+/** The service stores 1 MiB of a step's log: a command that prints this much more is out of control. */
 export const MAX_OUTPUT_BYTES = 16 * 1_024 * 1_024;
 
 /** Runs its argument by sh. Without the dashes, a command that begins with one would be read as options. */
-const APART = 'exec sh -c -- "$1"';
-/** With both outputs in one, so that the log tells them in their order. */
-const TOGETHER = `${APART} 2>&1`;
+const SEPARATE_OUTPUTS = 'exec sh -c -- "$1"';
+/** Joins both outputs, so that the log has them in their order. */
+const JOINED_OUTPUTS = `${SEPARATE_OUTPUTS} 2>&1`;
 
 export interface ShellCommand {
-  /** What it is, to begin a sentence with. */
+  /** A noun phrase that can begin a sentence. */
   readonly name: string;
   readonly command: string;
-  /** How much of standard output is answered, in bytes; nothing when absent. */
+  /** The number of bytes of standard output that are returned; none when absent. */
   readonly keepBytes?: number;
 }
 
 /**
- * Runs a command by sh in the step's folder, and sends what it prints to the
- * step's log, without secrets.
+ * Runs a command by sh in the step's folder, and sends its output to the step's
+ * log, without secrets.
  *
- * @returns its standard output, up to `keepBytes`, as it came
+ * @returns its standard output, up to `keepBytes`, unmasked
  * @throws WorkFailure command_failed, output_limit_exceeded, command_not_started
  * @throws the reason of the step's signal when that ended it
  */
@@ -34,7 +34,7 @@ export async function runShell(
   let printedBytes = 0;
   const result = await tools.programs.run({
     program: "sh",
-    args: ["-c", keepBytes > 0 ? APART : TOGETHER, "sh", command],
+    args: ["-c", keepBytes > 0 ? SEPARATE_OUTPUTS : JOINED_OUTPUTS, "sh", command],
     folder,
     environment,
     keepBytes,

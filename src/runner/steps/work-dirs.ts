@@ -1,29 +1,84 @@
 import { existsSync } from "node:fs";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readFile, realpath, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Log } from "../../log.ts";
 import type { RunnerTools } from "../protocol/assignment.ts";
-import { RunnerProblem } from "../protocol/runner-problem.ts";
-import { claimWorkDir, otherOwner, ownerFile, replaceFile } from "./work-dir-owner.ts";
+import { RunnerError } from "../protocol/runner-error.ts";
+import { hasState } from "../protocol/runner-state.ts";
 import { type Workspace, workspaceAt } from "./workspace.ts";
 
-/** In the state folder: a JSON list of the folders that may hold workspaces, the newest first. */
+/** The file in a folder of workspaces that names the runner to which the folder belongs. */
+const OWNER_FILE = "owner.json";
+
+interface Owner {
+  /** The real path of the folder that this was written into: a copy of the folder belongs to nobody yet. */
+  readonly folder: string;
+  /** The real path of the runner's state folder. */
+  readonly stateDir: string;
+}
+
+/**
+ * Returns the state folder of the other runner that a folder of workspaces
+ * belongs to; undefined where it belongs to this runner or to nobody. A runner
+ * whose state folder was moved or removed owns nothing any more.
+ *
+ * @param stateDir of this runner; exists
+ */
+async function otherOwner(folder: string, stateDir: string): Promise<string | undefined> {
+  const owner = await readOwner(folder);
+  if (owner.stateDir === undefined || owner.stateDir === (await realpath(stateDir))) return undefined;
+  if (owner.folder !== (await realpath(folder))) return undefined;
+  return hasState(owner.stateDir) ? owner.stateDir : undefined;
+}
+
+/** Makes a runner the owner of a folder of workspaces, if the folder exists. */
+async function claimWorkDir(folder: string, stateDir: string): Promise<void> {
+  if (!existsSync(folder)) return;
+  const owner: Owner = { folder: await realpath(folder), stateDir: await realpath(stateDir) };
+  await replaceFile(ownerFile(folder), owner);
+}
+
+/** Returns the file that records the owner of a folder of workspaces. */
+function ownerFile(folder: string): string {
+  return join(folder, OWNER_FILE);
+}
+
+/** Writes a JSON file atomically. */
+async function replaceFile(file: string, content: unknown): Promise<void> {
+  await writeFile(`${file}.draft`, `${JSON.stringify(content)}\n`, { mode: 0o600 });
+  await rename(`${file}.draft`, file);
+}
+
+/** Reads the owner; empty where there is none, or where a crash left invalid JSON. */
+async function readOwner(folder: string): Promise<Partial<Owner>> {
+  try {
+    return { ...JSON.parse(await readFile(ownerFile(folder), "utf8")) };
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * The file in the state folder with a JSON list of the folders that may hold
+ * workspaces, the newest first.
+ */
 const FILE = "workspaces.json";
 
-/** In a folder of workspaces, a folder for each kind. */
+/** The subfolders of a folder of workspaces, one for each kind. */
 const WORKSPACES = "workspaces";
 const PREBUILDS = "prebuilds";
 
 type Folders = Pick<RunnerTools, "workspaces" | "prebuilds" | "earlierWorkDirs">;
 
 /**
- * Makes the folders of a runner's workspaces. Those that it used before, and the
- * state folder, in which earlier releases had them, are recorded: a workspace
+ * Creates the folders of a runner's workspaces. Those that it used before, and
+ * the state folder, in which earlier releases had them, are recorded: a workspace
  * stays where it is until it ends. A copy of a state folder records those of the
  * runner that it was copied from, which may be at work: these are left alone.
  *
- * @param stateDir is there
- * @throws RunnerProblem when the record cannot be read, or the folder belongs to another runner
+ * @param stateDir exists
+ * @throws RunnerError when the record cannot be read, or the folder belongs to
+ *   another runner
  */
 export async function prepareWorkDir(
   stateDir: string,
@@ -32,7 +87,7 @@ export async function prepareWorkDir(
 ): Promise<Folders> {
   const owner = await otherOwner(workDir, stateDir);
   if (owner !== undefined) {
-    throw new RunnerProblem(
+    throw new RunnerError(
       `the workspaces in ${workDir} belong to the runner whose state is in ${owner}: choose another folder for this one, or remove ${ownerFile(workDir)} if that runner is not used any more`,
     );
   }
@@ -60,16 +115,24 @@ function listIn(file: string, text: string): readonly string[] {
   try {
     return JSON.parse(text).map(String);
   } catch {
-    throw new RunnerProblem(`${file} is damaged: remove it, and environments of other folders are lost`);
+    throw new RunnerError(`${file} is damaged: remove it, and environments of other folders are lost`);
   }
 }
 
-/** Returns the workspace of an environment: where it is, or else where it is to be made. @param id a UUID */
+/**
+ * Returns the workspace of an environment: the present one, or else the place for
+ * a new one.
+ * @param id a UUID
+ */
 export function environmentWorkspace(folders: Folders, id: string): Workspace {
   return placed(folders.workspaces, earlier(folders, WORKSPACES), id);
 }
 
-/** Returns the workspace of a prebuild: where it is, or else where it is to be made. @param id a UUID */
+/**
+ * Returns the workspace of a prebuild: the present one, or else the place for a
+ * new one.
+ * @param id a UUID
+ */
 export function prebuildWorkspace(folders: Folders, id: string): Workspace {
   return placed(folders.prebuilds, earlier(folders, PREBUILDS), id);
 }

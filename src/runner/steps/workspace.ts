@@ -7,22 +7,22 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 
 /** The folders of one environment or prebuild. */
 export interface Workspace {
-  /** All of it. */
+  /** The folder that contains everything. */
   readonly folder: string;
-  /** What its commands work on; sources are checked out in it. */
+  /** The folder that its commands work on; sources are checked out in it. */
   readonly tree: string;
-  /** HOME of its commands. */
+  /** The HOME of its commands. */
   readonly home: string;
 }
 
 /**
- * Where the workspace of an environment is, made or not.
+ * Returns the workspace with an id, whether it exists or not.
  *
  * @param root the folder of all workspaces of a kind
  * @param id a UUID
  */
 export function workspaceAt(root: string, id: string): Workspace {
-  // It becomes a path: whatever the server sends must not lead elsewhere.
+  // The id becomes a path: no id that the server sends may lead elsewhere.
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) {
     throw new WorkFailure("path_refused", `${JSON.stringify(id)} is no id of a workspace`);
   }
@@ -31,13 +31,13 @@ export function workspaceAt(root: string, id: string): Workspace {
 }
 
 /**
- * Makes a workspace: first whatever is in its place is removed, such as the half
- * of one that a killed runner left; at the end a marker is set. Fails as `fill`
- * does, and then there is none.
+ * Makes a workspace: first removes whatever is in its place, such as the half of
+ * one that a killed runner left; at the end sets a marker. When `fill` throws,
+ * the same error is thrown and no workspace is left.
  *
- * @param fill fills the tree and says what it checked out
- * @param copyFrom a complete workspace, at rest, that it starts as a copy of; blocks
- *   are shared where the file system can
+ * @param fill fills the tree and returns what it checked out
+ * @param copyFrom a complete workspace, at rest, that it starts as a copy of;
+ *   blocks are shared where the file system can
  */
 export async function makeWorkspace(
   programs: Programs,
@@ -53,7 +53,7 @@ export async function makeWorkspace(
       else await mkdir(workspace[part]);
     }
     const checkouts = await fill(workspace);
-    await mark(workspace, checkouts);
+    await markComplete(workspace, checkouts);
     return checkouts;
   } catch (error) {
     await removeWorkspace(programs, workspace).catch(() => undefined);
@@ -61,31 +61,31 @@ export async function makeWorkspace(
   }
 }
 
-/** What was checked out in a complete workspace; undefined when there is none or only half of one. */
+/** Returns the checkouts of a complete workspace; undefined when there is none or an incomplete one. */
 export async function checkoutsOf(workspace: Workspace): Promise<readonly Checkout[] | undefined> {
   const text = await readFile(join(workspace.folder, MARKER), "utf8").catch(() => undefined);
   return text === undefined ? undefined : JSON.parse(text);
 }
 
 /**
- * Removes a workspace, also where its commands made it read-only; the marker
- * goes first. Does nothing when there is none.
+ * Removes a workspace, also where its commands made it read-only; the marker goes
+ * first. Does nothing when there is none.
  *
  * @throws WorkFailure workspace_not_removed
  */
 export async function removeWorkspace(programs: Programs, { folder }: Workspace): Promise<void> {
   await rm(join(folder, MARKER), { force: true });
-  // By programs: Node cannot remove a path that is longer than the system takes at once.
-  if ((await complaints(programs, "rm", ["-rf", "--", folder])) === "") return;
-  await complaints(programs, "chmod", ["-R", "u+rwx", "--", folder]);
-  const left = await complaints(programs, "rm", ["-rf", "--", folder]);
+  // By programs: Node cannot remove a path that is longer than the system accepts at once.
+  if ((await errorOutput(programs, "rm", ["-rf", "--", folder])) === "") return;
+  await errorOutput(programs, "chmod", ["-R", "u+rwx", "--", folder]);
+  const left = await errorOutput(programs, "rm", ["-rf", "--", folder]);
   if (left !== "") throw new WorkFailure("workspace_not_removed", `the workspace stays: ${left}`, true);
 }
 
-/** Only in a complete workspace; holds what was checked out. */
+/** The file that marks a complete workspace; holds the checkouts. */
 const MARKER = "complete.json";
 
-async function mark({ folder }: Workspace, checkouts: readonly Checkout[]): Promise<void> {
+async function markComplete({ folder }: Workspace, checkouts: readonly Checkout[]): Promise<void> {
   const draft = join(folder, `${MARKER}.draft`);
   await writeFile(draft, JSON.stringify(checkouts));
   await rename(draft, join(folder, MARKER));
@@ -97,7 +97,7 @@ async function copyFolder(from: string, to: string): Promise<void> {
     mode: constants.COPYFILE_FICLONE,
     preserveTimestamps: true,
     verbatimSymlinks: true,
-    // Sockets and pipes of programs that ran there mean nothing in a copy, and end it.
+    // Sockets and pipes of programs that ran there mean nothing in a copy, and make it fail.
     filter: async (file) => {
       const stat = await lstat(file);
       return stat.isFile() || stat.isDirectory() || stat.isSymbolicLink();
@@ -105,8 +105,8 @@ async function copyFolder(from: string, to: string): Promise<void> {
   });
 }
 
-/** What a program says when it fails; empty when it does not. */
-async function complaints(programs: Programs, program: string, args: readonly string[]): Promise<string> {
+/** Returns the error output of a program that fails; empty when it succeeds. */
+async function errorOutput(programs: Programs, program: string, args: readonly string[]): Promise<string> {
   let text = "";
   const { exit } = await programs.run({
     program,

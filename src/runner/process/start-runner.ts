@@ -15,74 +15,79 @@ import { execute } from "../protocol/execute.ts";
 import { sendHeartbeats } from "../protocol/heartbeat.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { register } from "../protocol/registration.ts";
-import { RunnerProblem } from "../protocol/runner-problem.ts";
+import { RunnerError } from "../protocol/runner-error.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { poll } from "../protocol/work-loop.ts";
 import { prepareWorkDir, workingTreeAround } from "../steps/work-dirs.ts";
 import { commandRunner } from "./command.ts";
-import { commandRecord, endLeftGroups } from "./command-record.ts";
+import { commandRecord, endOrphanedGroups } from "./command-record.ts";
 import type { SignalGroup } from "./process-group.ts";
 
 export interface RunnerOptions {
-  /** The way to the server; tokens are added here. */
+  /** The transport to the server; tokens are added here. */
   readonly transport: Transport;
   /** The server, as the state of the runner names it. */
   readonly server: string;
-  /** Under which commands reach the server. */
+  /** The URL at which commands reach the server. */
   readonly serverUrl: string;
-  /** Folder of the runner's token and of what it remembers; it is made. */
+  /** The folder of the runner's token and state; it is created. */
   readonly stateDir: string;
-  /** Folder of the workspaces and prebuilds; it is made, and may be the state folder. */
+  /** The folder of the workspaces and prebuilds; it is created, and may be the state folder. */
   readonly workDir: string;
-  /** How many pieces of work other than agents are carried out at the same time. */
+  /** The number of pieces of work other than agents that are executed at the same time. */
   readonly slots: number;
   /**
-   * How many agents run at the same time, those that wait for input among them.
-   * Apart from the others, so that an action never waits for the agent of its own
-   * step.
+   * The number of agents that run at the same time, including those that wait for
+   * input. Agents have their own slots, so that an action never waits for the
+   * agent of its own step.
    */
   readonly agentSlots: number;
   readonly remotes: RemoteSettings & ScmSettings;
-  /** Private key for ssh remotes; undefined for none. */
+  /** The private key for ssh remotes; undefined for none. */
   readonly sshKeyFile: string | undefined;
-  /** Asked for when the runner has no token that holds; undefined when there is none. */
+  /** Returns the exchange token, needed when the runner has no valid token; undefined when there is none. */
   readonly exchangeToken: () => Promise<string | undefined>;
-  /** Whether it works on the server's or a member's own machine. */
+  /** True if it works on the server's or a member's own machine. */
   readonly local: boolean;
-  /** The class that it brings along, for people. */
+  /** The environment class that it offers, described for people. */
   readonly environmentClass: { readonly displayName: string; readonly description: string };
-  /** Of the program. */
+  /** The version of the program. */
   readonly version: string;
   readonly signalGroup: SignalGroup;
-  /** PATH of all programs and commands. */
+  /** The PATH of all programs and commands. */
   readonly path: string;
   readonly log: Log;
 }
 
-/** A runner that works until it is told to stop. */
+/** A runner that works until it is stopped. */
 export interface Runner {
-  /** Resolves once it has stopped; rejects with a RunnerProblem when it cannot go on. */
+  /** Resolves once it has stopped; rejects with a RunnerError when it cannot go on. */
   readonly ended: Promise<void>;
-  /** Takes no more work, ends or gives back what is under way, and resolves when it has stopped. */
+  /** Takes no more work, ends or gives back running work, and resolves when the runner has stopped. */
   stop(): Promise<void>;
 }
 
-const OTHER_KINDS = [WorkKind.ENVIRONMENT, WorkKind.ACTION, WorkKind.PREBUILD, WorkKind.PREBUILD_REMOVAL];
+const KINDS_WITHOUT_AGENTS = [
+  WorkKind.ENVIRONMENT,
+  WorkKind.ACTION,
+  WorkKind.PREBUILD,
+  WorkKind.PREBUILD_REMOVAL,
+];
 
-/** What is under way when the runner is told to stop may take so long to end by itself. */
+/** Time in which running work may end by itself when the runner is stopped. */
 const GRACE_MS = 5_000;
 
 /**
- * Starts a runner. It registers, or waits for a server that is away, in the
+ * Starts a runner. It registers, or waits for an unreachable server, in the
  * background.
  *
- * @throws RunnerProblem when this machine cannot be a runner
+ * @throws RunnerError when this machine cannot be a runner
  */
 export async function startRunner(options: RunnerOptions): Promise<Runner> {
   const tools = await prepareTools(options);
   const draining = new AbortController();
   const ended = work(options, tools, draining.signal);
-  // Whoever waits for it learns of a failure; nobody may yet.
+  // A failure reaches the caller through `ended`; until then it is no unhandled rejection.
   ended.catch(() => undefined);
   return {
     ended,
@@ -93,12 +98,12 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
   };
 }
 
-const IN_WORKING_TREE =
+const WORKING_TREE_WARNING =
   "the workspaces are inside a git working tree: programs that look for files in the folders above, such as packages or instructions for agents, find those of that tree; choose a folder outside of it";
 
 async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
   const { path, remotes, sshKeyFile, signalGroup, log, serverUrl } = options;
-  // Commands run in folders of their own, from where no relative path leads here.
+  // Absolute, since commands run in their own folders.
   const folder = resolve(options.stateDir);
   const commands = join(folder, "commands");
   try {
@@ -106,19 +111,19 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
     const workDir = resolve(options.workDir);
     const places = await prepareWorkDir(folder, workDir, log);
     const around = workingTreeAround(realpathSync(workDir));
-    if (around !== undefined) log.warn({ folder: workDir, workingTree: around }, IN_WORKING_TREE);
-    const left = await endLeftGroups(commands, signalGroup);
+    if (around !== undefined) log.warn({ folder: workDir, workingTree: around }, WORKING_TREE_WARNING);
+    const left = await endOrphanedGroups(commands, signalGroup);
     if (left > 0) log.warn({ count: left }, "commands that an earlier runner left behind were ended");
     const record = await commandRecord(commands);
     const programs = { run: commandRunner(signalGroup, { record }), path };
     const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile });
     return { programs, git, scm: sourceControl(remotes), ...places, serverUrl, log };
   } catch (error) {
-    if (error instanceof RunnerProblem) throw error;
-    if (error instanceof WorkFailure) throw new RunnerProblem(error.message);
+    if (error instanceof RunnerError) throw error;
+    if (error instanceof WorkFailure) throw new RunnerError(error.message);
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    throw new RunnerProblem(`the folder ${options.stateDir} cannot be used: ${message}`);
+    throw new RunnerError(`the folder ${options.stateDir} cannot be used: ${message}`);
   }
 }
 
@@ -143,19 +148,19 @@ async function work(options: RunnerOptions, tools: RunnerTools, draining: AbortS
       execute: (work: Work, lease: Lease) => execute(tools, work, lease),
     };
     const loops = [
-      poll({ ...loop, kinds: OTHER_KINDS, slots }),
+      poll({ ...loop, kinds: KINDS_WITHOUT_AGENTS, slots }),
       poll({ ...loop, kinds: [WorkKind.AGENT], slots: agentSlots }),
     ];
     try {
       await Promise.all(loops);
     } finally {
-      // Where one loop cannot go on, the other cannot either.
+      // When one loop cannot go on, the other cannot either.
       over.abort();
       await Promise.allSettled([...loops, heartbeats]);
     }
     log.info({ runner: runnerId }, "the runner has stopped");
   } catch (error) {
-    // It was told to stop before the server had answered.
+    // The runner was stopped before the server had answered.
     if (!draining.aborted) throw error;
   }
 }

@@ -1,0 +1,71 @@
+import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
+import { type CommandResult, howItEnded } from "../process/command.ts";
+import type { Secrets } from "../process/secrets.ts";
+import type { Assignment } from "../protocol/assignment.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import type { AgentFacts } from "./agent-facts.ts";
+import type { AgentReport } from "./agent-report.ts";
+import type { AgentState } from "./agent-state.ts";
+
+/** An agent's execution in progress, and everything that it is driven with. */
+export interface RunningAgent {
+  readonly assignment: Assignment;
+  readonly program: string;
+  readonly args: readonly string[];
+  /** The folder that it works in: the first repository, or the empty tree. */
+  readonly folder: string;
+  /** The complete environment of its program. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly facts: AgentFacts;
+  readonly state: AgentState;
+  readonly report: AgentReport;
+  /** Yields the inputs that the service sends, each once, until the signal is aborted. */
+  readonly inputs: (signal: AbortSignal) => AsyncIterable<StreamInputsResponse>;
+  /** Ends the execution, with the reason of the lease's signal. */
+  readonly signal: AbortSignal;
+  /** True if it is for a step of an action, which fails when a turn fails. */
+  readonly isStep: boolean;
+  /**
+   * True if the agent is reported as waiting once its program runs. An execution
+   * that waited before keeps waiting for the same; the input of a step's agent is
+   * there from the start, so that it waits only when the turn is done.
+   */
+  readonly becomesReady: boolean;
+}
+
+/** Maximum of the program's error output that is reported when it ends, in bytes. */
+const MAX_STDERR_BYTES = 4_096;
+/** Maximum of the contract for a message, in characters (Failure.message). */
+const MAX_MESSAGE_CHARACTERS = 4_096;
+
+/** The end of a program's standard error. */
+export class StderrTail {
+  /** Twice as much as is reported, so that a secret that is cut at the start is masked too. */
+  #bytes: Buffer = Buffer.alloc(0);
+
+  add(bytes: Buffer): void {
+    this.#bytes = Buffer.concat([this.#bytes, bytes]).subarray(-2 * MAX_STDERR_BYTES);
+  }
+
+  /**
+   * Returns the failure of an execution whose program ended in this way, with the
+   * program's last error output, without secrets.
+   *
+   * @param reason the reason of the failure
+   * @param when follows how it ended, such as " too early"
+   */
+  failure(
+    result: CommandResult,
+    secrets: Secrets,
+    {
+      reason = "agent_failed",
+      when = "",
+    }: { readonly reason?: string | undefined; readonly when?: string } = {},
+  ): WorkFailure {
+    const text = secrets.mask(this.#bytes).subarray(-MAX_STDERR_BYTES).toString().trim();
+    const head = `the agent's program ${howItEnded(result)}${when}`;
+    if (text === "") return new WorkFailure(reason, head);
+    const remainingCharacters = MAX_MESSAGE_CHARACTERS - head.length - 2;
+    return new WorkFailure(reason, `${head}: ${text.slice(-remainingCharacters)}`);
+  }
+}
