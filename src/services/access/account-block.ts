@@ -16,7 +16,7 @@ import { cancelSubscriptions } from "../../store/identity/subscription.ts";
 import { disableTokensOfCreator } from "../../store/identity/token-disabling.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { findWorkflowsOfExecutor } from "../../store/workflow/workflow.ts";
-import { haltAgentExecutions } from "../agent/agent-end.ts";
+import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { revokeExecutions } from "../workflow/execution/execution-cancel.ts";
 import { stopEnvironmentsOfAccount } from "./environment-stops.ts";
 
@@ -108,7 +108,7 @@ async function cutOffAgents(tx: WriteTransaction, accountId: string): Promise<Ma
       tx,
       { organizationId },
       { accountId },
-      { failure, atOnce: true },
+      { failure, immediate: true },
     );
     if (stopped.length > 0) ids.set(organizationId, stopped);
   }

@@ -12,7 +12,7 @@ import {
 } from "../../store/identity/member.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { haltAgentExecutions } from "../agent/agent-end.ts";
+import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { removeHostTokensOf } from "../runner/host-token.ts";
 import { revokeExecutions } from "../workflow/execution/execution-cancel.ts";
 
@@ -76,7 +76,7 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
     await removeToken(tx, scope, token);
   }
   await removeHostTokensOf(tx, scope, { id: userId, principal: Principal.USER });
-  await haltAgentExecutions(tx, scope, { creatorId: userId }, { failure: LEFT, atOnce: true });
+  await haltAgentExecutions(tx, scope, { creatorId: userId }, { failure: LEFT, immediate: true });
   await revokeExecutions(tx, scope, userId);
   await updateMember(tx, scope, member, { ...member, left_at: tx.now });
 }

@@ -10,7 +10,7 @@ import { findClassesOfRunner, removeEnvironmentClass } from "../../store/runner/
 import { findHostTokensOfRunner, removeHostToken } from "../../store/runner/host-token.ts";
 import { removeRunner } from "../../store/runner/runner.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { haltAgentExecutions } from "../agent/agent-end.ts";
+import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { deleteEnvironmentRow } from "../environment/environment-change.ts";
 import { endLeasesOf, endWorkFor } from "./runner-work.ts";
 

@@ -22,7 +22,7 @@ import {
   serviceAccountTokenOfRow,
 } from "../../store/identity/service-account-token.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
-import { haltAgentExecutions } from "../agent/agent-end.ts";
+import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listServiceAccounts, listServiceAccountTokens } from "../identity/service-account-list.ts";
@@ -66,7 +66,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
         reason: AgentExecutionFailureReason.SERVICE,
         message: "its service account was deleted",
       };
-      await haltAgentExecutions(tx, caller, { creatorId: serviceAccountId }, { failure, atOnce: true });
+      await haltAgentExecutions(tx, caller, { creatorId: serviceAccountId }, { failure, immediate: true });
       await revokeExecutions(tx, caller, serviceAccountId);
       await removeServiceAccount(tx, caller, row);
       return {};

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type AgentControlInput,
   AgentInputSchema,
-  type AgentControlInput_Goal as GoalOrder,
+  type AgentControlInput_Goal as GoalInput,
   AgentInputReceipt as Receipt,
 } from "#gen/service/v1/agent_pb.js";
 import { changedAgentExecution } from "../../domain/agent/agent-execution.ts";
@@ -19,14 +19,15 @@ import { findInput, type InputTurn, setInputDeleted } from "../../store/agent/ag
 import { setProgress } from "../../store/agent/agent-progress.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { queueInput, queueOf, reorderQueue, requireQueueSpace } from "./agent-queue.ts";
+import { queueInput, readQueue, reorderQueue, requireQueueSpace } from "./agent-queue.ts";
 
-/** Policies bind on what gives a run something to work towards; to end that is always allowed. */
-const BOUND: readonly GoalOrder["action"]["case"][] = ["set", "resume"];
+/** Goal actions that policies may forbid: those that give the agent a goal. To end a goal is always allowed. */
+const POLICY_BOUND_ACTIONS: readonly GoalInput["action"]["case"][] = ["set", "resume"];
 
 /**
- * Carries out an order about a run: those about its queue at once; those about
- * the agent are kept, and go to the runner ahead of every message.
+ * Handles a control input of an agent execution. One for the queue is carried out
+ * immediately; one for the agent is queued, and delivered to the runner before all
+ * messages.
  *
  * @throws DomainError NOT_FOUND for a message that is not queued; PHASE_UNSUITABLE
  *   for a goal in another state; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
@@ -34,40 +35,44 @@ const BOUND: readonly GoalOrder["action"]["case"][] = ["set", "resume"];
 export async function handleControlInput(
   tx: WriteTransaction,
   caller: Caller,
-  run: StoredAgentExecution,
+  stored: StoredAgentExecution,
   order: AgentControlInput,
   turn: InputTurn,
 ): Promise<void> {
-  const { id } = run.execution;
+  const { id } = stored.execution;
   const { control } = order;
   switch (control.case) {
     case "deleteQueuedMessage": {
-      const inputId = await queuedMessage(tx, id, control.value.userInputId);
-      const before = await queueOf(tx, run);
+      const inputId = await requireQueuedMessage(tx, id, control.value.userInputId);
+      const before = await readQueue(tx, stored);
       await setInputDeleted(tx, id, inputId);
       return reorderQueue(tx, id, before, withoutInput(before, inputId));
     }
     case "steerQueuedMessage": {
-      const inputId = await queuedMessage(tx, id, control.value.userInputId);
-      const before = await queueOf(tx, run);
+      const inputId = await requireQueuedMessage(tx, id, control.value.userInputId);
+      const before = await readQueue(tx, stored);
       return reorderQueue(tx, id, before, steered(before, inputId));
     }
     case "moveQueuedMessage": {
-      const inputId = await queuedMessage(tx, id, control.value.userInputId);
+      const inputId = await requireQueuedMessage(tx, id, control.value.userInputId);
       const { beforeUserInputId } = control.value;
-      if (beforeUserInputId !== "") await queuedMessage(tx, id, beforeUserInputId);
-      const before = await queueOf(tx, run);
+      if (beforeUserInputId !== "") await requireQueuedMessage(tx, id, beforeUserInputId);
+      const before = await readQueue(tx, stored);
       return reorderQueue(tx, id, before, moved(before, inputId, beforeUserInputId));
     }
     default:
-      await requireQueueSpace(tx, run);
-      if (control.case === "goal") await changeGoal(tx, caller, run, control.value);
-      return passOn(tx, caller, run, order, turn);
+      await requireQueueSpace(tx, stored);
+      if (control.case === "goal") await changeGoal(tx, caller, stored, control.value);
+      return queueControlInput(tx, caller, stored, order, turn);
   }
 }
 
-/** @throws DomainError NOT_FOUND for what is no message of a user that waits in the queue */
-async function queuedMessage(tx: WriteTransaction, executionId: string, inputId: string): Promise<string> {
+/** @throws DomainError NOT_FOUND when the id names no queued message of a user */
+async function requireQueuedMessage(
+  tx: WriteTransaction,
+  executionId: string,
+  inputId: string,
+): Promise<string> {
   const { input } = (await findInput(tx.db, executionId, inputId)) ?? {};
   if (input?.receipt !== Receipt.QUEUED || input.input.case !== "userInput") throw notFound("queued message");
   return inputId;
@@ -77,10 +82,10 @@ async function changeGoal(
   tx: WriteTransaction,
   caller: Caller,
   { execution: before, progress }: StoredAgentExecution,
-  order: GoalOrder,
+  order: GoalInput,
 ): Promise<void> {
   const { action } = order;
-  if (BOUND.includes(action.case)) requireGoalsAllowed(await findPolicies(tx.db, caller));
+  if (POLICY_BOUND_ACTIONS.includes(action.case)) requireGoalsAllowed(await findPolicies(tx.db, caller));
   if (action.case === "set")
     requireNoDeceptiveText(action.value.objective, "controlInput.goal.set.objective");
   const present = before.status?.goal;
@@ -90,7 +95,7 @@ async function changeGoal(
     else delete status.goal;
   });
   await updateAgentExecution(tx, caller, before, after);
-  // What was used up to now counts by the state that the goal was in.
+  // The use up to now is counted by the state that the goal was in.
   const goalUse =
     action.case === "set"
       ? useOfNewGoal(progress.goalUse, tx.now)
@@ -98,10 +103,10 @@ async function changeGoal(
   await setProgress(tx, before.id, { ...progress, goalUse });
 }
 
-function passOn(
+function queueControlInput(
   tx: WriteTransaction,
   { subject: sender }: Caller,
-  run: StoredAgentExecution,
+  stored: StoredAgentExecution,
   order: AgentControlInput,
   turn: InputTurn,
 ): Promise<void> {
@@ -111,5 +116,5 @@ function passOn(
     createdAt: timestampFromMs(tx.now),
     input: { case: "controlInput", value: order },
   });
-  return queueInput(tx, run, input, { steer: true, turn });
+  return queueInput(tx, stored, input, { steer: true, turn });
 }

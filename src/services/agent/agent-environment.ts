@@ -4,14 +4,14 @@ import { carriesAgents, unavailableReason } from "../../domain/agent/agent-envir
 import type { AgentFailure } from "../../domain/agent/agent-execution.ts";
 import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { haltAgentExecution } from "./agent-end.ts";
-import { queueAgentExecution } from "./agent-run.ts";
+import { queueAgentExecution } from "./agent-execution.ts";
 import { wakeForEnvironment } from "./agent-wake.ts";
+import { haltAgentExecution } from "./halt-agent-execution.ts";
 
 /**
- * Lets agent runs follow a change of an environment: those that waited for it go
- * to the queue of work once it is up, and all stop when it goes down. Whoever
- * waits for the phase that it reached is woken.
+ * Applies a change of an environment to its agent executions. Those that wait for it
+ * are queued once it is running, and all stop when it is no longer available. Agent
+ * executions that wait for its new phase are woken.
  *
  * @param after undefined for an environment that was removed
  */
@@ -26,8 +26,8 @@ export async function syncAgentExecutions(
   if (message === undefined && !(after && carriesAgents(after))) return;
   const failure: AgentFailure | undefined =
     message === undefined ? undefined : { reason: AgentExecutionFailureReason.ENVIRONMENT, message };
-  for (const run of await findOpenAgentExecutions(tx.db, scope, { environmentId: before.id })) {
-    if (failure) await haltAgentExecution(tx, scope, run, { failure });
-    else if (after) await queueAgentExecution(tx, scope, run, after);
+  for (const stored of await findOpenAgentExecutions(tx.db, scope, { environmentId: before.id })) {
+    if (failure) await haltAgentExecution(tx, scope, stored, { failure });
+    else if (after) await queueAgentExecution(tx, scope, stored, after);
   }
 }

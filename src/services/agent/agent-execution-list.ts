@@ -2,23 +2,30 @@ import { toJson } from "@bufbuild/protobuf";
 import {
   type ListAgentExecutionsRequest,
   ListAgentExecutionsRequest_FilterSchema,
+  type ListAgentInputsRequest,
   type ListAgentsRequest,
 } from "#gen/service/v1/agent_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { readsEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
 import { findAgentPage } from "../../store/agent/agent.ts";
 import { type AgentExecutionFilter, findAgentExecutionPage } from "../../store/agent/agent-execution-list.ts";
+import { findInputPage } from "../../store/agent/agent-input-list.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { listPage } from "../call/page.ts";
+import { type ListDependencies, listPage } from "../call/page.ts";
 import { getReadableAgentExecution, presentAgentExecution, presentAgentExecutions } from "./agent-reading.ts";
 
+/**
+ * Returns an agent execution.
+ *
+ * @throws DomainError NOT_FOUND, also for one that the caller may not read
+ */
 export async function getAgentExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await getReadableAgentExecution(store.reader, caller, id);
   return { agentExecution: await presentAgentExecution(store.reader, caller, stored) };
 }
 
-/** One page of the runs that the caller may read, the newest first. */
+/** Returns one page of the agent executions that the caller may read, the newest first. */
 export async function listAgentExecutions(
   deps: ServiceDependencies,
   caller: Caller,
@@ -28,7 +35,7 @@ export async function listAgentExecutions(
   const readsAll = readsEveryAgentExecution(await findPolicies(db, caller), caller.role);
   const visible: AgentExecutionFilter = {
     ids: filter?.agentExecutionIds ?? [],
-    // The contract bounds these three by length alone, so that the edge leaves their letters as they come.
+    // The contract bounds these three by length only, so their case was not normalized.
     agentIds: lowerCase(filter?.agentIds),
     environmentIds: lowerCase(filter?.environmentIds),
     creatorIds: lowerCase(filter?.creatorIds),
@@ -48,7 +55,7 @@ export async function listAgentExecutions(
   return { ...page, agentExecutions: await presentAgentExecutions(db, caller, rows) };
 }
 
-/** One page of the agents that the caller's organization sees, by name ascending. */
+/** Returns one page of the agents that the caller's organization can see, by name ascending. */
 export async function listAgents(
   deps: ServiceDependencies,
   caller: Caller,
@@ -64,4 +71,21 @@ export async function listAgents(
 
 function lowerCase(ids: readonly string[] = []): string[] {
   return ids.map((id) => id.toLowerCase());
+}
+
+/** Returns one page of the inputs of an agent execution: the queue in delivery order, or all in order of arrival. */
+export async function listAgentInputs(
+  deps: ListDependencies,
+  caller: Caller,
+  { agentExecutionId: id, includePast, pagination }: ListAgentInputsRequest,
+) {
+  // Read before the inputs: a request with this revision is rejected if the queue has changed since.
+  const { queueRevision } = await getReadableAgentExecution(deps.store.reader, caller, id);
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListAgentInputs",
+    parts: [{ id, includePast }],
+    pagination,
+    find: (db, after, limit) => findInputPage(db, id, { includePast, after: after?.key, limit }),
+  });
+  return { ...page, inputs: rows, queueRevision: BigInt(queueRevision) };
 }

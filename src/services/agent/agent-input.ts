@@ -25,6 +25,8 @@ import {
   valueUnusable,
 } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { requireAgentSettingsAllowed, requireModeAllowed } from "../../domain/policy/agent-policy.ts";
+import { findAgent } from "../../store/agent/agent.ts";
 import {
   agentExecutionFacts,
   findAgentExecution,
@@ -32,58 +34,58 @@ import {
 } from "../../store/agent/agent-execution.ts";
 import { findInput, type InputTurn } from "../../store/agent/agent-input.ts";
 import { findQueueRevision } from "../../store/agent/agent-progress.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { handleControlInput } from "./agent-control-input.ts";
 import { queueInput, requireQueueSpace } from "./agent-queue.ts";
 import { runnerOf } from "./agent-reading.ts";
-import { turnOfInput } from "./agent-turn.ts";
 import { endUserMessageInterests, fireInterest } from "./agent-wake.ts";
 
-/** What an input is sent with. */
-interface Sending {
+/** The context in which an input is accepted. */
+interface InputContext {
   readonly tx: WriteTransaction;
   readonly caller: Caller;
-  readonly run: StoredAgentExecution;
-  /** What goes with the turn that it begins. */
+  readonly stored: StoredAgentExecution;
+  /** Options and settings of the turn that it begins. */
   readonly turn: InputTurn;
 }
 
-/** Stores one input for a run; the runner that holds the run is woken by the commit. */
+/** Stores one input for an agent execution. The commit wakes the runner that holds its lease. */
 export function sendToAgentExecution(
   { store }: Pick<ServiceDependencies, "store">,
   req: SendToAgentExecutionRequest,
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const run = await ownRun(tx, ctx, caller, req.agentExecutionId);
+    const stored = await requireMaySend(tx, ctx, caller, req.agentExecutionId);
     requireInputKind(caller, req);
-    requireNotStopped(run);
+    requireNotStopped(stored);
     if (!(await isRepeated(tx, req))) {
-      await take(tx, caller, run, req);
-      await recordSending(tx, caller, run, req);
+      await acceptInput(tx, caller, stored, req);
+      await recordInput(tx, caller, stored, req);
     }
     return create(SendToAgentExecutionResponseSchema);
   });
 }
 
-/** @throws DomainError NOT_FOUND; PERMISSION_DENIED for a run that is not the caller's, nor on it */
-async function ownRun(
+/** @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is neither its creator nor its runner */
+async function requireMaySend(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
   id: string,
 ): Promise<StoredAgentExecution> {
-  const run = await findAgentExecution(tx.db, caller, id);
-  if (!run) throw notFound("agent execution");
-  const { creator } = run.execution.metadata ?? {};
-  const runner = { id: await runnerOf(tx.db, caller, run), principal: Principal.RUNNER };
+  const stored = await findAgentExecution(tx.db, caller, id);
+  if (!stored) throw notFound("agent execution");
+  const { creator } = stored.execution.metadata ?? {};
+  const runner = { id: await runnerOf(tx.db, caller, stored), principal: Principal.RUNNER };
   requireOwnership(ctx, creator, runner);
-  return run;
+  return stored;
 }
 
-/** An agent run speaks through the runner that it is on, and so does the world around it. */
+/** Requires that messages of agents and wake events come from a runner, which sends them for its agent executions. */
 function requireInputKind({ role }: Caller, { input }: SendToAgentExecutionRequest): void {
   if (role === "runner" || (input.case !== "agentMessage" && input.case !== "wakeEvent")) return;
   const message =
@@ -101,7 +103,7 @@ function requireNotStopped({ execution }: StoredAgentExecution): void {
   throw phaseUnsuitable("agent execution", Phase[phaseOfAgentExecution(execution)] ?? "", message);
 }
 
-/** Whether a message with this id is in the run already, queued or past. */
+/** Tells whether the agent execution already has a message with this id, queued or past. */
 async function isRepeated(
   tx: WriteTransaction,
   { agentExecutionId, input }: SendToAgentExecutionRequest,
@@ -110,31 +112,31 @@ async function isRepeated(
   return (await findInput(tx.db, agentExecutionId, input.value.id)) !== undefined;
 }
 
-async function take(
+async function acceptInput(
   tx: WriteTransaction,
   caller: Caller,
-  run: StoredAgentExecution,
+  stored: StoredAgentExecution,
   req: SendToAgentExecutionRequest,
 ): Promise<void> {
   const { input, expectedQueueRevision } = req;
-  if (expectedQueueRevision !== undefined && expectedQueueRevision !== BigInt(run.queueRevision)) {
-    throw queueChanged(run.queueRevision);
+  if (expectedQueueRevision !== undefined && expectedQueueRevision !== BigInt(stored.queueRevision)) {
+    throw queueChanged(stored.queueRevision);
   }
-  const sending = { tx, caller, run, turn: await turnOfInput(tx, caller, run, req) };
+  const context = { tx, caller, stored, turn: await createInputTurn(tx, caller, stored, req) };
   switch (input.case) {
     case "userInput":
-      return takeMessage(sending, input.value);
+      return acceptUserInput(context, input.value);
     case "agentMessage":
-      return takeAgentMessage(sending, input.value);
+      return acceptAgentMessage(context, input.value);
     case "wakeEvent":
-      return takeWakeEvent(sending, input.value);
+      return acceptWakeEvent(context, input.value);
     case "controlInput":
-      return handleControlInput(tx, caller, run, input.value, sending.turn);
+      return handleControlInput(tx, caller, stored, input.value, context.turn);
   }
 }
 
-/** Keeps who fed the run or rearranged its queue; what was said stays with the run. */
-async function recordSending(
+/** Records in the audit log who sent an input or changed the queue. The content stays in the agent execution. */
+async function recordInput(
   tx: WriteTransaction,
   { organizationId }: Caller,
   { execution, queueRevision: before }: StoredAgentExecution,
@@ -155,35 +157,35 @@ async function recordSending(
   });
 }
 
-async function takeMessage(sending: Sending, sent: UserInputBlock): Promise<void> {
-  const { tx, caller, run } = sending;
-  await requireQueueSpace(tx, run);
+async function acceptUserInput(context: InputContext, sent: UserInputBlock): Promise<void> {
+  const { tx, caller, stored } = context;
+  await requireQueueSpace(tx, stored);
   const keepsNotes = caller.role === "runner";
   const message = acceptedMessage(sent, { id: tx.newId(), now: tx.now, keepsNotes });
-  await endUserMessageInterests(tx, caller, run);
-  await queue(sending, message.id, { case: "userInput", value: message });
+  await endUserMessageInterests(tx, caller, stored);
+  await enqueue(context, message.id, { case: "userInput", value: message });
 }
 
-/** @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for a sender that does not speak through the calling runner */
-async function takeAgentMessage(sending: Sending, message: AgentMessage): Promise<void> {
-  const { tx, caller, run } = sending;
-  await requireQueueSpace(tx, run);
+/** @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for a sender that is not on the calling runner */
+async function acceptAgentMessage(context: InputContext, message: AgentMessage): Promise<void> {
+  const { tx, caller, stored } = context;
+  await requireQueueSpace(tx, stored);
   requireNoDeceptiveText(message.payload, "agentMessage.payload");
   const senderExecutionId = message.senderExecutionId.toLowerCase();
-  const speaker = await findAgentExecution(tx.db, caller, senderExecutionId);
-  if (!speaker || (await runnerOf(tx.db, caller, speaker)) !== caller.subject.id) {
+  const senderExecution = await findAgentExecution(tx.db, caller, senderExecutionId);
+  if (!senderExecution || (await runnerOf(tx.db, caller, senderExecution)) !== caller.subject.id) {
     throw valueUnusable(
       "agentMessage.senderExecutionId",
       "agentMessage.senderExecutionId names no agent run on this runner: give that of the run that speaks",
     );
   }
-  await queue(sending, tx.newId(), { case: "agentMessage", value: { ...message, senderExecutionId } });
+  await enqueue(context, tx.newId(), { case: "agentMessage", value: { ...message, senderExecutionId } });
 }
 
-/** @throws DomainError VALUE_UNUSABLE for an interest that the run does not have */
-async function takeWakeEvent({ tx, caller, run, turn }: Sending, event: WakeEvent): Promise<void> {
-  await requireQueueSpace(tx, run);
-  const name = { executionId: run.execution.id, interestId: event.interestId };
+/** @throws DomainError VALUE_UNUSABLE for an interest that the agent execution does not have */
+async function acceptWakeEvent({ tx, caller, stored, turn }: InputContext, event: WakeEvent): Promise<void> {
+  await requireQueueSpace(tx, stored);
+  const name = { executionId: stored.execution.id, interestId: event.interestId };
   if (event.payload.case !== undefined) {
     const from = { sender: caller.subject, turn };
     if (await fireInterest(tx, caller, name, event.payload, from)) return;
@@ -194,8 +196,36 @@ async function takeWakeEvent({ tx, caller, run, turn }: Sending, event: WakeEven
   );
 }
 
-function queue({ tx, caller, run, turn }: Sending, id: string, input: AgentInput["input"]): Promise<void> {
+function enqueue(
+  { tx, caller, stored, turn }: InputContext,
+  id: string,
+  input: AgentInput["input"],
+): Promise<void> {
   const { subject: sender } = caller;
-  const stored = create(AgentInputSchema, { id, sender, createdAt: timestampFromMs(tx.now), input });
-  return queueInput(tx, run, stored, { turn });
+  const agentInput = create(AgentInputSchema, { id, sender, createdAt: timestampFromMs(tx.now), input });
+  return queueInput(tx, stored, agentInput, { turn });
+}
+
+/**
+ * Returns the options of the turn that an input begins and, for a message of a user
+ * to an agent that accepts settings, the settings of that turn.
+ *
+ * @throws PolicyDenied
+ */
+export async function createInputTurn(
+  tx: WriteTransaction,
+  scope: Scope,
+  { execution }: StoredAgentExecution,
+  { input, turnOptions, extAgentSettings: asked }: SendToAgentExecutionRequest,
+): Promise<InputTurn> {
+  const settings = input.case === "userInput" ? asked : undefined;
+  if (!turnOptions && !settings) return {};
+  const policies = await findPolicies(tx.db, scope);
+  for (const mode of turnOptions?.modes ?? []) requireModeAllowed(policies, mode);
+  if (settings) requireAgentSettingsAllowed(policies, settings);
+  const agent = settings && (await findAgent(tx.db, scope, execution.spec?.agentId ?? ""));
+  return {
+    ...(turnOptions && { turnOptions }),
+    ...(settings && agent?.agent.takesSettings && { extAgentSettings: settings }),
+  };
 }

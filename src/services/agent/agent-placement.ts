@@ -30,28 +30,29 @@ import { newEnvironmentUnderPolicies, requireStartAllowed } from "../environment
 import { checkEnvironmentReferences } from "../environment/environment-references.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
 
-/** Most characters of an environment's name (contract, EnvironmentMetadata.name). */
-const MOST_NAME_CHARACTERS = 80;
+/** The maximum length of an environment's name (contract, EnvironmentMetadata.name). */
+const MAX_NAME_CHARACTERS = 80;
 
-/** Where a run is to work. */
+/** A request for the environment of a new agent execution. */
 export interface PlacementRequest {
   readonly codeContext: AgentCodeContext | undefined;
-  /** The runner that the run is routed to; empty for none. */
+  /** The runner that is to run the agent; empty for any. */
   readonly runnerId: string;
   readonly sessionId: string;
-  /** What a new environment is called. */
+  /** Name of a new environment. */
   readonly name: string;
 }
 
+/** The environment of a new agent execution. */
 export interface Placement {
   readonly environment: Environment;
-  /** Whether it was made now. */
-  readonly made: boolean;
+  /** True when it was created now. */
+  readonly created: boolean;
 }
 
 /**
- * The environment that a run works in: the one that it names, which is started
- * where it is stopped, or a new one.
+ * Returns the environment in which an agent execution is to work: the requested one,
+ * which is started if it is stopped, or a new one.
  *
  * @throws DomainError NOT_FOUND; PERMISSION_DENIED for an environment that the
  *   caller could not start; PENDING_DELETION; PHASE_UNSUITABLE; VALUE_UNUSABLE
@@ -64,13 +65,17 @@ export async function resolvePlacement(
 ): Promise<Placement> {
   const context = asked.codeContext?.context;
   if (context?.case === "environmentId") {
-    return { environment: await presentEnvironment(tx, caller, context.value), made: false };
+    return { environment: await getExistingEnvironment(tx, caller, context.value), created: false };
   }
-  const environment = await newEnvironment(tx, caller, asked);
-  return { environment, made: true };
+  const environment = await createEnvironment(tx, caller, asked);
+  return { environment, created: true };
 }
 
-async function presentEnvironment(tx: WriteTransaction, caller: Caller, id: string): Promise<Environment> {
+async function getExistingEnvironment(
+  tx: WriteTransaction,
+  caller: Caller,
+  id: string,
+): Promise<Environment> {
   const environment = await findEnvironment(tx.db, caller, id);
   if (!environment) throw notFound("environment");
   requireOwnershipFor(
@@ -78,10 +83,10 @@ async function presentEnvironment(tx: WriteTransaction, caller: Caller, id: stri
     caller,
     environment.metadata?.creator,
   );
-  const wanted = environment.spec?.desiredPhase;
-  if (wanted === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
-  if (wanted !== EnvironmentPhase.RUNNING) return startEnvironment(tx, caller, environment);
-  // It may have gone down by itself, and nobody has been at it since.
+  const desiredPhase = environment.spec?.desiredPhase;
+  if (desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
+  if (desiredPhase !== EnvironmentPhase.RUNNING) return startEnvironment(tx, caller, environment);
+  // It may have stopped by itself, and nothing has been queued for it since.
   if (needsWork(environment) && !(await findWork(tx.db, WorkKind.ENVIRONMENT, id))) {
     await queueEnvironmentWork(tx, caller, environment);
   }
@@ -103,7 +108,7 @@ async function startEnvironment(
   return after;
 }
 
-async function newEnvironment(
+async function createEnvironment(
   tx: WriteTransaction,
   caller: Caller,
   { codeContext, runnerId, sessionId, name }: PlacementRequest,
@@ -112,7 +117,7 @@ async function newEnvironment(
   const project = context?.case === "projectId" ? await findProject(tx.db, caller, context.value) : undefined;
   if (context?.case === "projectId" && !project) throw notFound("project");
   const source = project
-    ? await fromProject(tx, caller, project, runnerId)
+    ? await specOnRunner(tx, caller, project, runnerId)
     : { spec: specFromUrl(context?.case === "contextUrl" ? context.value : undefined), runnerId };
   const environmentClass = await checkEnvironmentReferences(tx.db, caller, source.spec);
   if (environmentClass && runnerId !== "" && environmentClass.runnerId !== runnerId) {
@@ -120,7 +125,7 @@ async function newEnvironment(
   }
   const environment = await newEnvironmentUnderPolicies(tx, caller, {
     spec: source.spec,
-    name: [...name].slice(0, MOST_NAME_CHARACTERS).join(""),
+    name: [...name].slice(0, MAX_NAME_CHARACTERS).join(""),
     annotations: {},
     sessionId,
     projectId: project?.id ?? "",
@@ -133,8 +138,8 @@ async function newEnvironment(
   return environment;
 }
 
-/** On a runner that is named, the first of the project's classes that the runner serves, or none. */
-async function fromProject(
+/** Returns the project's spec. For a requested runner, its class is the first of the project's classes that the runner offers, or none. */
+async function specOnRunner(
   tx: WriteTransaction,
   caller: Caller,
   project: Project,
@@ -157,7 +162,7 @@ async function fromProject(
   return { spec, runnerId };
 }
 
-/** Empty without a URL. */
+/** Returns the spec of a context URL; an empty spec without one. */
 function specFromUrl(from: AgentCodeContext_ContextURL | undefined): EnvironmentSpec {
   const spec = create(EnvironmentSpecSchema);
   if (!from) return spec;

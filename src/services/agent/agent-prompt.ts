@@ -5,15 +5,15 @@ import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts"
 import type { WriteTransaction } from "../../store/store.ts";
 import { queueInput } from "./agent-queue.ts";
 
-/** Tells a new run what it is for, in the name of whoever it was started for. */
+/** Queues the prompt of a new agent execution as a message of its creator. */
 export async function queuePrompt(
   tx: WriteTransaction,
-  run: StoredAgentExecution,
+  stored: StoredAgentExecution,
   content: string,
 ): Promise<void> {
   const id = tx.newId();
   const createdAt = timestampFromMs(tx.now);
-  const { creator } = run.execution.metadata ?? {};
+  const { creator } = stored.execution.metadata ?? {};
   const message = { id, createdAt, inputs: [{ input: { case: "text", value: { content } } as const }] };
   const input = create(AgentInputSchema, {
     id,
@@ -21,5 +21,5 @@ export async function queuePrompt(
     ...(creator && { sender: creator }),
     input: { case: "userInput", value: message },
   });
-  await queueInput(tx, run, input);
+  await queueInput(tx, stored, input);
 }

@@ -6,61 +6,62 @@ import { findQueuedInputs, type InputTurn, insertInput, setPlaces } from "../../
 import { raiseQueueRevision } from "../../store/agent/agent-progress.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 
-/** Inputs that wait at a time (contract, SendToAgentExecution); what the service tells comes on top of them. */
-const MOST_QUEUED = 50;
+/** The maximum number of queued inputs (contract, SendToAgentExecution). Wake events of the service are not limited by it. */
+const MAX_QUEUED_INPUTS = 50;
 
-/** How an input is delivered. */
+/** The options of the delivery of an input. */
 export interface InputDelivery {
-  /** At once, into the turn that is going on. Default false. */
+  /** True to deliver it immediately, into the current turn. Default false. */
   readonly steer?: boolean;
-  /** What goes with the turn that it begins. Default nothing. */
+  /** Options and settings of the turn that it begins. Default none. */
   readonly turn?: InputTurn;
 }
 
-/** The queue of a run, which must have been found in this transaction. */
-export async function queueOf(
+/** Returns the queue of an agent execution, which must have been read in this transaction. */
+export async function readQueue(
   tx: WriteTransaction,
   { execution, queueRevision }: Pick<StoredAgentExecution, "execution" | "queueRevision">,
 ): Promise<AgentQueue> {
   return { revision: queueRevision, inputs: await findQueuedInputs(tx.db, execution.id) };
 }
 
-/** @throws DomainError QUEUE_FULL when as many inputs wait as may */
+/** Requires that the queue has space for an input. @throws DomainError QUEUE_FULL */
 export async function requireQueueSpace(
   tx: WriteTransaction,
-  run: Pick<StoredAgentExecution, "execution">,
+  stored: Pick<StoredAgentExecution, "execution">,
 ): Promise<void> {
-  if ((await findQueuedInputs(tx.db, run.execution.id)).length >= MOST_QUEUED) throw queueFull(MOST_QUEUED);
+  if ((await findQueuedInputs(tx.db, stored.execution.id)).length >= MAX_QUEUED_INPUTS)
+    throw queueFull(MAX_QUEUED_INPUTS);
 }
 
-/** Puts an input into the queue of a run that has not stopped, and wakes the runner that waits for it. */
+/** Adds an input to the queue of an agent execution that has not stopped, and wakes the runner that waits for it. */
 export async function queueInput(
   tx: WriteTransaction,
-  run: Pick<StoredAgentExecution, "execution" | "queueRevision">,
+  stored: Pick<StoredAgentExecution, "execution" | "queueRevision">,
   input: AgentInput,
   { steer = false, turn = {} }: InputDelivery = {},
 ): Promise<void> {
-  const before = await queueOf(tx, run);
+  const before = await readQueue(tx, stored);
   const after = withInput(before, input.id, steer);
   const placed = newlyPlaced(before, after);
   for (const each of placed) {
-    if (each.id === input.id) await insertInput(tx, run.execution.id, input, each, turn);
+    if (each.id === input.id) await insertInput(tx, stored.execution.id, input, each, turn);
   }
   const others = placed.filter(({ id }) => id !== input.id);
-  await keepOrder(tx, run.execution.id, others);
+  await writeOrder(tx, stored.execution.id, others);
 }
 
-/** Writes another order of what is queued; nothing for none. */
+/** Writes the new order of a queue, if it has changed. */
 export async function reorderQueue(
   tx: WriteTransaction,
   executionId: string,
   before: AgentQueue,
   after: AgentQueue,
 ): Promise<void> {
-  if (after !== before) await keepOrder(tx, executionId, newlyPlaced(before, after));
+  if (after !== before) await writeOrder(tx, executionId, newlyPlaced(before, after));
 }
 
-async function keepOrder(
+async function writeOrder(
   tx: WriteTransaction,
   executionId: string,
   placed: Parameters<typeof setPlaces>[2],

@@ -12,7 +12,7 @@ import type { Schema } from "../../store/schema.ts";
 import type { Scope } from "../../store/store.ts";
 
 /**
- * A run that the caller may read.
+ * Returns an agent execution that the caller may read.
  *
  * @throws DomainError NOT_FOUND, also for one that the caller may not read
  */
@@ -32,7 +32,7 @@ export async function getReadableAgentExecution(
   return stored;
 }
 
-/** Id of the runner that a run is on: the one that it was routed to, or that of its environment; empty for none. */
+/** Returns the id of the runner of an agent execution: the requested one, or that of its environment; empty for none. */
 export async function runnerOf(
   db: Kysely<Schema>,
   scope: Scope,
@@ -42,17 +42,17 @@ export async function runnerOf(
   return (await findEnvironment(db, scope, environmentId))?.metadata?.runnerId ?? "";
 }
 
-/** A run as it is answered. */
+/** Returns an agent execution as responses contain it, with its progress and sub-agents. */
 export async function presentAgentExecution(
   db: Kysely<Schema>,
   scope: Scope,
   stored: StoredAgentExecution,
 ): Promise<AgentExecution> {
-  const [run] = await presentAgentExecutions(db, scope, [stored]);
-  return run ?? stored.execution;
+  const [presented] = await presentAgentExecutions(db, scope, [stored]);
+  return presented ?? stored.execution;
 }
 
-/** Runs as they are answered, in the same order. */
+/** Returns agent executions as responses contain them, in the same order. */
 export async function presentAgentExecutions(
   db: Kysely<Schema>,
   scope: Scope,

@@ -10,19 +10,19 @@ import {
 } from "../../store/agent/agent.ts";
 import { OPERATOR, type Store, type WriteTransaction } from "../../store/store.ts";
 
-/** Whose an agent is; null for all organizations of the installation. */
+/** Id of the organization that owns an agent; null for all organizations of the installation. */
 export type AgentOwner = string | null;
 
-/** What the operator registers. */
+/** The registration of an agent by the operator. */
 export interface AgentRegistration {
   readonly organizationId: AgentOwner;
   readonly name: string;
   readonly description: string;
-  /** As {@link commandWords} reads it. */
+  /** Command line in the syntax of {@link commandWords}. */
   readonly command: string;
   readonly form: AgentForm;
   readonly takesSettings: boolean;
-  /** Whether it becomes the default of its owner. */
+  /** True when it becomes the default of its owner. */
   readonly isDefault: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface AgentRegistration {
  * Registers an agent as the operator.
  *
  * @returns its id
- * @throws DomainError VALUE_UNUSABLE, also for a name that an organization would see twice
+ * @throws DomainError VALUE_UNUSABLE, also for a name that would be ambiguous in an organization
  */
 export function registerAgent(store: Store, registration: AgentRegistration): Promise<string> {
   const { organizationId, name, form, isDefault } = registration;
@@ -38,7 +38,7 @@ export function registerAgent(store: Store, registration: AgentRegistration): Pr
     const agent = newAgent({ ...registration, id: tx.newId() });
     const command = commandWords(registration.command);
     const known = (await findAgents(tx.db)).filter((each) => each.agent.name === name);
-    if (known.some((each) => areSeenTogether(each.organizationId, organizationId))) {
+    if (known.some((each) => areVisibleTogether(each.organizationId, organizationId))) {
       throw valueUnusable("name", `an agent of the name ${name} is registered already`);
     }
     const registered = { agent, organizationId, form, command };
@@ -49,24 +49,24 @@ export function registerAgent(store: Store, registration: AgentRegistration): Pr
 }
 
 /**
- * Makes an agent the default of its owner, in place of another.
+ * Makes an agent the default of its owner, instead of the present one.
  *
  * @throws DomainError NOT_FOUND
  */
 export function makeAgentDefault(store: Store, organizationId: AgentOwner, named: string): Promise<void> {
   return store.write(OPERATOR, "chartroom agent default", async (tx) =>
-    setDefault(tx, await agentOf(tx, organizationId, named)),
+    setDefault(tx, await requireAgent(tx, organizationId, named)),
   );
 }
 
 /**
- * Takes an agent off the register. Runs that have begun go on; those that have not will fail.
+ * Unregisters an agent. Agent executions that have begun continue; those that have not will fail.
  *
  * @throws DomainError NOT_FOUND
  */
 export function unregisterAgent(store: Store, organizationId: AgentOwner, named: string): Promise<void> {
   return store.write(OPERATOR, "chartroom agent remove", async (tx) =>
-    removeAgent(tx, await agentOf(tx, organizationId, named)),
+    removeAgent(tx, await requireAgent(tx, organizationId, named)),
   );
 }
 
@@ -80,8 +80,8 @@ async function setDefault(tx: WriteTransaction, registered: RegisteredAgent): Pr
   await updateAgent(tx, registered, { ...agent, default: true });
 }
 
-/** By its id or name, among those of the owner alone. */
-async function agentOf(
+/** Returns the owner's agent with an id or name. */
+async function requireAgent(
   tx: WriteTransaction,
   organizationId: AgentOwner,
   named: string,
@@ -94,6 +94,6 @@ async function agentOf(
   return found;
 }
 
-function areSeenTogether(one: AgentOwner, other: AgentOwner): boolean {
+function areVisibleTogether(one: AgentOwner, other: AgentOwner): boolean {
   return one === null || other === null || one === other;
 }

@@ -13,14 +13,18 @@ import type {
 } from "#gen/service/v1/agent_service_pb.js";
 import { callerOf } from "../call/call.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
-import { getAgentExecution, listAgentExecutions, listAgents } from "./agent-execution-list.ts";
+import {
+  getAgentExecution,
+  listAgentExecutions,
+  listAgentInputs,
+  listAgents,
+} from "./agent-execution-list.ts";
 import { sendToAgentExecution } from "./agent-input.ts";
-import { listAgentInputs } from "./agent-input-list.ts";
 import { startAgent } from "./agent-start.ts";
 import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
 import { watchAgentExecution } from "./agent-watch.ts";
 
-/** Agents and their runs: conversations that people and programs feed while they go. */
+/** The service of agents and agent executions, which accept input while they run. */
 export class AgentService implements ServiceImpl<typeof Contract> {
   readonly #deps: StreamDependencies;
 

@@ -19,11 +19,11 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { findAction } from "../../store/workflow/workflow-action.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { agentNamed } from "./agent-choice.ts";
+import { insertStartedAgentExecution } from "./agent-execution.ts";
 import { resolvePlacement } from "./agent-placement.ts";
-import { insertStartedAgentExecution } from "./agent-run.ts";
+import { resolveAgent } from "./resolve-agent.ts";
 
-/** Starts a run as the caller; the agent itself begins when a runner takes the run on. */
+/** Starts an agent execution as the caller. The agent itself starts when a runner leases it. */
 export function startAgent(
   { store }: Pick<ServiceDependencies, "store">,
   req: StartAgentRequest,
@@ -31,7 +31,7 @@ export function startAgent(
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const policies = await findPolicies(tx.db, caller);
-    const agent = await agentNamed(tx.db, caller, req.agentId);
+    const agent = await resolveAgent(tx.db, caller, req.agentId);
     requireAgentAllowed(policies, req.agentId);
     if (req.extAgentSettings) requireAgentSettingsAllowed(policies, req.extAgentSettings);
     for (const mode of [req.mode, ...(req.turnOptions?.modes ?? [])]) requireModeAllowed(policies, mode);
@@ -39,7 +39,7 @@ export function startAgent(
     const { codeContext, runnerId, name } = req;
     const sessionId = req.sessionId || tx.newId();
     const environmentName = name || agent.agent.name;
-    const place = await resolvePlacement(tx, caller, {
+    const placement = await resolvePlacement(tx, caller, {
       codeContext,
       runnerId,
       sessionId,
@@ -53,8 +53,8 @@ export function startAgent(
       name,
       annotations: req.annotations,
       sessionId,
-      environment: place.environment,
-      madeEnvironment: place.made,
+      environment: placement.environment,
+      madeEnvironment: placement.created,
       runnerId: runnerId || null,
       codeContext,
       mode: req.mode,
@@ -67,10 +67,10 @@ export function startAgent(
 }
 
 /**
- * Holds what a request names, besides the agent and the code, against what the
- * organization has.
+ * Checks that the organization has the runner, session and action that a request
+ * names.
  *
- * @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for a runner that takes no work; PolicyDenied for a local one
+ * @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for a runner that is not available; PolicyDenied for a local one
  */
 async function requireReferences(
   { db }: WriteTransaction,

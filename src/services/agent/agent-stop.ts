@@ -20,9 +20,9 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "../environment/environment-change.ts";
-import { haltAgentExecution } from "./agent-end.ts";
+import { haltAgentExecution } from "./halt-agent-execution.ts";
 
-/** Stops a run without waiting for its runner. */
+/** Stops an agent execution without waiting for its runner. */
 export function stopAgentExecution(
   { store }: Pick<ServiceDependencies, "store">,
   { agentExecutionId }: StopAgentExecutionRequest,
@@ -34,7 +34,7 @@ export function stopAgentExecution(
   });
 }
 
-/** Deletes a run that has stopped, and an environment that was made for it. */
+/** Deletes an agent execution that has stopped, and the environment that was created for it. */
 export function deleteAgentExecution(
   { store }: Pick<ServiceDependencies, "store">,
   { agentExecutionId }: DeleteAgentExecutionRequest,
@@ -58,9 +58,9 @@ export function deleteAgentExecution(
 }
 
 /**
- * A run that the caller may change.
+ * Returns an agent execution that the caller may change.
  *
- * @throws DomainError NOT_FOUND; PERMISSION_DENIED for that of another
+ * @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is not its creator
  */
 export async function getOwnedAgentExecution(
   tx: WriteTransaction,
@@ -74,10 +74,10 @@ export async function getOwnedAgentExecution(
   return stored;
 }
 
-/** Unless another run works in it by now: then it goes with that one. */
+/** Deletes the environment, unless another agent execution works in it: then that one owns it from now on. */
 async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
-  const [heir] = await findOpenAgentExecutions(tx.db, scope, { environmentId: id });
-  if (heir) return setMadeEnvironment(tx, heir.execution.id);
+  const [successor] = await findOpenAgentExecutions(tx.db, scope, { environmentId: id });
+  if (successor) return setMadeEnvironment(tx, successor.execution.id);
   const environment = await findEnvironment(tx.db, scope, id);
   if (!environment) return;
   if (isUntouched(environment)) return deleteEnvironmentRow(tx, scope, environment);

@@ -21,19 +21,19 @@ import {
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { queueInput } from "./agent-queue.ts";
 
-/** What happened, as a wake event tells it. */
+/** The payload of a wake event. */
 export type WakePayload = NonNullable<MessageInitShape<typeof WakeEventSchema>["payload"]>;
 
-/** Longest texts that a wake event carries (contract, WakeEvent). */
-const FAILURE_CHARACTERS = 2_048;
-const SUBAGENT_FAILURE_CHARACTERS = 4_096;
+/** The maximum lengths of texts in a wake event (contract, WakeEvent). */
+const MAX_FAILURE_CHARACTERS = 2_048;
+const MAX_SUBAGENT_FAILURE_CHARACTERS = 4_096;
 
 /**
- * Fires an interest: it goes, and the wake event joins the queue of the run, both
- * in this transaction and so exactly once. A run that is to stop is woken no more.
+ * Fires an interest: removes it and queues its wake event, both in this transaction
+ * and so exactly once. An agent execution that is to stop gets no wake event.
  *
- * @param from who tells of it; left out for the service
- * @returns false when the run has no such interest
+ * @param from the sender of the event; left out for the service
+ * @returns false when the agent execution has no such interest
  */
 export async function fireInterest(
   tx: WriteTransaction,
@@ -45,7 +45,7 @@ export async function fireInterest(
   if (!(await takeInterest(tx, name))) return false;
   const stored = await findAgentExecution(tx.db, scope, name.executionId);
   if (!stored || hasStopped(stored.execution) || isWantedStopped(stored.execution)) return true;
-  await forgetInterests(tx, scope, stored, [name.interestId]);
+  await hideInterests(tx, scope, stored, [name.interestId]);
   const input = create(AgentInputSchema, {
     id: tx.newId(),
     createdAt: timestampFromMs(tx.now),
@@ -56,18 +56,18 @@ export async function fireInterest(
   return true;
 }
 
-/** Ends the wait of a run for a message, which has come; the message itself tells of that. */
+/** Removes the interests in a message of a user, which has arrived. They need no wake event besides the message. */
 export async function endUserMessageInterests(
   tx: WriteTransaction,
   scope: Scope,
-  run: StoredAgentExecution,
+  stored: StoredAgentExecution,
 ): Promise<void> {
-  const ended = await takeUserMessageInterests(tx, run.execution.id);
-  await forgetInterests(tx, scope, run, ended);
+  const ended = await takeUserMessageInterests(tx, stored.execution.id);
+  await hideInterests(tx, scope, stored, ended);
 }
 
-/** Takes interests that are gone out of what the run's status shows. */
-export async function forgetInterests(
+/** Removes interests from the status of an agent execution. */
+export async function hideInterests(
   tx: WriteTransaction,
   scope: Scope,
   { execution: before }: Pick<StoredAgentExecution, "execution">,
@@ -83,26 +83,26 @@ export async function forgetInterests(
   await updateAgentExecution(tx, scope, before, after);
 }
 
-/** Tells the parent of a sub-agent that has stopped, where that waits for it. */
+/** Wakes the parent of a stopped sub-agent, if it waits for it. */
 export async function wakeForSubagent(
   tx: WriteTransaction,
   scope: Scope,
   subagent: AgentExecution,
 ): Promise<void> {
   for (const name of await findInterestsInSubagent(tx.db, subagent.id)) {
-    await fireInterest(tx, scope, name, endOfSubagent(subagent));
+    await fireInterest(tx, scope, name, subagentPayload(subagent));
   }
 }
 
-/** The end of a sub-agent, as a wake event tells it. */
-export function endOfSubagent({ id, status }: AgentExecution): WakePayload {
-  const failureMessage = cut(status?.failureMessage ?? "", SUBAGENT_FAILURE_CHARACTERS);
+/** Returns the payload of the wake event for the end of a sub-agent. */
+export function subagentPayload({ id, status }: AgentExecution): WakePayload {
+  const failureMessage = truncate(status?.failureMessage ?? "", MAX_SUBAGENT_FAILURE_CHARACTERS);
   return { case: "subAgent", value: { executionId: id, failureMessage } };
 }
 
 /**
- * Tells the runs that wait for a phase of an environment that it was reached, or
- * will not be.
+ * Wakes the agent executions that wait for a phase of an environment, when it has
+ * been reached or can no longer be reached.
  *
  * @param after undefined for an environment that was removed
  */
@@ -113,7 +113,7 @@ export async function wakeForEnvironment(
   after: Environment | undefined,
 ): Promise<void> {
   for (const { phase, failureMessages } of endedWaits(before, after)) {
-    const failureMessage = failureMessages.map((message) => cut(message, FAILURE_CHARACTERS));
+    const failureMessage = failureMessages.map((message) => truncate(message, MAX_FAILURE_CHARACTERS));
     const value = { environmentId: before.id, phase, failureMessage };
     for (const name of await findInterestsInEnvironment(tx.db, before.id, phase)) {
       await fireInterest(tx, scope, name, { case: "environment", value });
@@ -121,6 +121,6 @@ export async function wakeForEnvironment(
   }
 }
 
-function cut(text: string, characters: number): string {
+function truncate(text: string, characters: number): string {
   return [...text].slice(0, characters).join("");
 }

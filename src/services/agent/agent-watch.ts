@@ -16,19 +16,19 @@ import { streamSignalOf } from "../call/revocation-monitor.ts";
 import { type StreamDependencies, shuttingDown } from "../call/stream-dependencies.ts";
 import { getReadableAgentExecution, presentAgentExecution } from "./agent-reading.ts";
 
-/** Blocks read at a time, 128 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
-const BLOCKS_A_READ = 32;
+/** Number of blocks read at a time, each of at most 128 KiB. It bounds the memory of a stream with a slow client. */
+const BLOCKS_PER_READ = 32;
 
 type News = NonNullable<MessageInitShape<typeof WatchAgentExecutionResponseSchema>["news"]>;
 
 /**
- * A run and what its agent answers: the run first and whenever it has changed,
- * each block once and in order. The stream ends once the run has stopped and all
- * was sent.
+ * Streams an agent execution and its output: the agent execution first and after each
+ * change, and each block once and in order. The stream ends when the agent execution
+ * has stopped and everything was sent.
  *
- * @throws DomainError NOT_FOUND, also when the run is removed meanwhile or the
- *   caller may read it no more; VALUE_UNUSABLE for a number that the run has not
- *   reached; UNAVAILABLE when the server drains
+ * @throws DomainError NOT_FOUND, also when the agent execution is removed meanwhile or
+ *   the caller may no longer read it; VALUE_UNUSABLE for a sequence number that does
+ *   not exist yet; UNAVAILABLE when the server drains
  */
 export async function* watchAgentExecution(
   { store, draining, now }: StreamDependencies,
@@ -39,61 +39,62 @@ export async function* watchAgentExecution(
   let haveRightsChanged = false;
   const ended = streamSignalOf(ctx);
   const subscribe: Subscribe = (wake) => {
-    const leave = store.onChange(id, wake);
-    const leaveRights = store.onChange(rightsOf(caller), () => {
+    const unsubscribe = store.onChange(id, wake);
+    const unsubscribeRights = store.onChange(rightsOf(caller), () => {
       haveRightsChanged = true;
       wake();
     });
     return () => {
-      leave();
-      leaveRights();
+      unsubscribe();
+      unsubscribeRights();
     };
   };
-  const bell = createNotifier(subscribe, [ended, draining]);
-  const told = createTold();
+  const notifier = createNotifier(subscribe, [ended, draining]);
+  const sentState = createSentState();
   let after = Number(afterSequence);
   try {
     for (;;) {
-      const rung = bell.next();
+      const changed = notifier.next();
       ended.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
       if (haveRightsChanged) {
         haveRightsChanged = false;
         caller = await revalidate(store.reader, caller, now());
       }
-      // The run is read first: what it answered before its end is then among the blocks.
+      // Read before the blocks, so that the blocks contain all output from before its end.
       const stored = await getReadableAgentExecution(store.reader, caller, id);
-      if (after > stored.lastSequence) throw notReached();
+      if (after > stored.lastSequence) throw sequenceNotReached();
       const agentExecution = await presentAgentExecution(store.reader, caller, stored);
       ctx.values.get(streamBegunKey)();
-      if (told.isNews(agentExecution)) yield { news: { case: "agentExecution", value: agentExecution } };
-      const blocks = await findOutput(store.reader, id, after, BLOCKS_A_READ);
+      if (sentState.hasChanged(agentExecution))
+        yield { news: { case: "agentExecution", value: agentExecution } };
+      const blocks = await findOutput(store.reader, id, after, BLOCKS_PER_READ);
       for (const block of blocks) {
         yield { news: { case: "block", value: block } };
         after = Number(block.sequence);
       }
-      if (blocks.length === BLOCKS_A_READ) continue;
+      if (blocks.length === BLOCKS_PER_READ) continue;
       if (hasStopped(agentExecution)) return;
-      await rung;
+      await changed;
     }
   } finally {
-    bell.close();
+    notifier.close();
   }
 }
 
-/** Remembers what a stream has told of a run. */
-function createTold() {
+/** Remembers the last state that a stream has sent. */
+function createSentState() {
   let last: Buffer | undefined;
   return {
-    isNews(execution: AgentExecution): boolean {
+    hasChanged(execution: AgentExecution): boolean {
       const bytes = Buffer.from(toBinary(AgentExecutionSchema, execution));
-      const isNews = !last?.equals(bytes);
+      const hasChanged = !last?.equals(bytes);
       last = bytes;
-      return isNews;
+      return hasChanged;
     },
   };
 }
 
-function notReached() {
+function sequenceNotReached() {
   return valueUnusable("afterSequence", "afterSequence is a number that the agent run has not reached");
 }

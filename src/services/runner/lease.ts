@@ -39,7 +39,7 @@ export function writeUnderLease<T>(
   fn: (tx: WriteTransaction, scope: Scope, lease: Lease) => Promise<T>,
 ): Promise<T> {
   return writeAsCaller(store, ctx, async (tx, caller) =>
-    fn(tx, caller, await heldLease(tx.db, caller, name, tx.now)),
+    fn(tx, caller, await requireLease(tx.db, caller, name, tx.now)),
   );
 }
 
@@ -48,7 +48,7 @@ export function writeUnderLease<T>(
  *
  * @throws DomainError as {@link writeUnderLease}
  */
-export async function heldLease(
+export async function requireLease(
   db: Kysely<Schema>,
   caller: Caller,
   { leaseId, fence }: LeaseName,

@@ -9,8 +9,8 @@ import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { stepKey } from "../../../src/domain/agent/agent-step.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
-import { agentNamed } from "../../../src/services/agent/agent-choice.ts";
-import { insertStartedAgentExecution } from "../../../src/services/agent/agent-run.ts";
+import { insertStartedAgentExecution } from "../../../src/services/agent/agent-execution.ts";
+import { resolveAgent } from "../../../src/services/agent/resolve-agent.ts";
 import { findEnvironment } from "../../../src/store/environment/environment.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -45,7 +45,7 @@ async function steppedRun() {
     const present = await findEnvironment(tx.db, caller, environment?.id ?? "");
     if (!present) throw new Error("the action has no environment");
     return insertStartedAgentExecution(tx, caller, {
-      agent: await agentNamed(tx.db, caller, ""),
+      agent: await resolveAgent(tx.db, caller, ""),
       creator: caller.subject,
       accountId: caller.accountId,
       role: AgentExecutionRole.WORKFLOW,

@@ -27,17 +27,22 @@ import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
 import { shuttingDown } from "../../call/stream-dependencies.ts";
-import { heldLease, type LeaseDependencies, requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
+import {
+  type LeaseDependencies,
+  requireLease,
+  requireWorkKind,
+  writeUnderLease,
+} from "../../runner/lease.ts";
 import type { LeaseStreams } from "../../runner/lease-streams.ts";
 import { recordHeartbeat } from "../../runner/runner-life.ts";
-import { queueOf, reorderQueue } from "../agent-queue.ts";
+import { readQueue, reorderQueue } from "../agent-queue.ts";
 
 /**
- * Hands the inputs of a run to the runner that holds it: first what was delivered
- * and not acknowledged, then each input when its time has come. That it is
- * delivered is written before it is sent, so that none is sent that others still
- * rearrange. The stream looks again when the run changes, and when the lease runs
- * out unless it was renewed. It ends when the lease has a newer stream.
+ * Streams the inputs of an agent execution to the runner that holds its lease: first
+ * those that were delivered and not acknowledged, then each input when it is due. An
+ * input is marked as delivered before it is sent, so that it can no longer be moved.
+ * The stream checks again when the agent execution changes and when the lease expires.
+ * It ends when the lease has a newer stream.
  *
  * @throws DomainError LEASE_LOST; ACCOUNT_BLOCKED; PHASE_UNSUITABLE; UNAVAILABLE
  */
@@ -51,61 +56,61 @@ export async function* streamInputs(
   const caller = callerOf(ctx);
   await recordHeartbeat(deps, ctx);
   const ended = streamSignalOf(ctx);
-  const held = () => heldLease(store.reader, caller, req, now());
-  const first = await held();
+  const readLease = () => requireLease(store.reader, caller, req, now());
+  const first = await readLease();
   requireWorkKind(first, WorkKind.AGENT, "an agent run");
   const executionId = first.subject_id;
   const { replaced, close } = streams(first.id);
-  const bell = createNotifier((wake) => store.onChange(executionId, wake), [ended, draining, replaced]);
+  const notifier = createNotifier((wake) => store.onChange(executionId, wake), [ended, draining, replaced]);
   let expiresAt = first.expires_at ?? 0;
   let sent = 0;
   try {
     for (;;) {
-      const rung = bell.next(Math.max(0, expiresAt - now()));
+      const changed = notifier.next(Math.max(0, expiresAt - now()));
       ended.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
       if (replaced.aborted) return;
-      const lease = await held();
+      const lease = await readLease();
       if (lease.stop === 1) return;
       expiresAt = lease.expires_at ?? 0;
       ctx.values.get(streamBegunKey)();
       for (let unseen = await findUnseenInput(store.reader, executionId, sent); unseen; ) {
-        yield await deliveryOf(store.reader, executionId, unseen);
+        yield await toDelivery(store.reader, executionId, unseen);
         sent = unseen.place;
         unseen = await findUnseenInput(store.reader, executionId, sent);
       }
       if (await findDueInput(store.reader, caller, lease)) await deliverDue(deps, req, ctx);
-      else await rung;
+      else await changed;
     }
   } finally {
-    bell.close();
+    notifier.close();
     close();
   }
 }
 
 /**
- * The input whose time has come. What is steered, and orders, go into the turn
- * that is going on; everything else waits until the agent is idle: it has all
- * that was delivered, and waits or has been given nothing under this lease yet.
+ * Returns the input that is due. Steered messages and control inputs go into the
+ * current turn; all others wait until the agent is idle: it has seen all delivered
+ * inputs, and it waits for input or has got none under this lease yet.
  */
 async function findDueInput(
   db: Kysely<Schema>,
   scope: Scope,
   lease: Lease,
-): Promise<{ readonly run: StoredAgentExecution; readonly input: QueuedInput } | undefined> {
+): Promise<{ readonly stored: StoredAgentExecution; readonly input: QueuedInput } | undefined> {
   const { subject_id: executionId, fence } = lease;
   const inputs = await findQueuedInputs(db, executionId);
   if (inputs.length === 0) return undefined;
-  const run = await findAgentExecution(db, scope, executionId);
-  if (!run || isWantedStopped(run.execution)) return undefined;
+  const stored = await findAgentExecution(db, scope, executionId);
+  if (!stored || isWantedStopped(stored.execution)) return undefined;
   const hasAll = !(await hasUnseenInput(db, executionId));
-  const isWaiting = phaseOfAgentExecution(run.execution) === Phase.WAITING_FOR_INPUT;
+  const isWaiting = phaseOfAgentExecution(stored.execution) === Phase.WAITING_FOR_INPUT;
   const isIdle = hasAll && (isWaiting || (await findLastSeenId(db, executionId, fence)) === undefined);
-  const input = nextInput({ revision: run.queueRevision, inputs }, isIdle);
-  return input && { run, input };
+  const input = nextInput({ revision: stored.queueRevision, inputs }, isIdle);
+  return input && { stored, input };
 }
 
-/** It is looked for anew in the transaction: somebody may have rearranged the queue. */
+/** Delivers the due input. It is read again in the transaction, since the queue may have changed. */
 async function deliverDue(
   deps: LeaseDependencies,
   req: StreamInputsRequest,
@@ -114,25 +119,25 @@ async function deliverDue(
   await writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
     const due = await findDueInput(tx.db, scope, lease);
     if (!due) return;
-    const { run, input } = due;
-    const { id } = run.execution;
-    const before = await queueOf(tx, run);
-    const turn = await turnOfDelivery(tx, id, input.id);
+    const { stored, input } = due;
+    const { id } = stored.execution;
+    const before = await readQueue(tx, stored);
+    const turn = await resolveTurn(tx, id, input.id);
     await deliverInput(tx, id, input.id, { fence: lease.fence, turn });
     await reorderQueue(tx, id, before, withoutInput(before, input.id));
   });
 }
 
-/** The first turn of a run has the options that it was started with, unless its input has its own. */
-async function turnOfDelivery(tx: WriteTransaction, executionId: string, inputId: string) {
+/** Returns the turn of an input. The first turn has the options of the start, unless its input has its own. */
+async function resolveTurn(tx: WriteTransaction, executionId: string, inputId: string) {
   const { input, turn = {} } = (await findInput(tx.db, executionId, inputId)) ?? {};
-  // An order begins no turn.
+  // A control input begins no turn.
   if (input?.input.case === "controlInput") return turn;
   const turnOptions = await takeFirstTurn(tx, executionId);
   return turnOptions && !turn.turnOptions ? { ...turn, turnOptions } : turn;
 }
 
-async function deliveryOf(
+async function toDelivery(
   db: Kysely<Schema>,
   executionId: string,
   { input, steer, turn }: StoredInput,

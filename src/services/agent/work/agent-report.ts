@@ -25,17 +25,19 @@ import { type LeaseDependencies, requireWorkKind, writeUnderLease } from "../../
 import { recordHeartbeat } from "../../runner/runner-life.ts";
 import { applyReportedState } from "./agent-reported-state.ts";
 
-/** Takes what a runner reports of an agent run, all of it or nothing. Of one that has stopped nothing is taken. */
+/** Applies a runner's report on an agent execution, completely or not at all. A report on a stopped one is ignored. */
 export async function reportAgent(deps: LeaseDependencies, req: ReportAgentRequest, ctx: HandlerContext) {
   await recordHeartbeat(deps, ctx);
   return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
     requireWorkKind(lease, WorkKind.AGENT, "an agent run");
     const expiresAt = tx.now + deps.leaseMs;
     await renewLease(tx, lease.id, expiresAt);
-    const run = await findAgentExecution(tx.db, scope, lease.subject_id);
-    const isOver = !run || hasStopped(run.execution);
-    const lastSequence = isOver ? (run?.lastSequence ?? 0) : await take(tx, scope, lease, run, req);
-    // The report itself may have brought the environment down, and the run with it.
+    const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
+    const isOver = !stored || hasStopped(stored.execution);
+    const lastSequence = isOver
+      ? (stored?.lastSequence ?? 0)
+      : await applyReport(tx, scope, lease, stored, req);
+    // The report itself may have stopped the environment, and the agent execution with it.
     const stop = isOver || (await findLease(tx.db, lease.id))?.stop === 1;
     return create(ReportAgentResponseSchema, {
       expiresAt: timestampFromMs(expiresAt),
@@ -45,32 +47,32 @@ export async function reportAgent(deps: LeaseDependencies, req: ReportAgentReque
   });
 }
 
-/** @returns number of the block that the run has last */
-async function take(
+/** @returns the sequence number of the last block */
+async function applyReport(
   tx: WriteTransaction,
   scope: Scope,
   lease: Lease,
-  run: StoredAgentExecution,
+  stored: StoredAgentExecution,
   req: ReportAgentRequest,
 ): Promise<number> {
-  const hasSeen = await acknowledge(tx, run.execution.id, req.seenInputIds, lease.fence);
-  const lastSequence = await takeBlocks(tx, lease, run, req);
-  await keepProgress(tx, lease, run, req);
-  const hasComeToWait = await applyReportedState(tx, scope, run, req);
-  await reportEnvironment(tx, scope, run.environmentId, req.environment);
-  const hasMoved = hasComeToWait || lastSequence > run.lastSequence;
-  // Attempts are counted of runs that come to nothing, and this one has come on. With an input that the agent has not
-  // got it has not: its words may be those of a start that ends with that input, as the one before did.
-  if (hasSeen || (hasMoved && !(await hasUnseenInput(tx.db, run.execution.id)))) {
+  const hasSeen = await acknowledge(tx, stored.execution.id, req.seenInputIds, lease.fence);
+  const lastSequence = await appendBlocks(tx, lease, stored, req);
+  await updateProgress(tx, lease, stored, req);
+  const startsWaiting = await applyReportedState(tx, scope, stored, req);
+  await reportEnvironment(tx, scope, stored.environmentId, req.environment);
+  const hasProgressed = startsWaiting || lastSequence > stored.lastSequence;
+  // Attempts without progress are counted, and this one has progressed. With an unseen input it has not: the output may
+  // come from a start that fails on that input, as the one before did.
+  if (hasSeen || (hasProgressed && !(await hasUnseenInput(tx.db, stored.execution.id)))) {
     await resetAttempts(tx, lease.id);
   }
   return lastSequence;
 }
 
 /**
- * Notes which inputs the agent got.
+ * Marks the inputs that the agent has seen.
  *
- * @returns whether any was news
+ * @returns whether any was not marked before
  * @throws DomainError VALUE_UNUSABLE for one that was not delivered
  */
 async function acknowledge(
@@ -79,7 +81,7 @@ async function acknowledge(
   inputIds: readonly string[],
   fence: number,
 ): Promise<boolean> {
-  let hasNews = false;
+  let hasNew = false;
   for (const [index, inputId] of inputIds.entries()) {
     const receipt = (await findInput(tx.db, executionId, inputId))?.input.receipt;
     if (receipt === Receipt.SEEN) continue;
@@ -88,14 +90,14 @@ async function acknowledge(
       throw valueUnusable(field, `${field} names an input that was not delivered`);
     }
     await setInputSeen(tx, executionId, inputId, fence);
-    hasNews = true;
+    hasNew = true;
   }
   // Another input may be delivered now.
-  if (hasNews) tx.touch(executionId);
-  return hasNews;
+  if (hasNew) tx.touch(executionId);
+  return hasNew;
 }
 
-async function takeBlocks(
+async function appendBlocks(
   tx: WriteTransaction,
   { fence }: Lease,
   { execution, lastSequence }: StoredAgentExecution,
@@ -109,20 +111,20 @@ async function takeBlocks(
 }
 
 /**
- * Keeps what was used, for the goal too. Time is counted with news that are told
- * anyway: at the end of a turn, and whenever the agent tells what it used.
+ * Updates the usage, also that of the goal. Time is counted with reports that come
+ * anyway: at the end of a turn, and whenever the agent reports its usage.
  */
-async function keepProgress(
+async function updateProgress(
   tx: WriteTransaction,
   { fence }: Lease,
   { execution, progress }: StoredAgentExecution,
   { usage, mode, currentActivity, state }: ReportAgentRequest,
 ): Promise<void> {
-  const told = progressAfter(progress, { usage, mode, currentActivity });
+  const reported = progressAfter(progress, { usage, mode, currentActivity });
   const isInTurn = progress.goalUse.turn?.fence === fence;
   const inTurn = state === State.UNSPECIFIED ? isInTurn : state === State.RUNNING;
-  if (!told && inTurn === isInTurn) return;
-  const after = told ?? progress;
+  if (!reported && inTurn === isInTurn) return;
+  const after = reported ?? progress;
   const goalUse = countedUse(progress.goalUse, {
     goal: execution.status?.goal,
     now: tx.now,

@@ -28,18 +28,18 @@ import {
 import { replaceInterests } from "../../../store/agent/agent-interest.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { endOfSubagent, fireInterest, type WakePayload } from "../agent-wake.ts";
+import { fireInterest, subagentPayload, type WakePayload } from "../agent-wake.ts";
 
-/** What of a report moves the run. */
+/** The fields of a report that change the state of an agent execution. */
 type ReportedState = Pick<ReportAgentRequest, "state" | "interests" | "goalStatus">;
 
 /**
- * Moves a run to where its agent stands. A run that waits already goes on waiting
- * for the same: a repeated report must not start its timers anew.
+ * Applies the reported state of an agent to its agent execution. One that already
+ * waits keeps its interests: a repeated report must not restart its timers.
  *
- * @returns whether the run has come to wait
+ * @returns whether the agent execution has started to wait
  * @throws DomainError VALUE_UNUSABLE for an interest that cannot fire;
- *   PHASE_UNSUITABLE for a move that the run cannot make
+ *   PHASE_UNSUITABLE for an invalid transition
  */
 export async function applyReportedState(
   tx: WriteTransaction,
@@ -50,28 +50,32 @@ export async function applyReportedState(
   if (asked.length > 0 && state !== State.WAITING) {
     throw valueUnusable("interests", "interests are registered with STATE_WAITING");
   }
-  const comesToWait = state === State.WAITING && phaseOfAgentExecution(before) !== Phase.WAITING_FOR_INPUT;
-  const interests = comesToWait ? await withoutFired(tx, before.id, asked) : [];
-  const fired = comesToWait ? await registerInterests(tx, scope, before, interests) : [];
+  const startsWaiting = state === State.WAITING && phaseOfAgentExecution(before) !== Phase.WAITING_FOR_INPUT;
+  const interests = startsWaiting ? await withoutFired(tx, before.id, asked) : [];
+  const fired = startsWaiting ? await registerInterests(tx, scope, before, interests) : [];
   const goal = reportedGoal(before.status?.goal, goalStatus, tx.now);
-  const after = standingRun(before, { state, goal, waitingInfo: waitingFor(tx.newId(), interests, tx.now) });
+  const after = withStateChange(before, {
+    state,
+    goal,
+    waitingInfo: waitingFor(tx.newId(), interests, tx.now),
+  });
   if (after !== before) await updateAgentExecution(tx, scope, before, after);
   for (const { interestId, payload } of fired) {
     await fireInterest(tx, scope, { executionId: before.id, interestId }, payload);
   }
-  return comesToWait;
+  return startsWaiting;
 }
 
-/** Where an agent stands from now on. */
-interface NewStanding {
+/** A change of the state of an agent execution. */
+interface StateChange {
   readonly state: State;
-  /** Undefined for the goal that it has. */
+  /** New goal; undefined when it does not change. */
   readonly goal: Goal | undefined;
-  /** What a run that comes to wait waits for. */
+  /** Interests of an agent execution that starts to wait. */
   readonly waitingInfo: WaitingInfo | undefined;
 }
 
-function standingRun(before: AgentExecution, { state, goal, waitingInfo }: NewStanding): AgentExecution {
+function withStateChange(before: AgentExecution, { state, goal, waitingInfo }: StateChange): AgentExecution {
   const phase = phaseOfAgentExecution(before);
   const setGoal = (status: AgentExecution_Status) => {
     if (goal) status.goal = goal;
@@ -91,7 +95,7 @@ function standingRun(before: AgentExecution, { state, goal, waitingInfo }: NewSt
   return goal ? changedAgentExecution(before, setGoal) : before;
 }
 
-/** Each interest fires once: an agent that has not got the news of it yet asks for it again. */
+/** Returns the interests that have not fired. Each fires once, and an agent that has not seen the wake event yet registers it again. */
 async function withoutFired(
   tx: WriteTransaction,
   executionId: string,
@@ -102,8 +106,8 @@ async function withoutFired(
   return interests.filter(({ id }) => !fired.includes(id));
 }
 
-/** What has happened already of that which a run begins to wait for. */
-interface Happened {
+/** An interest whose event happened before it was registered. */
+interface FiredInterest {
   readonly interestId: string;
   readonly payload: WakePayload;
 }
@@ -111,38 +115,42 @@ interface Happened {
 async function registerInterests(
   tx: WriteTransaction,
   scope: Scope,
-  run: AgentExecution,
+  agentExecution: AgentExecution,
   interests: readonly Interest[],
-): Promise<Happened[]> {
-  const happened: Happened[] = [];
+): Promise<FiredInterest[]> {
+  const fired: FiredInterest[] = [];
   for (const [index, interest] of interests.entries()) {
     const path = `interests[${index}]`;
     if (interests.findIndex(({ id }) => id === interest.id) !== index) {
       throw valueUnusable(`${path}.id`, "two interests have the same id: give each its own");
     }
-    const payload = await whatHappened(tx, scope, run, interest, path);
-    if (payload) happened.push({ interestId: interest.id, payload });
+    const payload = await findPastEvent(tx, scope, agentExecution, interest, path);
+    if (payload) fired.push({ interestId: interest.id, payload });
   }
   const rows = interests.map((interest) => interestRow(interest, tx.now));
-  await replaceInterests(tx, run.id, rows);
-  return happened;
+  await replaceInterests(tx, agentExecution.id, rows);
+  return fired;
 }
 
-/** @throws DomainError VALUE_UNUSABLE for an interest that cannot fire */
-async function whatHappened(
+/**
+ * Returns the payload of an interest whose event has happened already; otherwise undefined.
+ *
+ * @throws DomainError VALUE_UNUSABLE for an interest that cannot fire
+ */
+async function findPastEvent(
   tx: WriteTransaction,
   scope: Scope,
-  run: AgentExecution,
+  agentExecution: AgentExecution,
   { interest }: Interest,
   path: string,
 ): Promise<WakePayload | undefined> {
   switch (interest.case) {
     case "subAgentId": {
       const subagent = (await findAgentExecution(tx.db, scope, interest.value))?.execution;
-      if (subagent?.metadata?.parentExecutionId !== run.id) {
+      if (subagent?.metadata?.parentExecutionId !== agentExecution.id) {
         throw valueUnusable(`${path}.subAgentId`, `${path}.subAgentId names no sub-agent of the run`);
       }
-      return hasStopped(subagent) ? endOfSubagent(subagent) : undefined;
+      return hasStopped(subagent) ? subagentPayload(subagent) : undefined;
     }
     case "environment": {
       const { environmentId, phase } = interest.value;

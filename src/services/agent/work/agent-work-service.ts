@@ -15,7 +15,7 @@ import { startStepAgent } from "./step-agent.ts";
 import { getStepAgent } from "./step-agent-state.ts";
 import { startSubagent } from "./subagent-start.ts";
 
-/** What runners do for the agent runs that they hold. */
+/** The service with which runners work on leased agent executions. */
 export class AgentWorkService implements ServiceImpl<typeof Contract> {
   readonly #deps: LeaseDependencies;
 

@@ -36,10 +36,10 @@ import { reportEnvironment } from "../../environment/environment-work.ts";
 import { MAX_ATTEMPTS } from "../../runner/lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorNamer } from "../../workflow/execution/executor-namer.ts";
-import { endAgentExecution } from "../agent-end.ts";
 import { presentAgentExecution } from "../agent-reading.ts";
+import { endAgentExecution } from "../halt-agent-execution.ts";
 
-/** Running an agent in an environment that is up. */
+/** The handler of the work to run an agent in a running environment. */
 export const agentWork: WorkHandler = {
   async begin(tx, scope, { work }) {
     const stored = await findAgentExecution(tx.db, scope, work.subject_id);
@@ -53,7 +53,7 @@ export const agentWork: WorkHandler = {
       await removeWork(tx, work.id);
       await endAgentExecution(tx, scope, work.subject_id, {
         event: "stop",
-        failure: unavailableReason(environment),
+        failure: beginFailure(environment),
       });
       return undefined;
     }
@@ -62,7 +62,7 @@ export const agentWork: WorkHandler = {
     return {
       work: {
         case: "agent",
-        value: await contentOf(tx, scope, { ...stored, execution }, environment, agent),
+        value: await toAgentWork(tx, scope, { ...stored, execution }, environment, agent),
       },
       environment,
       securityPolicyId: environment.spec?.securityPolicyId ?? "",
@@ -84,7 +84,7 @@ export const agentWork: WorkHandler = {
     if (!stored || hasStopped(stored.execution)) return removeWork(tx, lease.id);
     const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
     if (outcome === Outcome.RELEASED && !isWantedStopped(stored.execution)) {
-      return lose(tx, scope, lease, stored);
+      return endLostLease(tx, scope, lease, stored);
     }
     await removeWork(tx, lease.id);
     const event = outcome === Outcome.DONE ? "end" : "stop";
@@ -94,34 +94,38 @@ export const agentWork: WorkHandler = {
 
   async credentialUse(tx, scope, lease) {
     const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
-    // A run that was stopped at once needs no credential any more.
+    // One that was stopped immediately needs no credential any more.
     if (!stored || hasStopped(stored.execution)) throw leaseLost();
     const { metadata, spec } = stored.execution;
     const environment = await findEnvironment(tx.db, scope, stored.environmentId);
     const cloneUrl = spec?.codeContext?.pullRequest?.repository?.cloneUrl;
     const action = await findAction(tx.db, scope, environment?.spec?.workflowActionId ?? "");
-    const ofAction = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+    const workflowExecution = await findWholeExecution(
+      tx.db,
+      scope,
+      action?.metadata?.workflowExecutionId ?? "",
+    );
     const setters = environment ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
-    const maker = environment?.metadata?.creator;
+    const creator = environment?.metadata?.creator;
     return {
       subject: metadata?.creator ?? create(SubjectSchema),
       addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
-      // What its maker has put into an environment acts in it beside the agent.
-      sourceSetBy: uniqueSubjects(setters, maker ? [maker] : []),
-      sourceKinds: ofAction
-        ? sourceKindsOf(ofAction.execution, environment?.metadata?.projectId !== "")
+      // Programs that the creator has put into an environment run in it together with the agent.
+      sourceSetBy: uniqueSubjects(setters, creator ? [creator] : []),
+      sourceKinds: workflowExecution
+        ? sourceKindsOf(workflowExecution.execution, environment?.metadata?.projectId !== "")
         : ["environment"],
-      namedBy: ofAction && (await findExecutorNamer(tx, scope, ofAction.execution)),
+      namedBy: workflowExecution && (await findExecutorNamer(tx, scope, workflowExecution.execution)),
     };
   },
 };
 
 /**
- * Another attempt is due, unless one after the other came to nothing: in the
- * middle of a turn, or with an input that the agent never got. A run that waits
- * for input, and was handed none, waits on, however often its runner ends.
+ * Ends a lost lease. Another attempt follows, unless all attempts ended in the middle
+ * of a turn or before an input was seen. An agent execution that waits for input and
+ * has no unseen one keeps waiting, however often its runner is lost.
  */
-async function lose(
+async function endLostLease(
   tx: WriteTransaction,
   scope: Scope,
   { id, attempt, fence }: WorkTable,
@@ -133,7 +137,8 @@ async function lose(
     return releaseWork(tx, id);
   }
   const inputId = after && (await findLastSeenId(tx.db, before.id, fence));
-  if (inputId !== undefined) await tellLostTurn(tx, before.id, { inputId, sequence: lastSequence + 1 });
+  if (inputId !== undefined)
+    await appendLostTurnError(tx, before.id, { inputId, sequence: lastSequence + 1 });
   if (attempt < MAX_ATTEMPTS) {
     if (after) await updateAgentExecution(tx, scope, before, after);
     return releaseWork(tx, id);
@@ -147,8 +152,8 @@ async function lose(
   });
 }
 
-/** What the agent got is not told to it again, so people are told that its answer may be missing. */
-async function tellLostTurn(
+/** Appends an error to the output. The input is not delivered again, so people must learn that its answer may be missing. */
+async function appendLostTurnError(
   tx: WriteTransaction,
   executionId: string,
   { inputId, sequence }: { readonly inputId: string; readonly sequence: number },
@@ -163,7 +168,7 @@ async function tellLostTurn(
   await appendOutput(tx, executionId, [block]);
 }
 
-async function contentOf(
+async function toAgentWork(
   tx: WriteTransaction,
   scope: Scope,
   stored: StoredAgentExecution,
@@ -179,7 +184,7 @@ async function contentOf(
   });
 }
 
-function unavailableReason(environment: Environment | undefined): AgentFailure {
+function beginFailure(environment: Environment | undefined): AgentFailure {
   return environment
     ? { reason: Reason.SERVICE, message: "its agent is registered no more" }
     : { reason: Reason.ENVIRONMENT, message: "its environment was removed" };

@@ -18,16 +18,16 @@ import { findOutput, findOutputBefore } from "../../../store/agent/agent-output.
 import type { Schema } from "../../../store/schema.ts";
 import { callerOf } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { heldLease, requireWorkKind } from "../../runner/lease.ts";
+import { requireLease, requireWorkKind } from "../../runner/lease.ts";
 import { presentAgentExecution } from "../agent-reading.ts";
 
-/** Most characters of an answer that a step gets (contract, GetStepAgentResponse.last_answer). */
-const MOST_CHARACTERS = 65_536;
+/** The maximum length of an answer (contract, GetStepAgentResponse.last_answer). */
+const MAX_ANSWER_CHARACTERS = 65_536;
 
-/** Blocks read at a time. */
-const BLOCKS_A_READ = 64;
+/** Number of blocks read at a time. */
+const BLOCKS_PER_READ = 64;
 
-/** Tells where a run stands that was started for a step of the action that a lease is on. */
+/** Returns the state of the agent execution of a step of the leased action. */
 export async function getStepAgent(
   { store, now }: Pick<ServiceDependencies, "store" | "now">,
   req: GetStepAgentRequest,
@@ -35,15 +35,16 @@ export async function getStepAgent(
 ) {
   const db = store.reader;
   const caller = callerOf(ctx);
-  const lease = await heldLease(db, caller, req, now());
+  const lease = await requireLease(db, caller, req, now());
   requireWorkKind(lease, WorkKind.ACTION, "an action");
-  const run = await findAgentExecution(db, caller, req.agentExecutionId);
-  const isOfAction = run?.stepKey !== null && run?.execution.metadata?.workflowActionId === lease.subject_id;
-  if (!run || !isOfAction) throw notFound("agent execution");
+  const stored = await findAgentExecution(db, caller, req.agentExecutionId);
+  const belongsToAction =
+    stored?.stepKey !== null && stored?.execution.metadata?.workflowActionId === lease.subject_id;
+  if (!stored || !belongsToAction) throw notFound("agent execution");
   return create(GetStepAgentResponseSchema, {
-    agentExecution: await presentAgentExecution(db, caller, run),
-    lastAnswer: await lastAnswer(db, run),
-    done: await isDone(db, run),
+    agentExecution: await presentAgentExecution(db, caller, stored),
+    lastAnswer: await lastAnswer(db, stored),
+    done: await isDone(db, stored),
   });
 }
 
@@ -56,33 +57,33 @@ async function isDone(db: Kysely<Schema>, { execution }: StoredAgentExecution): 
   return (await findInterests(db, id)).every((interest) => interest.user_message === 1);
 }
 
-/** The words of the turn that the newest block belongs to. */
+/** Returns the text of the latest turn. */
 async function lastAnswer(
   db: Kysely<Schema>,
   { execution, lastSequence }: StoredAgentExecution,
 ): Promise<string> {
-  const begin = await beginOfTurn(db, execution.id, lastSequence);
-  let words = "";
-  for (let after = begin - 1; after < lastSequence && words.length < MOST_CHARACTERS; ) {
-    const blocks = await findOutput(db, execution.id, after, BLOCKS_A_READ);
+  const begin = await findTurnBegin(db, execution.id, lastSequence);
+  let answer = "";
+  for (let after = begin - 1; after < lastSequence && answer.length < MAX_ANSWER_CHARACTERS; ) {
+    const blocks = await findOutput(db, execution.id, after, BLOCKS_PER_READ);
     if (blocks.length === 0) break;
-    words = textOf(words, blocks, MOST_CHARACTERS);
+    answer = textOf(answer, blocks, MAX_ANSWER_CHARACTERS);
     after += blocks.length;
   }
-  return words;
+  return answer;
 }
 
-/** Number of the first block of the newest turn. */
-async function beginOfTurn(db: Kysely<Schema>, executionId: string, lastSequence: number): Promise<number> {
+/** Returns the sequence number of the first block of the latest turn. */
+async function findTurnBegin(db: Kysely<Schema>, executionId: string, lastSequence: number): Promise<number> {
   let begin = lastSequence + 1;
   let inputId: string | undefined;
   for (;;) {
-    const blocks: AgentOutputBlock[] = await findOutputBefore(db, executionId, begin, BLOCKS_A_READ);
+    const blocks: AgentOutputBlock[] = await findOutputBefore(db, executionId, begin, BLOCKS_PER_READ);
     for (const block of blocks) {
       inputId ??= block.inputId;
       if (block.inputId !== inputId) return begin;
       begin = Number(block.sequence);
     }
-    if (blocks.length < BLOCKS_A_READ) return begin;
+    if (blocks.length < BLOCKS_PER_READ) return begin;
   }
 }

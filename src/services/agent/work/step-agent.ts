@@ -29,11 +29,11 @@ import { findWholeExecution } from "../../../store/workflow/workflow-execution.t
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { executorOf } from "../../identity/executor.ts";
 import { requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
-import { agentNamed } from "../agent-choice.ts";
+import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
-import { insertStartedAgentExecution } from "../agent-run.ts";
+import { resolveAgent } from "../resolve-agent.ts";
 
-/** Starts the agent run that carries out a step of the action that a lease is on, once for each attempt. */
+/** Starts the agent execution that carries out a step of the leased action, once per attempt. */
 export function startStepAgent(
   deps: Pick<ServiceDependencies, "store">,
   req: StartStepAgentRequest,
@@ -43,12 +43,12 @@ export function startStepAgent(
     requireWorkKind(lease, WorkKind.ACTION, "an action");
     const key = stepKey(lease.attempt, req.stepIndex, req.outputKey);
     const { execution } =
-      (await findStepAgent(tx.db, lease.subject_id, key)) ?? (await start(tx, scope, lease, key, req));
+      (await findStepAgent(tx.db, lease.subject_id, key)) ?? (await startForStep(tx, scope, lease, key, req));
     return create(StartStepAgentResponseSchema, { agentExecutionId: execution.id });
   });
 }
 
-async function start(
+async function startForStep(
   tx: WriteTransaction,
   scope: Scope,
   lease: Lease,
@@ -56,29 +56,29 @@ async function start(
   { stepIndex, outputKey }: StartStepAgentRequest,
 ): Promise<StoredAgentExecution> {
   const action = await findAction(tx.db, scope, lease.subject_id);
-  const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
-  if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
-  const prompt = promptOfStep(stepsOf(stored.execution, action), stepIndex, outputKey);
+  const storedExecution = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
+  if (!action || !storedExecution || isFinalAction(phaseOf(action))) throw leaseLost();
+  const prompt = promptOfStep(stepsOf(storedExecution.execution, action), stepIndex, outputKey);
   requireNoDeceptiveText(prompt, "prompt");
   if (!isStepGoingOn(action, key)) {
     const message =
       "the step does not go on: report first that it runs, and start nothing once it is to stop";
     throw phaseUnsuitable("step", "", message);
   }
-  const run = await insertStartedAgentExecution(
+  const stored = await insertStartedAgentExecution(
     tx,
     scope,
-    await startOf(tx, scope, lease, action, stored.execution, key),
+    await startParameters(tx, scope, lease, action, storedExecution.execution, key),
   );
-  await queuePrompt(tx, run, prompt);
+  await queuePrompt(tx, stored, prompt);
   const after = clone(WorkflowExecutionActionSchema, action);
-  if (after.status) after.status.agentExecutionId = run.execution.id;
+  if (after.status) after.status.agentExecutionId = stored.execution.id;
   await updateAction(tx, scope, action, after);
-  return run;
+  return stored;
 }
 
-/** As its executor would start it now. The agent is looked up anew: the workflow may name another by now. */
-async function startOf(
+/** Returns the parameters with which the executor would start it now. The agent is looked up again, since the workflow may name another by now. */
+async function startParameters(
   tx: WriteTransaction,
   scope: Scope,
   lease: Lease,
@@ -95,7 +95,7 @@ async function startOf(
   if (!environment) throw notFound("environment");
   const { agentId = "", extAgentSettings } = workflow.spec ?? {};
   const policies = await findPolicies(tx.db, scope);
-  const agent = await agentNamed(tx.db, scope, agentId);
+  const agent = await resolveAgent(tx.db, scope, agentId);
   requireAgentAllowed(policies, agentId);
   if (extAgentSettings) requireAgentSettingsAllowed(policies, extAgentSettings);
   return {

@@ -21,11 +21,11 @@ import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
-import { agentNamed } from "../agent-choice.ts";
+import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
-import { insertStartedAgentExecution } from "../agent-run.ts";
+import { resolveAgent } from "../resolve-agent.ts";
 
-/** Starts a sub-agent of the run that a lease is on, in the same environment and for the same people. */
+/** Starts a sub-agent of the leased agent execution, in the same environment and with the same creator. */
 export function startSubagent(
   deps: Pick<ServiceDependencies, "store">,
   req: StartSubagentRequest,
@@ -35,8 +35,9 @@ export function startSubagent(
     requireWorkKind(lease, WorkKind.AGENT, "an agent run");
     const parent = await findAgentExecution(tx.db, scope, lease.subject_id);
     if (!parent) throw leaseLost();
-    const known = req.key === "" ? undefined : await findSubagentByKey(tx.db, parent.execution.id, req.key);
-    const { execution } = known ?? (await start(tx, scope, parent, req));
+    const existing =
+      req.key === "" ? undefined : await findSubagentByKey(tx.db, parent.execution.id, req.key);
+    const { execution } = existing ?? (await start(tx, scope, parent, req));
     return create(StartSubagentResponseSchema, { agentExecutionId: execution.id });
   });
 }
@@ -53,7 +54,7 @@ async function start(
     throw phaseUnsuitable("agent execution", phase, "the agent run is to stop, and starts no sub-agents");
   }
   requireNoDeceptiveText(prompt, "prompt");
-  const agent = await agentNamed(tx.db, scope, agentId || (spec?.agentId ?? ""));
+  const agent = await resolveAgent(tx.db, scope, agentId || (spec?.agentId ?? ""));
   const policies = await findPolicies(tx.db, scope);
   requireAgentAllowed(policies, agentId);
   // The policy may have changed since the parent was started.
@@ -78,7 +79,7 @@ async function start(
     parent: { id, startKey: key },
   });
   await queuePrompt(tx, started, prompt);
-  // Its parent shows it.
+  // The parent's message contains it.
   tx.touch(id);
   return started;
 }

@@ -17,37 +17,37 @@ import { insertAgentExecution, type StoredAgentExecution } from "../../store/age
 import { findWork, insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** What a run is started with. Whoever starts it has held it against the policies. */
+/** The parameters of a new agent execution. The caller of the function has checked them against the policies. */
 export interface AgentExecutionStart {
   readonly agent: RegisteredAgent;
   readonly creator: Subject;
-  /** The account that answers for it; null for a service account's. */
+  /** The account that is answerable for it; null for a service account. */
   readonly accountId: string | null;
   readonly role: AgentExecutionRole;
   readonly name: string;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Empty makes a session. */
+  /** Session id; empty for a new session. */
   readonly sessionId: string;
-  /** Where it works. */
+  /** Environment in which it works. */
   readonly environment: Environment;
-  /** Whether the environment was made for it. */
+  /** True when the environment was created for it. */
   readonly madeEnvironment: boolean;
-  /** The runner that it is routed to; left out or null follows the environment. */
+  /** Id of the requested runner; left out or null for that of the environment. */
   readonly runnerId?: string | null;
   readonly codeContext?: AgentCodeContext | undefined;
   /** Unspecified means execution. */
   readonly mode: AgentMode;
-  /** Left out for an agent that takes none, whatever was asked for. */
+  /** Settings; ignored for an agent that accepts none. */
   readonly extAgentSettings?: ExtAgentSettings | undefined;
   /** Options of its first turn. */
   readonly firstTurn?: TurnOptions | undefined;
-  /** The run that starts it as a sub-agent, and that run's word for it. */
+  /** The agent execution that starts it as a sub-agent, and the key of that start. */
   readonly parent?: { readonly id: string; readonly startKey: string | null };
-  /** The action that it belongs to, and which of its steps it carries out; null for none of them. */
+  /** The action that it belongs to, and the key of the step that it carries out; null for none. */
   readonly action?: { readonly id: string; readonly stepKey: string | null } | undefined;
 }
 
-/** Starts a run: it is pending until its environment is up and a runner takes it on. */
+/** Inserts an agent execution. It is pending until its environment is running and a runner leases it. */
 export async function insertStartedAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -91,7 +91,7 @@ export async function insertStartedAgentExecution(
   return stored;
 }
 
-/** Gives a pending run to the queue of work, unless it is there already; its environment must be up. */
+/** Queues the work of a pending agent execution, unless it is queued already. Its environment must be running. */
 export async function queueAgentExecution(
   tx: WriteTransaction,
   scope: Scope,

@@ -5,12 +5,12 @@ import type { Schema } from "../../store/schema.ts";
 import type { Scope } from "../../store/store.ts";
 
 /**
- * The agent that a run is of.
+ * Returns the agent with an id, or the default agent.
  *
  * @param agentId empty for the default: the organization's own, else that of all organizations
- * @throws DomainError NOT_FOUND for one that the organization does not see; AGENT_MISSING without a default
+ * @throws DomainError NOT_FOUND for an agent that the organization cannot see; AGENT_MISSING without a default
  */
-export async function agentNamed(
+export async function resolveAgent(
   db: Kysely<Schema>,
   scope: Scope,
   agentId: string,
@@ -20,7 +20,7 @@ export async function agentNamed(
     if (!named) throw notFound("agent");
     return named;
   }
-  const usual = await findDefaultAgent(db, scope);
-  if (!usual) throw agentMissing();
-  return usual;
+  const defaultAgent = await findDefaultAgent(db, scope);
+  if (!defaultAgent) throw agentMissing();
+  return defaultAgent;
 }

@@ -28,61 +28,70 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { removeAgentTokens } from "../identity/environment-token.ts";
 import { wakeForEnvironment, wakeForSubagent } from "./agent-wake.ts";
 
-/** How a run is stopped. */
-export interface StopReason {
-  /** Why it fails; left out for one that was asked to stop. */
+/** The options of a stop. */
+export interface StopOptions {
+  /** Failure of the agent execution; left out for one that is stopped on request. */
   readonly failure?: AgentFailure;
-  /** Whether no runner is waited for. */
-  readonly atOnce?: boolean;
+  /** True to stop without waiting for the runner. Default false. */
+  readonly immediate?: boolean;
 }
 
 /**
- * Stops a run and its sub-agents. One that a runner holds is told to stop, and
- * has stopped when the runner lets it go. One that has stopped, or was told to,
- * stays as it is.
+ * Stops an agent execution and its sub-agents. A leased one is marked to stop, and
+ * has stopped when its runner ends the lease. One that has stopped or is marked to
+ * stop does not change.
  */
 export async function haltAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
   { execution: before }: StoredAgentExecution,
-  { failure, atOnce = false }: StopReason = {},
+  { failure, immediate = false }: StopOptions = {},
 ): Promise<void> {
-  if (hasStopped(before) || (isWantedStopped(before) && !atOnce)) return;
-  const isHeld = (await stopWork(tx, WorkKind.AGENT, before.id)) === "stopping";
-  if (!isHeld || atOnce)
-    return endAgentExecution(tx, scope, before.id, { event: "stop", failure }, { atOnce });
-  const told = stoppingAgentExecution(before, { session: tx.newId(), now: tx.now }) ?? before;
-  await updateAgentExecution(tx, scope, before, failure ? failingAgentExecution(told, failure) : told);
+  if (hasStopped(before) || (isWantedStopped(before) && !immediate)) return;
+  const isLeased = (await stopWork(tx, WorkKind.AGENT, before.id)) === "stopping";
+  if (!isLeased || immediate)
+    return endAgentExecution(tx, scope, before.id, { event: "stop", failure }, { immediate: immediate });
+  const stopping = stoppingAgentExecution(before, { session: tx.newId(), now: tx.now }) ?? before;
+  await updateAgentExecution(
+    tx,
+    scope,
+    before,
+    failure ? failingAgentExecution(stopping, failure) : stopping,
+  );
   await stopSubagents(tx, scope, before.id, {});
 }
 
-/** Stops the runs that have not stopped, each as {@link haltAgentExecution} does. @returns their ids */
+/**
+ * Stops all agent executions of a filter that have not stopped, as {@link haltAgentExecution} does.
+ *
+ * @returns their ids
+ */
 export async function haltAgentExecutions(
   tx: WriteTransaction,
   scope: Scope,
-  which: OpenAgentExecutions,
-  stop: StopReason,
+  filter: OpenAgentExecutions,
+  stop: StopOptions,
 ): Promise<string[]> {
-  const ids = await findOpenAgentExecutionIds(tx.db, scope, which);
-  // By their ids, since to stop one may stop others of them.
+  const ids = await findOpenAgentExecutionIds(tx.db, scope, filter);
+  // Read again by id, since stopping one may stop others of them.
   for (const id of ids) {
-    const run = await findAgentExecution(tx.db, scope, id);
-    if (run) await haltAgentExecution(tx, scope, run, stop);
+    const stored = await findAgentExecution(tx.db, scope, id);
+    if (stored) await haltAgentExecution(tx, scope, stored, stop);
   }
   return ids;
 }
 
 /**
- * Ends a run, whose work must be out of the queue or about to be: its sub-agents
- * stop, and an environment that was made for a run is stopped with the last run
- * in it.
+ * Ends an agent execution. Its work must have been removed from the queue, or be
+ * removed in the same transaction. Its sub-agents stop, and an environment that was
+ * created for an agent execution is stopped with the last one in it.
  */
 export async function endAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
   id: string,
   end: Pick<AgentExecutionEnd, "event" | "failure">,
-  { atOnce = false }: Pick<StopReason, "atOnce"> = {},
+  { immediate = false }: Pick<StopOptions, "immediate"> = {},
 ): Promise<void> {
   const stored = await findAgentExecution(tx.db, scope, id);
   if (!stored || hasStopped(stored.execution)) return;
@@ -92,7 +101,7 @@ export async function endAgentExecution(
   await replaceInterests(tx, id, []);
   await removeAgentTokens(tx, scope, environmentId, id);
   await wakeForSubagent(tx, scope, after);
-  await stopSubagents(tx, scope, id, { atOnce });
+  await stopSubagents(tx, scope, id, { immediate: immediate });
   await releaseEnvironment(tx, scope, environmentId);
 }
 
@@ -100,9 +109,9 @@ async function stopSubagents(
   tx: WriteTransaction,
   scope: Scope,
   parentId: string,
-  { atOnce = false }: Pick<StopReason, "atOnce">,
+  { immediate = false }: Pick<StopOptions, "immediate">,
 ): Promise<void> {
-  await haltAgentExecutions(tx, scope, { parentId }, { atOnce });
+  await haltAgentExecutions(tx, scope, { parentId }, { immediate: immediate });
 }
 
 async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
@@ -112,7 +121,7 @@ async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmen
   if (before?.spec?.desiredPhase !== EnvironmentPhase.RUNNING) return;
   const after = stoppedEnvironment(before);
   if (!after) return;
-  // Nothing works in it any more that would have to follow; others may wait for its phase.
+  // No agent execution in it is left to stop; others may wait for its phase.
   await updateEnvironment(tx, scope, before, after);
   await wakeForEnvironment(tx, scope, before, after);
 }
