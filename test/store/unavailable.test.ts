@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import { sql } from "kysely";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, StoreUnavailable, SYSTEM } from "../../src/store/store.ts";
-import { endNodes, startNode } from "../harness/node-process.ts";
+import { endNodes, type NodeProcess, startNode } from "../harness/node-process.ts";
 import { stopAll } from "../harness/server.ts";
 import {
   change,
@@ -96,23 +96,27 @@ describe("a write that the database does not take", () => {
 });
 
 describe("while another process holds the write lock", () => {
-  test("writes wait for it, and are then done", async () => {
-    const other = startNode(
+  let other: NodeProcess;
+  beforeEach(async () => {
+    other = startNode(
       `
       import Database from "better-sqlite3";
-      const [, file] = process.argv;
-      const database = new Database(file);
-      await told();
+      const database = new Database(process.argv[1]);
       database.exec("begin immediate; insert into fact (name, value) values ('theirs', '')");
       print("held");
       await told();
-      // This only makes it likely that the writes find the lock held: they stop the process that could tell.
-      setTimeout(() => { database.exec("commit"); print("released"); }, 300);`,
+      database.exec("commit");
+      print("released");`,
       join(dataDir, DATABASE_FILE),
     );
-    other.tell("begin");
     expect(await other.next()).toBe("held");
+  });
+  const release = async () => {
     other.tell("release");
+    expect(await other.next()).toBe("released");
+  };
+
+  test("reads go on, writes wait for it and are then done", async () => {
     const writing = ["a", "b"].map((name) =>
       store.write(SYSTEM, "test", async (tx) => {
         const before = await tx.db.selectFrom("fact").select("name").orderBy("name").execute();
@@ -120,10 +124,29 @@ describe("while another process holds the write lock", () => {
         return before.map(({ name }) => name);
       }),
     );
+    // They have asked for it by the third turn of the event loop, which goes on.
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(await factsIn(store)).toEqual([]);
+    await release();
     expect(await Promise.all(writing)).toEqual([["theirs"], ["a", "theirs"]]);
-    expect(await other.next()).toBe("released");
     expect(await factsIn(store)).toEqual(["a", "b", "theirs"]);
     await expectWholeRecord(store, { [ONE]: ["a", "b"] });
+  });
+
+  test("for too long, all that have waited for it fail as unavailable, and none that come later", async () => {
+    const writes = ["a", "b"].map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name)));
+    let ticks = 0;
+    const ticking = setInterval(() => ticks++, 1);
+    const outcomes = await Promise.allSettled(writes);
+    clearInterval(ticking);
+    for (const outcome of outcomes) {
+      expect(outcome.status === "rejected" && outcome.reason).toBeInstanceOf(StoreUnavailable);
+      expect(outcome).toMatchObject({ reason: { problem: undefined, cause: { code: "SQLITE_BUSY" } } });
+    }
+    expect(ticks).toBeGreaterThan(50);
+    await release();
+    expect(await store.write(SYSTEM, "test", (tx) => put(tx, "later"))).toBe("later");
+    await expectWholeRecord(store, { [ONE]: ["later"] });
   });
 });
 

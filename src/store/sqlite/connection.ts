@@ -10,10 +10,10 @@ import { ROWS_PER_QUESTION } from "./expressions.ts";
  * How long a statement waits for another process (the command line beside a
  * running server) to finish its transaction before it fails as busy.
  */
-const BUSY_TIMEOUT_MS = 5_000;
+export const BUSY_TIMEOUT_MS = 5_000;
 
 /** How long to wait before asking again for what the engine itself does not wait for. */
-const RETRY_MS = 2;
+export const RETRY_MS = 2;
 
 /** Statements kept prepared per connection; the list filters make up most shapes. */
 const STATEMENT_CACHE_SIZE = 500;

@@ -74,7 +74,11 @@ export function migrate(
     name text not null unique
   ) strict`);
   const ran: string[] = [];
+  const before = applied(raw);
+  requireOwnDatabase(before, migrations);
   for (const [position, migration] of migrations.entries()) {
+    // Not even for the lock, which a server may hold while it works on a long write.
+    if (before[position] !== undefined) continue;
     raw.exec("begin immediate");
     try {
       const done = applied(raw);

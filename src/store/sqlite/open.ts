@@ -63,6 +63,8 @@ export function openStore(options: StoreOptions): Store {
     writing.close();
     throw error;
   }
+  // From here on nothing waits within the engine, which would hold up this thread.
+  writing.raw.pragma("busy_timeout = 0");
   const reading = openConnection(file, "reader");
   const snapshot = new Snapshot(reading.raw);
   reading.beforeQuery = () => snapshot.share();

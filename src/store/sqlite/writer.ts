@@ -12,6 +12,7 @@ import { deleteOwnedRows } from "./owned-rows.ts";
 import type { TextIndex } from "./search/text-index.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { hasRoom, isEngineFailure, storageProblem } from "./storage-problem.ts";
+import { beginWrite } from "./write-lock.ts";
 import { nextTurn, WriteTurns } from "./write-turns.ts";
 
 /**
@@ -202,9 +203,10 @@ export class Writer {
   async #commitGroup(): Promise<number> {
     const settled: (() => void)[] = [];
     const members: Job[] = [];
+    const waiting = this.#queue.length;
     let beganAt = 0;
     try {
-      this.#connection.raw.exec("begin immediate");
+      await beginWrite(this.#connection.raw);
       this.#turns.open();
       await this.#attemptGroup(members, settled);
       this.#turns.begin();
@@ -216,8 +218,8 @@ export class Writer {
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
       const failed = this.#failed(error);
-      // Nothing has begun when `begin` itself fails: the first in line gets the news.
-      const told = members.length > 0 ? members : this.#queue.splice(0, 1);
+      // Nothing has begun when `begin` itself fails: all that have waited for it get the news.
+      const told = members.length > 0 ? members : this.#queue.splice(0, waiting);
       for (const job of told) job.reject(failed);
       if (members.length > 1) this.#alone = ALONE_AFTER_FAILURE;
       return 0;
