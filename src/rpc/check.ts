@@ -5,7 +5,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../domain/error.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";
 
-/** Violations that an error tells; a request of a hundred bad elements would say them all. */
+/** Maximum of violations in an error; a request of a hundred bad elements would list them all. */
 export const MAX_VIOLATIONS = 20;
 
 /** A request that breaks rules of the contract. */
@@ -27,7 +27,10 @@ export class ConstraintViolated extends DomainError {
 
 export type Check = <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
 
-/** Holds messages against the rules of the contract; a rule that cannot run is the server's fault, not the caller's. */
+/**
+ * Creates the check of messages against the rules of the contract; a rule that
+ * cannot run is the server's fault, not the caller's.
+ */
 export function createCheck(options?: ValidatorOptions): Check {
   const validator = createValidator(options);
   return (schema, message) => {
@@ -37,7 +40,10 @@ export function createCheck(options?: ValidatorOptions): Check {
   };
 }
 
-/** Checks every message of a request before its operation sees it, unless that was done where it was parsed. */
+/**
+ * Checks every message of a request before its operation gets it, unless it was
+ * checked where it was parsed.
+ */
 export function checkRequests(check: Check): Interceptor {
   return (next) => (req) => {
     if (req.stream) return next({ ...req, message: checked(check, req.method.input, req.message) });
@@ -57,7 +63,7 @@ async function* checked<D extends DescMessage>(
   }
 }
 
-/** Path of the field in JSON names, such as `projects[3].metadata.annotations["team"]`. */
+/** Returns the path of the field in JSON names, such as `projects[3].metadata.annotations["team"]`. */
 function pathText({ field }: Violation): string {
   let text = "";
   for (const part of field) {

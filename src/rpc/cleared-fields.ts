@@ -5,20 +5,20 @@ import { createValidator } from "@bufbuild/protovalidate";
 type JsonObject = Record<string, unknown>;
 
 /**
- * Whether requests of this form have an `update_mask`. A list or map of theirs
- * that is written out though it is empty is to be cleared; the message itself
- * cannot tell it from one that is absent, the JSON text can.
+ * Returns whether requests of this form have an `update_mask`. A list or map that
+ * the JSON writes out empty is to be cleared; the message cannot distinguish it
+ * from an absent one, the JSON text can.
  */
 export function hasUpdateMask(request: DescMessage): boolean {
   return maskField(request) !== undefined;
 }
 
 /**
- * The JSON of a request with the lists and maps that it has empty added to its
- * mask, at any depth of messages inside messages. A message of the request
- * itself that is written out as `{}`, where the contract allows no empty one,
- * can only be meant to be cleared: it is added too, and left out of the JSON.
- * What is no such request is left for the parser to refuse.
+ * Returns the JSON of a request with its empty lists and maps added to its mask,
+ * at any depth of nested messages. A message of the request itself that is
+ * written out as `{}`, where the contract allows no empty one, can only be meant
+ * to be cleared: it is added too, and removed from the JSON. JSON that is no such
+ * request is left for the parser to refuse.
  */
 export function addClearedFieldsToMask(request: DescMessage, json: unknown): unknown {
   const field = maskField(request);
@@ -43,7 +43,7 @@ function maskField(request: DescMessage) {
   );
 }
 
-/** Paths, in JSON names, of the lists and maps that stand in `json` with nothing in them. */
+/** Returns the paths, in JSON names, of the empty lists and maps in `json`. */
 function emptyFields(message: DescMessage, json: JsonObject, prefix: string): string[] {
   return message.fields.flatMap((field) => {
     const value = jsonValue(field, json);
@@ -62,7 +62,7 @@ function emptyFields(message: DescMessage, json: JsonObject, prefix: string): st
   });
 }
 
-/** Whether a field holds a message that is written out empty and cannot be. */
+/** Returns whether a field holds an empty message where none is allowed. */
 function isRemoved(field: DescField, json: JsonObject): boolean {
   if (field.fieldKind !== "message" || hasOwnForm(field.message)) return false;
   const value = jsonValue(field, json);
@@ -72,7 +72,7 @@ function isRemoved(field: DescField, json: JsonObject): boolean {
 const validator = createValidator();
 const emptiness = new Map<DescMessage, boolean>();
 
-/** Whether a message without a single field keeps the rules of the contract. */
+/** Returns whether a message without a single field satisfies the rules of the contract. */
 function mayBeEmpty(message: DescMessage): boolean {
   const known = emptiness.get(message);
   if (known !== undefined) return known;
@@ -81,12 +81,12 @@ function mayBeEmpty(message: DescMessage): boolean {
   return found;
 }
 
-/** Well-known types have a JSON form of their own. */
+/** Returns whether a message has its own JSON form, as well-known types do. */
 function hasOwnForm({ typeName }: DescMessage): boolean {
   return typeName.startsWith("google.protobuf.");
 }
 
-/** What the request itself has for a field, in either spelling, and not what every object inherits. */
+/** Returns the request's own value of a field, in either spelling, not one that every object inherits. */
 function jsonValue(field: DescField, json: JsonObject): unknown {
   const name = Object.hasOwn(json, field.jsonName) ? field.jsonName : field.name;
   return Object.hasOwn(json, name) ? json[name] : undefined;

@@ -9,7 +9,7 @@ const MS_PER_UNIT: Readonly<Record<string, number>> = {
 
 /**
  * Caps the deadline that a request asks for, in the header of its protocol. A
- * malformed header stays as it is: the protocol layer refuses it.
+ * malformed header is left as it is: the protocol layer refuses it.
  *
  * @param headers lower-case names; changed in place
  */
@@ -28,8 +28,8 @@ export function capDeadline(headers: Record<string, string | string[] | undefine
 }
 
 /**
- * How long a request gives itself, in milliseconds, by the header of its
- * protocol; undefined when it says nothing, or nothing that can be read.
+ * Returns the deadline that a request asks for, in milliseconds, from the header
+ * of its protocol; undefined without one, or when it cannot be parsed.
  *
  * @param headers lower-case names
  */

@@ -2,9 +2,9 @@ import { clone, type DescMessage, type MessageShape, toBinary } from "@bufbuild/
 import { type ReflectMap, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
 /**
- * The binary form of a message with the entries of its maps in the order of
- * their keys, so that messages that say the same are the same bytes, whatever
- * form and order they came in.
+ * Serializes a message with the entries of its maps in the order of their keys,
+ * so that equal messages give the same bytes, whatever form and order they
+ * arrived in.
  */
 export function deterministicBytes<D extends DescMessage>(schema: D, message: MessageShape<D>): Uint8Array {
   const copy = clone(schema, message);

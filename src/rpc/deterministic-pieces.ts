@@ -9,16 +9,16 @@ import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { deterministicBytes } from "./deterministic-bytes.ts";
 
-/** Bytes of a field past this are not copied. */
+/** Bytes fields above this size are not copied. */
 const LARGE_BYTES = 64 * 1024;
 
 const EMPTY = new Uint8Array();
 
 /**
- * Makes the bytes of {@link deterministicBytes} in pieces that follow each other:
- * ten images of 4 MiB would otherwise exist three times over, and the making
- * would hold up everybody for a quarter of a second. Large bytes are the ones of
- * the message itself. Stops after each small part.
+ * Yields the bytes of {@link deterministicBytes} in consecutive pieces: ten
+ * images of 4 MiB would otherwise exist three times, and the serialization would
+ * block everybody for a quarter of a second. Large bytes are those of the message
+ * itself. Pauses after each small part.
  */
 export function* deterministicPieces<D extends DescMessage>(
   schema: D,
@@ -29,7 +29,7 @@ export function* deterministicPieces<D extends DescMessage>(
   return pieces;
 }
 
-/** Adds the pieces of a message, and returns how many bytes they are. */
+/** Adds the pieces of a message, and returns their length in bytes. */
 function* gather(message: ReflectMessage, pieces: Uint8Array[]): Generator<void, number> {
   let length = 0;
   const add = (piece: Uint8Array): void => {
@@ -41,7 +41,7 @@ function* gather(message: ReflectMessage, pieces: Uint8Array[]): Generator<void,
     yield;
     return length;
   }
-  // Fields that follow each other are written together.
+  // Consecutive fields are written together.
   let part = reflect(message.desc);
   const addPart = (): void => {
     add(deterministicBytes(part.desc, part.message));
@@ -53,7 +53,7 @@ function* gather(message: ReflectMessage, pieces: Uint8Array[]): Generator<void,
     if (nested) {
       addPart();
       for (const each of nested) {
-        // The length of a message stands before it.
+        // The length of a message precedes it.
         const at = pieces.push(EMPTY) - 1;
         const announced = yield* gather(each, pieces);
         const head = headOf(field, announced);
@@ -76,7 +76,10 @@ function* gather(message: ReflectMessage, pieces: Uint8Array[]): Generator<void,
   return length;
 }
 
-/** The messages of a field that holds one or a list of them; undefined for other fields, maps among them. */
+/**
+ * Returns the messages of a field that holds one or a list of them; undefined for
+ * other fields, including maps.
+ */
 function messagesOf(message: ReflectMessage, field: DescField): Iterable<ReflectMessage> | undefined {
   if (field.fieldKind === "message") return [message.get(field)];
   if (field.fieldKind !== "list" || field.listKind !== "message") return undefined;
@@ -88,12 +91,15 @@ function isLarge(message: ReflectMessage, field: DescField): boolean {
   return (message.get(field) as Uint8Array).length > LARGE_BYTES;
 }
 
-/** What stands before so many bytes of a field. */
+/** Returns the tag and length of a field. */
 function headOf({ number }: DescField, announced: number): Uint8Array {
   return new BinaryWriter().tag(number, WireType.LengthDelimited).uint32(announced).finish();
 }
 
-/** Whether a message is written as it is: it has no maps to be sorted, and nothing in it can be large bytes. */
+/**
+ * Returns whether a message is written as it is: it has no maps to sort, and no
+ * field that can hold large bytes.
+ */
 function isFlat({ fields }: DescMessage): boolean {
   return fields.every(
     (field) => field.fieldKind !== "map" && field.message === undefined && field.scalar !== ScalarType.BYTES,

@@ -1,14 +1,17 @@
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { type Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.js";
 
-/** Whether the server takes requests, and how one learns that this changed. */
+/** The readiness of the server, with a notification of changes. */
 export interface Readiness {
   isReady(): boolean;
   /** Aborted when the server begins to shut down. */
   readonly draining: AbortSignal;
 }
 
-/** The health service that probes of gRPC servers ask; every service of the server is as ready as the server. */
+/**
+ * Creates the health service for probes of gRPC servers; every service of the
+ * server is as ready as the server.
+ */
 export function healthService(
   readiness: Readiness,
   isService: (name: string) => boolean,

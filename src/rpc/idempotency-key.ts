@@ -8,26 +8,27 @@ import { deterministicPieces } from "./deterministic-pieces.ts";
 import { inTurns } from "./in-turns.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";
 
-/** The request header under which a caller may repeat a request without a second effect. */
+/** The request header with which a caller may repeat a request without a second effect. */
 export const IDEMPOTENCY_KEY = "Idempotency-Key";
 
 /** 1 to 255 visible characters of ASCII; a header sent twice has a blank in it. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** Keyed hashes of a request under each secret of the server, which get its bytes one after the other. */
+/** Keyed hashes of a request under each secret of the server, updated with its bytes in sequence. */
 export interface RequestMacs {
   update(bytes: Uint8Array): void;
-  /** Ends them: the hashes, newest secret first. */
+  /** Finishes and returns the hashes, newest secret first. */
   digests(): readonly Uint8Array[];
 }
 
-/** Hashed at once: a millisecond or two under one secret. */
+/** Number of bytes hashed at once: a millisecond or two under one secret. */
 const PIECE_BYTES = 1024 * 1024;
 
 /**
- * Notes the key of a request and a hash of what it asks for, where operations
- * that change something find them. Reads ignore the header. Runs behind what
- * edits and validates requests, so that all forms of one request are one.
+ * Puts the key of a request and a hash of its content into the context, for
+ * operations that change something. Reads ignore the header. Runs behind the
+ * interceptors that edit and validate requests, so that all forms of one request
+ * have one hash.
  */
 export function idempotencyKeys(beginMacs: () => RequestMacs): Interceptor {
   return (next) => (req) => {

@@ -16,14 +16,14 @@ export interface InMemoryOptions {
   readonly routes: ReadonlyMap<string, Route>;
   readonly gate: Authentication;
   readonly readiness: Readiness;
-  /** Makes the ids by which the log of faults names requests. */
+  /** Creates the ids that name requests in the log of faults. */
   readonly newId: () => string;
 }
 
 /**
- * Takes calls of this process to the operations without a socket: through the
- * same gate, interceptors and limits as all others. The access log does not tell
- * of them.
+ * Creates a transport for calls of this process to the operations without a
+ * socket: through the same authentication, interceptors and limits as all others.
+ * The access log does not contain them.
  */
 export function createInMemoryTransport(options: InMemoryOptions): Transport {
   const handlers = [...options.routes.values()].map((route) => gated(route, options));

@@ -1,9 +1,9 @@
 import { yieldToEventLoop } from "../services/call/yield-to-event-loop.ts";
 
-/** Work goes on for so long before others have a turn. */
+/** Time for which work runs before others have a turn. */
 const TURN_MS = 5;
 
-/** Does work that stops now and then, and lets whatever came in have its turn in between. */
+/** Runs work that yields now and then, and lets pending events have their turn in between. */
 export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
   let began = performance.now();
   for (;;) {

@@ -4,8 +4,8 @@ import { shuttingDown } from "./access/authorization.ts";
 import { callRecordKey, type OutputAccount } from "./access/call-record.ts";
 
 /**
- * Has reads wait until their answers may be produced. By then their bodies have
- * arrived, so a request that arrives slowly occupies no place.
+ * Makes reads wait until their responses may be produced. By then their bodies
+ * have arrived, so a request that arrives slowly occupies no slot.
  */
 export function outputLimit(draining: AbortSignal): Interceptor {
   return (next) => (req) => {
@@ -19,10 +19,11 @@ export function outputLimit(draining: AbortSignal): Interceptor {
 
 /**
  * Waits for the promise of {@link OutputAccount.enter}, no longer than the call
- * lasts and the server takes calls.
+ * lasts and the server accepts calls.
  *
  * @param signal aborted when the deadline passes or the client leaves
- * @throws ConnectError deadline_exceeded, canceled, or UNAVAILABLE when the server shuts down
+ * @throws ConnectError deadline_exceeded, canceled, or UNAVAILABLE when the
+ *   server shuts down
  */
 export async function waitForOutputSpace(
   output: OutputAccount,

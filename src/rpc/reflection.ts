@@ -4,7 +4,10 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, type ServiceImpl } from "@connectrpc/connect";
 import type { ServerReflection, ServerReflectionRequest } from "#gen/grpc/reflection/v1/reflection_pb.js";
 
-/** Lets generic clients learn the contract from the server: files by name, by symbol, by extension. */
+/**
+ * Creates the service from which generic clients read the contract: files by
+ * name, by symbol, by extension.
+ */
 export function reflectionService(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
   const index = indexFiles(services);
   return {
@@ -23,7 +26,7 @@ export function reflectionService(services: readonly DescService[]): ServiceImpl
 interface Index {
   readonly byName: ReadonlyMap<string, DescFile>;
   readonly bySymbol: ReadonlyMap<string, DescFile>;
-  /** Extended message to the numbers that extend it. */
+  /** The extended message to the numbers that extend it. */
   readonly byExtendee: ReadonlyMap<string, ReadonlyMap<number, DescFile>>;
 }
 

@@ -28,10 +28,10 @@ import { type RequestReading, requestReading } from "./request/request-reading.t
 
 export { CONTRACT };
 
-/** Services around the contract take small questions only. */
+/** Services outside the contract accept small requests only. */
 const SIDE_BODY_LIMIT_BYTES = 64 * 1024;
 
-/** Binds a service of the contract to what implements it; the types hold one to the other. */
+/** Binds a service of the contract to its implementation; the types check one against the other. */
 export function implement<D extends DescService>(
   contract: D,
   implementation: ServiceImpl<D>,
@@ -41,15 +41,15 @@ export function implement<D extends DescService>(
 
 export interface Route {
   readonly handle: UniversalHandler;
-  /** False for what probes ask without a token. */
+  /** False for probes, which need no token. */
   readonly gated: boolean;
-  /** Full name of the operation, such as `service.v1.ProjectService/GetProject`. */
+  /** The full name of the operation, such as `service.v1.ProjectService/GetProject`. */
   readonly operation: string;
-  /** undefined outside the contract. */
+  /** Undefined outside the contract. */
   readonly requests?: RequestReading;
-  /** Whether it is unary and changes nothing. */
+  /** True if it is unary and changes nothing. */
   readonly isRead: boolean;
-  /** What `handle` is made of, for a shorter way to unary operations of the contract; undefined for all others. */
+  /** The parts of `handle`, for the unary path; undefined for all other operations. */
   readonly unary?: UnaryOperation;
 }
 
@@ -74,10 +74,10 @@ export interface RouteOptions {
   readonly allowUnknownFields: boolean;
 }
 
-/** Every route by its literal path, such as `/service.v1.ProjectService/GetProject`. */
+/** Creates every route, by its literal path, such as `/service.v1.ProjectService/GetProject`. */
 export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> {
   const router = createConnectRouter({
-    // The unary path puts such a request in its place itself.
+    // The unary path replaces such a request itself.
     interceptors: [useParsedRequest, ...options.interceptors],
     requestGate: runAuthentication,
     acceptCompression: [compressionGzip],

@@ -7,12 +7,12 @@ import {
 /** An id that may be empty in a field that tracks presence, where "ignore if zero" has no effect. */
 const OPTIONAL_UUID = /^\^\$\|\^\[0-9a-fA-F\]\{8\}-/;
 
-/** The rules of the contract for a field; undefined when it has none. */
+/** Returns the rules of the contract for a field; undefined when it has none. */
 export function rulesOf(field: DescField): FieldRules | undefined {
   return hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
 }
 
-/** Whether rules for a string make it an id. */
+/** Returns whether rules for a string make it an id. */
 export function isId(rules: FieldRules | undefined): boolean {
   if (rules?.type.case !== "string") return false;
   const { wellKnown, pattern } = rules.type.value;

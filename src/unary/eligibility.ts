@@ -2,7 +2,7 @@ import { deadlineMs } from "../rpc/deadline.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import type { HttpRequest } from "./unary-call.ts";
 
-/** Content types that are taken, in the spelling of nearly all clients, and whether they are binary. */
+/** Supported content types, in the spelling of nearly all clients, and whether they are binary. */
 const BINARY: ReadonlyMap<string, boolean> = new Map([
   ["application/json", false],
   ["application/json; charset=utf-8", false],
@@ -13,14 +13,14 @@ const BINARY: ReadonlyMap<string, boolean> = new Map([
 export interface Eligibility {
   readonly isBinary: boolean;
   readonly lengthBytes: number;
-  /** undefined for a call without a deadline. */
+  /** Undefined for a call without a deadline. */
   readonly timeoutMs: number | undefined;
 }
 
 /**
- * What the unary path needs to know of a request; undefined when it is one of
- * those that it leaves to the protocol layer: other protocols, compressed bodies
- * and bodies of unknown length, and all that is to be refused for its headers.
+ * Returns the facts that the unary path needs about a request; undefined for one
+ * that it leaves to the protocol layer: other protocols, compressed bodies and
+ * bodies of unknown length, and all that must be refused for their headers.
  *
  * @param req its deadline is within the longest that is allowed
  */

@@ -13,7 +13,7 @@ type AnyFn = ReturnType<Interceptor>;
  */
 export type OperationRun = (call: UnaryCall) => Promise<object>;
 
-/** Puts the interceptors around an operation, once for all of its calls. */
+/** Wraps an operation in its interceptors, once for all of its calls. */
 export function runOf({ method, implementation, interceptors }: UnaryOperation): OperationRun {
   const innermost: AnyFn = async (req) => {
     if (!(req instanceof UnaryCall)) throw new Error("an interceptor handed on a copy of the call");
@@ -26,7 +26,7 @@ export function runOf({ method, implementation, interceptors }: UnaryOperation):
 
 type Init = MessageInitShape<DescMessage>;
 
-/** What interceptors get to see of the answer. */
+/** The interceptors' view of the response. */
 class Answer {
   readonly stream = false;
   readonly message: object;

@@ -6,10 +6,10 @@ import type { HttpRequest, UnaryCall } from "./unary-call.ts";
 const EMPTY = new Uint8Array();
 
 /**
- * The whole body of a request, of the length that it has promised. A small one
- * has mostly come together with the headers, and is taken as it is.
+ * Reads the whole body of a request, of the length in its headers. A small one
+ * has mostly arrived together with the headers, and is used as it is.
  *
- * @returns bytes, at once when they are there already
+ * @returns bytes, immediately when they have arrived already
  * @throws ConnectError canceled when it breaks off, deadline_exceeded when the
  *   deadline passes first, invalid_argument when its length is another
  */
@@ -25,7 +25,7 @@ export function requestBody(
 
 function collected(req: HttpRequest, lengthBytes: number, call: UnaryCall): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    // The system gives its memory as bytes are written to it, not by what was promised.
+    // The system allocates memory as bytes are written to it, not for the promised length.
     const bytes = new Uint8Array(lengthBytes);
     let filled = 0;
     const onData = (chunk: Uint8Array): void => {
@@ -37,7 +37,7 @@ function collected(req: HttpRequest, lengthBytes: number, call: UnaryCall): Prom
       req.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);
       call.onExpiry(undefined);
       if (!error) return;
-      // What still comes is the listener's to deal with, once the answer has left.
+      // The listener handles the rest, once the response was sent.
       req.pause();
       reject(error);
     };

@@ -3,11 +3,12 @@ import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
 import { type StoredTexts, storedTexts } from "../services/call/stored-text.ts";
 
 /**
- * The JSON of an answer, in the form of all answers. This is the one place that
- * copies the text of stored resources instead of writing it from messages; both
- * say the same, as the text was written in this form when it was stored.
+ * Returns the JSON of a response, in the form of all responses. This is the one
+ * place that copies the text of stored resources instead of writing it from
+ * messages; both are equal, as the text was written in this form when it was
+ * stored.
  *
- * @param answer a message of the schema, or what {@link storedTexts} knows
+ * @param answer a message of the schema, or one that {@link storedTexts} knows
  */
 export function responseJson(schema: DescMessage, answer: object): string {
   const stored = storedTexts(answer);
@@ -41,7 +42,7 @@ interface Part {
 
 const known = new Map<DescMessage, readonly Part[]>();
 
-/** In the order in which toJson writes them. */
+/** Returns the fields in the order in which toJson writes them. */
 function partsOf(schema: DescMessage): readonly Part[] {
   let parts = known.get(schema);
   if (!parts) {

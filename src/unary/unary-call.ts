@@ -14,13 +14,17 @@ import { deadlinePassed } from "../rpc/request/request-failure.ts";
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
 
-/** Why the signal of a call that has ended is aborted; one for all, as each would trace its way here. */
+/**
+ * The reason with which the signal of an ended call is aborted; one for all, as
+ * each would capture a stack trace.
+ */
 const OVER = new ConnectError("the call is over", Code.Canceled);
 
 /**
- * One unary call, as interceptors and as the operation see it. What few calls
- * look at, the headers and the signal among it, is made at the first look. An
- * interceptor must hand it on as it is: a copy would lose what is not made yet.
+ * One unary call, as interceptors and the operation see it. Rarely used parts,
+ * such as the headers and the signal, are created at their first use. An
+ * interceptor must pass it on as it is: a copy would lose what is not created
+ * yet.
  */
 export class UnaryCall implements UnaryRequest, HandlerContext {
   readonly stream = false;
@@ -28,7 +32,7 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
   readonly protocolName = "connect";
   readonly method: DescMethodUnary;
   readonly contextValues: ContextValues;
-  /** Set when the body is there; before that only the gate sees the call. */
+  /** Set when the body has arrived; before that only the authentication sees the call. */
   message!: MessageShape<DescMessage>;
 
   readonly #req: HttpRequest;
@@ -40,7 +44,10 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
   #controller: AbortController | undefined;
-  /** Why the signal is aborted, whether or not there is one; undefined while it is not. */
+  /**
+   * The reason of the signal's abort, whether or not a signal was created;
+   * undefined while it is not aborted.
+   */
   #aborted: { readonly reason: unknown } | undefined;
 
   /** @param timeoutMs undefined for a call without a deadline */
@@ -71,7 +78,7 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
     return this.contextValues;
   }
 
-  /** The headers of the request. */
+  /** Returns the headers of the request. */
   get header(): Headers {
     this.#header ??= webHeaders(this.#req);
     return this.#header;
@@ -97,24 +104,27 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
     return new URL(url ?? "", `${scheme}://${headers[":authority"] ?? headers.host}`).toString();
   }
 
-  /** Aborted when the deadline passes, when the client goes away and when the call is over. */
+  /**
+   * Returns a signal that is aborted when the deadline passes, when the client
+   * goes away and when the call is over.
+   */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
       if (this.#aborted) this.#controller.abort(this.#aborted.reason);
-      // Its default reason says what has happened: the caller aborted.
+      // Its default reason is the right one: the caller aborted.
       else if (isGone(this.#res)) this.#abort(undefined);
       else this.#res.once("close", () => this.#abort(undefined));
     }
     return this.#controller.signal;
   }
 
-  /** What is left of the caller's deadline. */
+  /** Returns the rest of the caller's deadline, in milliseconds. */
   timeoutMs(): number | undefined {
     return this.#endsAt === undefined ? undefined : this.#endsAt - Date.now();
   }
 
-  /** Headers that the answer is to have; undefined when nobody has looked at them. */
+  /** Returns the headers for the response; undefined when nobody has used them. */
   get responseHeaderIfAny(): Headers | undefined {
     return this.#responseHeader;
   }
@@ -123,12 +133,12 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
     return this.#responseTrailer;
   }
 
-  /** Whom to tell of the deadline while the body comes. */
+  /** Sets the function to call at the deadline while the body arrives. */
   onExpiry(tell: ((error: ConnectError) => void) | undefined): void {
     this.#expired = tell;
   }
 
-  /** Ends what waits for the call; for every call, however it went. */
+  /** Ends everything that waits for the call; for every call, however it went. */
   end(reason: unknown = OVER): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#abort(reason);
@@ -141,14 +151,15 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
   }
 
   #abort(reason: unknown): void {
-    // The response closes after each call: without a look at it, the controller would make an exception each time.
+    // The response closes after each call: without this check the controller would create an exception
+    // each time.
     if (this.#aborted) return;
     this.#aborted = { reason };
     this.#controller?.abort(reason);
   }
 }
 
-/** Whether nobody is left to whom the answer could go. */
+/** Returns whether the client is gone. */
 export function isGone(res: HttpResponse): boolean {
   return "stream" in res ? res.stream === undefined || res.stream.destroyed : res.destroyed;
 }

@@ -21,10 +21,12 @@ import { type HttpRequest, type HttpResponse, UnaryCall } from "./unary-call.ts"
 import { type WholeAnswer, writeAnswer } from "./write-answer.ts";
 
 /**
- * Answers one request that was taken, errors included.
+ * Handles one eligible request, errors included.
  *
- * @param values what the gate has found out, for the interceptors and the operation
- * @param isRead called once nothing holds the body any more; not when it is never read
+ * @param values the results of the authentication, for the interceptors and the
+ *   operation
+ * @param isRead called once nothing holds the body any more; not when it is never
+ *   read
  */
 export type UnaryPath = (
   operation: UnaryOperation,
@@ -36,7 +38,7 @@ export type UnaryPath = (
   isRead: () => void,
 ) => Promise<void>;
 
-/** The short way to an operation; docs/unary-path.md says why there are two. */
+/** Creates the unary path to an operation; docs/unary-path.md explains why there are two paths. */
 export function createUnaryPath(report: ReportFault, parseBeside: ParseElsewhere): UnaryPath {
   const runs = new Map<UnaryOperation, OperationRun>();
   const runFor = (operation: UnaryOperation): OperationRun => {
@@ -60,7 +62,7 @@ export function createUnaryPath(report: ReportFault, parseBeside: ParseElsewhere
       } else {
         call.message = operation.requests.parse(taken.isBinary, bytes);
       }
-      // Large bytes of the message are a part of the body.
+      // Large bytes of the message share the body's memory.
       if (!operation.requests.hasLargeBytes) isRead();
       answer = success(operation, taken, call, await runFor(operation)(call));
       call.end();
@@ -93,8 +95,9 @@ function success(
 }
 
 /**
- * The answer to a call that failed. What did not come from the catalogue is sent
- * as it is even to clients that take compressed answers, as on the other path.
+ * Returns the response to a call that failed. Errors from outside the catalogue
+ * are sent uncompressed even to clients that accept compressed responses, as on
+ * the other path.
  */
 function failure(call: UnaryCall, thrown: unknown, record: CallRecord, report: ReportFault): WholeAnswer {
   const error = toConnectError(thrown, record, report);

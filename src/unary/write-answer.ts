@@ -9,27 +9,27 @@ import { endOfTurn } from "./end-of-turn.ts";
 import { type HttpRequest, type HttpResponse, isGone } from "./unary-call.ts";
 import { type Body, bytesOf, endWith, joined, PIECE_BYTES, piecesOf } from "./write-pieces.ts";
 
-/** Answers below this are sent as they are; the protocol layer's own number. */
+/** Responses below this size are not compressed; the protocol layer's own number. */
 const { compressMinBytes } = validateReadWriteMaxBytes(undefined, undefined, undefined);
 
 const COMPRESSIONS = [compressionGzip];
 
-/** A whole answer. */
+/** A whole response. */
 export interface WholeAnswer {
   readonly status: number;
   readonly contentType: string;
-  /** What the operation or an error has set. */
+  /** The headers that the operation or an error has set. */
   readonly header: Headers | undefined;
   readonly trailer: Headers | undefined;
   readonly body: Body;
-  /** False for an answer that is sent as it is, however large. */
+  /** False for a response that is sent uncompressed, however large. */
   readonly mayCompress: boolean;
 }
 
 /**
- * Sends an answer, compressed if its client takes that and it is large.
+ * Sends a response, compressed if its client accepts that and it is large.
  *
- * @param output counts the body until the client has taken it
+ * @param output counts the body until the client has received it
  */
 export async function writeAnswer(
   req: HttpRequest,
@@ -71,7 +71,7 @@ function oneBuffer(body: Body): Uint8Array<ArrayBuffer> {
   return typeof whole === "string" ? Buffer.from(whole) : new Uint8Array(whole);
 }
 
-/** Compresses a large body beside the main thread, which makes no copy of the whole. */
+/** Compresses a large body off the main thread, which does not copy the whole. */
 function gzip(body: Body): Promise<Uint8Array> {
   return buffer(Readable.from(piecesOf(body)).pipe(createGzip()));
 }

@@ -2,16 +2,16 @@ import type { OutputAccount } from "../rpc/access/call-record.ts";
 import { type HttpResponse, isGone } from "./unary-call.ts";
 
 /**
- * What is written at once. A larger body goes piece by piece, at the pace of
- * its client: between two pieces others are answered, and of what a client does
- * not take no more than this is copied.
+ * Number of bytes that are written at once. A larger body goes piece by piece, at
+ * the pace of its client: between two pieces others are answered, and no more
+ * than one piece is copied for a client that does not read.
  */
 export const PIECE_BYTES = 131_072;
 
 /** A unit of UTF-16 is three bytes of UTF-8 at most. */
 const PIECE_UNITS = Math.floor(PIECE_BYTES / 3);
 
-/** A body, or the texts that it is made of in their order. */
+/** A body, or the consecutive texts that it consists of. */
 export type Body = string | Uint8Array | readonly string[];
 
 export function bytesOf(body: Body): number {
@@ -22,8 +22,8 @@ export function bytesOf(body: Body): number {
 }
 
 /**
- * Writes a body, which the account holds already, and ends the response. A
- * client that goes away ends the writing.
+ * Writes a body, which the account holds already, and ends the response. A client
+ * that goes away ends the writing.
  */
 export async function endWith(
   res: HttpResponse,
@@ -36,7 +36,8 @@ export async function endWith(
 }
 
 /**
- * Writes pieces that the account holds already, each when the client has taken the one before.
+ * Writes pieces that the account holds already, each when the client has received
+ * the one before.
  *
  * @returns false when the client has gone
  */
@@ -53,7 +54,7 @@ export async function writePieces(
   return !isGone(res);
 }
 
-/** A body in pieces of bytes, each made when it is asked for. */
+/** Yields a body in pieces of bytes, each created when it is asked for. */
 export function* piecesOf(body: Body): Generator<Uint8Array> {
   if (body instanceof Uint8Array) {
     for (let start = 0; start < body.length; start += PIECE_BYTES) {
@@ -81,12 +82,12 @@ function isFirstHalf(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-/** A body in one piece. */
+/** Returns a body in one piece. */
 export function joined(body: Body): string | Uint8Array {
   return typeof body === "string" || body instanceof Uint8Array ? body : body.join("");
 }
 
-/** The two response classes take a chunk by the same call under different types. */
+/** Writes a chunk: the two response classes have the same method under different types. */
 function write(res: HttpResponse, chunk: Uint8Array): boolean {
   return (res.write as (chunk: Uint8Array) => boolean).call(res, chunk);
 }

@@ -1,17 +1,17 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { writeConnectError } from "../../rpc/error/error.ts";
 
-/** Bodies up to this are not counted: they have mostly come together with their headers. */
+/** Bodies up to this size are not counted: they have mostly arrived together with their headers. */
 const FREE_BYTES = 16 * 1024;
 
 export interface BudgetLimits {
-  /** Bytes of the bodies of one account, service account, runner or environment. */
+  /** Maximum for the bodies of one account, service account, runner or environment. */
   readonly callerBytes: number;
-  /** Bytes of all bodies. */
+  /** Maximum for all bodies. */
   readonly totalBytes: number;
 }
 
-/** Bounds the bytes of request bodies that are held at the same time. */
+/** Limits the bytes of request bodies that are in memory at the same time. */
 export class BodyBudget {
   readonly #limits: BudgetLimits;
   readonly #held = new Map<string, number>();
@@ -21,13 +21,14 @@ export class BodyBudget {
     this.#limits = limits;
   }
 
-  /** Begins the account of one body; `release` must be called when the body is no longer needed. */
+  /** Opens the account of one body; `release` must be called when the body is no longer needed. */
   hold(caller: string): BodyHold {
     return new BodyHold(this, caller);
   }
 
   /**
-   * For the holds alone: adds to what a caller holds; less than nothing gives back.
+   * Adds to the bytes of a caller, for BodyHold only; a negative number gives
+   * back.
    *
    * @throws ConnectError BODY_BUDGET_EXCEEDED, when nothing was added
    */
@@ -42,7 +43,10 @@ export class BodyBudget {
   }
 }
 
-/** The bytes that one body holds of the budget. One for each request, so it has fields and no closures. */
+/**
+ * The bytes of one body that count against the budget. One for each request, so
+ * it has fields and no closures.
+ */
 export class BodyHold {
   readonly #budget: BodyBudget;
   readonly #caller: string;
@@ -54,9 +58,9 @@ export class BodyHold {
   }
 
   /**
-   * Sets how many bytes the body holds from now on.
+   * Sets the number of bytes that the body holds from now on.
    *
-   * @throws ConnectError BODY_BUDGET_EXCEEDED; it holds what it held then
+   * @throws ConnectError BODY_BUDGET_EXCEEDED; the number is unchanged then
    */
   set(bytes: number): void {
     const counted = bytes > FREE_BYTES ? bytes : 0;

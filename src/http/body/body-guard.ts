@@ -3,16 +3,16 @@ import type { ListenerLimits } from "../connection/listener-limits.ts";
 import { type BodyPace, measurePace } from "./body-pace.ts";
 import type { BodyObserver } from "./request-body.ts";
 
-/** Cuts request bodies that keep the server waiting, with one account for each and no timer of its own. */
+/** Cuts request bodies that are too slow, with one account for each and no timer of its own. */
 export interface BodyGuard {
   /**
-   * Guards the body of a request from now until it is over; what happens to
-   * the body is to be told to the observer.
+   * Watches the body of a request from now until it is over; events of the body
+   * must be passed to the observer.
    *
    * @param owner cut at most once, when the body came too slowly
    */
   watch(req: HttpRequest, owner: BodyOwner): BodyObserver;
-  /** Cuts what is too slow; to be called at short intervals. */
+  /** Cuts bodies that are too slow; to be called at short intervals. */
   check(): void;
 }
 
@@ -20,13 +20,15 @@ export interface BodyOwner {
   cut(): void;
 }
 
-/** Where a request keeps its guard. A WeakMap of all requests would cost each of them more than this. */
+/**
+ * The property of a request that holds its guard. A WeakMap of all requests would
+ * cost each of them more than this.
+ */
 const GUARD = Symbol("body guard");
 
 /**
- * Lets the client of this request take any time for its body: for calls in
- * which it keeps its side open while it waits. Without effect once the body is
- * over.
+ * Lets the client of this request take any time for its body: for calls in which
+ * it keeps its side open while it waits. Without effect once the body is over.
  */
 export function exemptFromBodyGuard(req: HttpRequest): void {
   (req as Guardable)[GUARD]?.over();

@@ -1,11 +1,14 @@
 import type { ListenerLimits } from "../connection/listener-limits.ts";
 
-/** The part of the idle limit for which a rate is measured before it counts, so that one late packet does not. */
+/**
+ * The part of the idle limit for which a rate is measured before it counts, so
+ * that one late packet has no effect.
+ */
 const MEASURED_PART = 1 / 8;
 
 type PaceLimits = Pick<ListenerLimits, "bodyIdleMs" | "bodyMinBytesPerSecond" | "checkIntervalMs" | "now">;
 
-/** How fast one request body comes. */
+/** The measured speed of one request body. */
 export interface BodyPace {
   arrived(bytes: number): void;
   full(): void;
@@ -14,9 +17,9 @@ export interface BodyPace {
 }
 
 /**
- * Keeps the account of a body that begins now. Only time in which our side
- * took bytes counts: a client cannot help a server that does not read, nor one
- * that stands still. To be looked at in every `checkIntervalMs`.
+ * Starts to measure a body. Only time in which our side accepted bytes counts: a
+ * client is not responsible for a server that does not read or is blocked. Must
+ * be checked every `checkIntervalMs`.
  */
 export function measurePace(limits: PaceLimits): BodyPace {
   return new Account(limits);
@@ -64,7 +67,7 @@ class Account implements BodyPace {
   #account(): void {
     const now = this.#limits.now();
     if (this.#isTaking) {
-      // Every account is looked at once in an interval: what is longer, the server itself stood still.
+      // Every account is checked once in an interval: in any longer time the server itself was blocked.
       const ms = Math.min(now - this.#accountedAt, this.#limits.checkIntervalMs);
       this.#elapsedMs += ms;
       this.#idleMs += ms;

@@ -12,17 +12,17 @@ export interface BodyReaderSettings {
   readonly bodyBytes: number;
 }
 
-/** What bounds the cost of requests that are read. */
+/** The limits on the cost of requests that are read. */
 export interface BodyReader {
   readonly budget: BodyBudget;
   readonly parseBeside: ParseElsewhere;
   close(): Promise<void>;
 }
 
-/** Past this, in bytes, a request waits for others of its kind only: 16 MiB take a second. */
+/** Requests above this size, in bytes, have a thread of their own, so that no smaller one waits for them: 16 MiB take a second. */
 const LARGEST_BESIDE = MIB;
 
-/** Makes what the ways in share; each thread starts with its first request. */
+/** Creates what all entry points share; each thread starts with its first request. */
 export function createIntake(settings: BodyReaderSettings): BodyReader {
   const large = new RequestThread(settings.allowUnknownFields);
   const largest = new RequestThread(settings.allowUnknownFields);

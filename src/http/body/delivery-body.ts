@@ -4,30 +4,30 @@ import { writeConnectError } from "../../rpc/error/error.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import { incomingBody } from "./incoming-body.ts";
 
-/** The most bytes that a delivery may have (issue 4: 1 MiB). */
+/** Maximum size of a delivery, in bytes. */
 export const MAX_DELIVERY_BYTES = 1_048_576;
 
 /**
- * Held of all deliveries at the same time. Whose a delivery is can be told from
- * the whole body only, so strangers could fill the memory with theirs.
+ * Maximum for all deliveries in memory. The sender of a delivery is only known
+ * from the whole body, so strangers could fill the memory with theirs.
  */
 export const MAX_HELD_BYTES = 64 * MAX_DELIVERY_BYTES;
 
-/** Reads the bodies of deliveries into memory that is bounded. */
+/** Reads the bodies of deliveries into a bounded amount of memory. */
 export interface DeliveryBodies {
   /**
    * Holds a body until `take` has settled.
    *
-   * @returns what `take` does; undefined for a body that is too large, of which
-   *   no more is read
+   * @returns the result of `take`; undefined for a body that is too large, of
+   *   which no more is read
    * @throws ConnectError unavailable for the body that began to arrive first,
-   *   when those that are arriving are too much together: it has had the most time
+   *   when the arriving ones together exceed the limit: it has had the most time
    */
   hold<T>(req: HttpRequest, take: (body: Uint8Array) => Promise<T>): Promise<T | undefined>;
 }
 
 export function deliveryBodies(mostHeldBytes: number): DeliveryBodies {
-  /** In the order in which they began. */
+  /** In the order of their first bytes. */
   const arriving = new Set<Arrival>();
   let heldBytes = 0;
 
@@ -61,7 +61,7 @@ export function deliveryBodies(mostHeldBytes: number): DeliveryBodies {
   };
 }
 
-/** A body that is held, at first in part. */
+/** A body that is in memory, at first in part. */
 interface Arrival {
   bytes: number;
   readonly crowdedOut: PromiseWithResolvers<never>;

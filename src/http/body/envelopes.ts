@@ -1,17 +1,18 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** Protocols that put each message of a request behind a byte of flags and four of its length. */
+/** Protocols that prefix each message of a request with a byte of flags and four of its length. */
 const ENVELOPED = /^application\/(connect\+|grpc)/i;
 
-/** Compressed, end of a stream, and trailers; no protocol knows another flag. */
+/** Compressed, end of a stream, and trailers; no protocol defines another flag. */
 const KNOWN_FLAGS = 0b1000_0011;
 
 /**
- * Passes on the body of a call, unless it is of a protocol with envelopes and
- * begins without one: JSON that was sent as it is would be taken for a message of
- * a length that its letters spell.
+ * Passes on the body of a call, unless its protocol uses envelopes and it begins
+ * without one: plain JSON would be read as a message of a length that its letters
+ * spell.
  *
- * @throws ConnectError invalid_argument that says what to send, while the body is read
+ * @throws ConnectError invalid_argument that tells the expected form, while the
+ *   body is read
  */
 export function envelopes(
   contentType: string,

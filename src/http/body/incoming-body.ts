@@ -3,9 +3,9 @@ import { bodyCutOff, deadlinePassed } from "../../rpc/request/request-failure.ts
 import type { HttpRequest } from "../connection/listener.ts";
 
 /**
- * The body as it comes, for as long as the request's deadline allows. The
- * protocol layer looks at the deadline only when the body is there, and would
- * wait for a slow one until the listener cuts it.
+ * Yields the body as it arrives, until the request's deadline. The protocol layer
+ * checks the deadline only when the body is complete, and would wait for a slow
+ * one until the listener cuts it.
  *
  * @param timeoutMs undefined waits as long as the listener does
  * @throws ConnectError deadline_exceeded or canceled
@@ -14,7 +14,7 @@ export async function* incomingBody(
   req: HttpRequest,
   timeoutMs: number | undefined,
 ): AsyncGenerator<Uint8Array, void> {
-  // Leaving early must not destroy the socket: the answer still has to go out on it.
+  // Leaving early must not destroy the socket: the response still has to be sent on it.
   const chunks: AsyncIterator<Uint8Array> = req.iterator({ destroyOnReturn: false });
   const deadline = Promise.withResolvers<never>();
   deadline.promise.catch(() => {});

@@ -3,12 +3,15 @@ interface Waiting<T> {
   readonly item: T;
 }
 
-/** What waits for a thread, in turns: one caller after the other, and of each the smallest first. */
+/**
+ * A queue of requests for a thread that alternates between callers, and takes the
+ * smallest request of each first.
+ */
 export class ReadQueue<T> {
   /** In the order of their turns; none is empty. */
   readonly #callers = new Map<string, Waiting<T>[]>();
 
-  /** Puts an item in; what is returned takes it out again, unless it had its turn. */
+  /** Adds an item; returns a function that removes it, unless it was taken already. */
   add(caller: string, bytes: number, item: T): () => void {
     const waiting = this.#callers.get(caller) ?? [];
     const own = { bytes, item };
@@ -22,13 +25,13 @@ export class ReadQueue<T> {
     };
   }
 
-  /** Takes out whose turn it is; undefined when nothing waits. */
+  /** Removes and returns the next item; undefined when the queue is empty. */
   next(): T | undefined {
     const [first] = this.#callers;
     if (!first) return undefined;
     const [caller, waiting] = first;
     const next = waiting.shift();
-    // Behind all others.
+    // The caller goes to the end of the queue.
     this.#callers.delete(caller);
     if (waiting.length > 0) this.#callers.set(caller, waiting);
     return next?.item;

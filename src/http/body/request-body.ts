@@ -2,13 +2,13 @@ import { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import type { Readable } from "node:stream";
 
-/** Told what happens to a request body. None of it reads from the body or changes its flow. */
+/** Receives the events of a request body. No method reads from the body or changes its flow. */
 export interface BodyObserver {
-  /** Bytes came in from the client, whether or not anyone reads them. */
+  /** Bytes arrived from the client, whether or not anyone reads them. */
   arrived(bytes: number): void;
-  /** Our side takes no more for now: the client cannot send, or need not. */
+  /** Our side accepts no more for now: the client cannot send, or need not. */
   full(): void;
-  /** Our side takes more (again). */
+  /** Our side accepts more (again). */
   wanted(): void;
   /** Nothing more comes: the body is complete, or its client is gone. */
   over(): void;
@@ -17,21 +17,21 @@ export interface BodyObserver {
 export interface RequestBody {
   readonly isOver: boolean;
   /**
-   * Drops what still arrives instead of keeping it for a reader. `exceeded` is
-   * called when that is more than `mostBytes`.
+   * Drops the rest of the body instead of storing it for a reader. Calls
+   * `exceeded` when that is more than `mostBytes`.
    */
   discard(mostBytes: number, exceeded: () => void): void;
 }
 
 const EMPTY_BODY: RequestBody = { isOver: true, discard() {} };
 
-/** A default frame of HTTP/2. A client that may send less than this might as well not send at all. */
+/** The default frame size of HTTP/2. A client with a smaller window can hardly send at all. */
 const FRAME_BYTES = 16_384;
 
 /**
- * A request whose body can be observed: Node's parser pushes it into the
- * request. With methods replaced on each request instead, every request would
- * have a shape of its own, which slows down all that handles it.
+ * A request whose body can be observed: Node's parser pushes it into the request.
+ * Methods replaced on each request would give every request its own shape, which
+ * slows down all code that handles it.
  */
 export class Http1Request extends IncomingMessage {
   observed: ObservedBody | undefined = undefined;
@@ -57,8 +57,8 @@ export function observeHttp1Body(req: Http1Request, observer: BodyObserver): Req
 }
 
 /**
- * Fails the reader of a body of HTTP/1 when its connection breaks. Node does
- * so itself, but no longer once the answer has left.
+ * Fails the reader of a body of HTTP/1 when its connection breaks. Node does so
+ * itself, but not after the response was sent.
  */
 export function failWithConnection(req: Http1Request): void {
   req.socket.once("close", () => {
@@ -68,10 +68,10 @@ export function failWithConnection(req: Http1Request): void {
 
 /**
  * Observes a body of HTTP/2: frames are pushed into the stream, and the client
- * may go on sending until its window is used up.
+ * may send until its window is used up.
  *
  * Some clients (Node's is one) that cancel a request end its body before they
- * reset the stream, and half a message can be a valid one. When both come
+ * reset the stream, and half a message can be a valid one. When both arrive
  * together the reader fails, as it does when a connection of HTTP/1 breaks.
  */
 export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver): RequestBody {
@@ -90,14 +90,14 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
     if (stream.closed) fail();
     pass(null);
   };
-  // Before Node's own listener, which would have the reader fail for a reason that names no cause.
+  // Before Node's own listener, which would fail the reader with an error that names no cause.
   stream.prependListener("aborted", fail);
   stream.push = (chunk, encoding) => {
     if (chunk !== null || body.isOver) return pass(chunk, encoding);
     if (stream.closed) {
       end();
     } else if (!isEnding) {
-      // A reset that came with it shows in a moment: then the stream is closed.
+      // A reset that arrived with it shows in a moment: then the stream is closed.
       isEnding = true;
       setImmediate(end);
     }
@@ -110,12 +110,12 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
   return body;
 }
 
-/** Stands before a body's stream: tells the observer, and passes on what a reader is to have. */
+/** Wraps a body's stream: notifies the observer, and passes on the bytes for the reader. */
 class ObservedBody implements RequestBody {
   isOver = false;
   readonly observer: BodyObserver;
   readonly #mayClientSend: () => boolean;
-  /** How much is missing of a body whose length is known. */
+  /** The missing bytes of a body whose length is known. */
   #missingBytes: number | undefined;
   #discard: ((bytes: number) => void) | undefined;
 
@@ -125,7 +125,7 @@ class ObservedBody implements RequestBody {
     this.#missingBytes = lengthBytes;
   }
 
-  /** In the place of the stream's own `push`. */
+  /** Replaces the stream's own `push`. */
   pass(
     stream: Readable,
     push: Readable["push"],
@@ -138,7 +138,7 @@ class ObservedBody implements RequestBody {
     }
     if (this.#missingBytes !== undefined) {
       this.#missingBytes -= chunk.length;
-      // The parser says so a moment later, when a reader may have answered already.
+      // The parser reports the end a moment later, when a reader may have answered already.
       if (this.#missingBytes <= 0) this.#end();
     }
     if (this.#discard) {
@@ -170,7 +170,7 @@ function always(): boolean {
   return true;
 }
 
-/** The code is the one of a connection that broke, which is what readers of bodies look for. */
+/** Returns an error with the code of a broken connection, which readers of bodies look for. */
 function clientGone(): Error {
   return Object.assign(new Error("the request body was cut off"), { code: "ECONNRESET" });
 }

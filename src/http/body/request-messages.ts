@@ -12,7 +12,7 @@ const COMPRESSED = 1;
 /** Connect's unary calls: the body is the message. */
 const WHOLE = /^application\/(?:json|proto)(?:;|$)/i;
 
-/** How the messages of a request come. */
+/** The form of the messages of a request. */
 export interface MessageForm {
   readonly isBinary: boolean;
   readonly isEnveloped: boolean;
@@ -22,9 +22,9 @@ export interface MessageForm {
 }
 
 /**
- * Returns how the messages of a request come, and takes out of the headers what
- * is not true of the body that the protocol layer gets: it is not compressed, and
- * an empty one stands for a large message.
+ * Returns the form of a request's messages, and removes the headers that do not
+ * apply to the body that the protocol layer gets: it is not compressed, and an
+ * empty one represents a large message.
  */
 export function messageForm(req: HttpRequest): MessageForm {
   const { headers } = req;
@@ -45,12 +45,14 @@ export function messageForm(req: HttpRequest): MessageForm {
 }
 
 /**
- * Hands a request's body to the protocol layer in whole messages that are
- * unpacked and counted: the layer parses them at once, whatever they hold.
+ * Passes a request's body to the protocol layer in whole messages that are
+ * unpacked and counted: the layer parses them at once, whatever they contain.
  *
- * @param parseLarge parses what is large elsewhere; the protocol layer gets an empty message instead
- * @param lengthBytes what the headers promise; undefined when they say nothing
- * @param hold counts the bytes of the body; released once the requests are read, unless they are a part of it
+ * @param parseLarge parses large messages elsewhere; the protocol layer gets an
+ *   empty message instead
+ * @param lengthBytes the length in the headers; undefined without one
+ * @param hold counts the bytes of the body; released once the requests are read,
+ *   unless they share its memory
  * @throws ConnectError BODY_TOO_LARGE, BODY_TOO_COMPLEX, BODY_BUDGET_EXCEEDED
  */
 export async function* requestMessages(
@@ -95,7 +97,7 @@ export async function* requestMessages(
       if (length > limitBytes) throw bodyTooLarge(limitBytes);
       hold.set(length);
       const data = await source.take(length);
-      // What is incomplete, or of a kind that is not known here, is the protocol layer's to refuse.
+      // Incomplete messages, and those of unknown kinds, are left to the protocol layer to refuse.
       const isWhole = head.length === ENVELOPE_BYTES && data.length === length;
       if (!isWhole || (flags !== 0 && !(flags === COMPRESSED && form.isCompressed))) {
         yield head;
@@ -109,13 +111,16 @@ export async function* requestMessages(
       yield message;
     }
   } finally {
-    // A call goes on long after its request was read; large bytes of the message are a part of the body.
+    // A call continues long after its request was read; large bytes of the message share the body's memory.
     if (!requests.hasLargeBytes) hold.release();
     await source.close();
   }
 }
 
-/** Bytes that come in chunks, taken in other pieces; each byte is copied once, however small the chunks are. */
+/**
+ * Reads chunks of bytes as pieces of other lengths; each byte is copied once,
+ * however small the chunks are.
+ */
 class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #free: (chunk: Uint8Array) => void;
@@ -127,9 +132,9 @@ class ByteSource {
     this.#free = free;
   }
 
-  /** Returns so many bytes, fewer when no more come. */
+  /** Returns `length` bytes, fewer at the end. */
   async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
-    // The system gives its memory as bytes are written to it, not by what was promised.
+    // The system allocates memory as bytes are written to it, not for the promised length.
     const taken = new Uint8Array(length);
     let filled = 0;
     while (filled < length && (await this.#more())) {
@@ -144,7 +149,7 @@ class ByteSource {
   }
 
   /**
-   * Returns all that comes.
+   * Returns all remaining bytes.
    *
    * @param hold counts the bytes as they come
    * @throws ConnectError BODY_TOO_LARGE, at the first byte over the limit
@@ -162,7 +167,7 @@ class ByteSource {
     return join(pieces, length, this.#free);
   }
 
-  /** Whether there is another byte. */
+  /** Returns whether there is another byte. */
   async #more(): Promise<boolean> {
     while (this.#rest.length === 0) {
       const next = await this.#chunks.next();

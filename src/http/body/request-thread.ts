@@ -7,7 +7,7 @@ import { bodyCutOff } from "../../rpc/request/request-failure.ts";
 import { receiveRequest, type TransferredRequest } from "../../rpc/request/request-transfer.ts";
 import { ReadQueue } from "./read-queue.ts";
 
-/** What the thread starts with. */
+/** The data that the thread starts with. */
 export interface RequestThreadData {
   readonly allowUnknownFields: boolean;
 }
@@ -18,24 +18,28 @@ export interface ReadOrder {
   readonly bytes: Uint8Array;
 }
 
-export type ReadOutcome =
-  | TransferredRequest
-  | { /** What went wrong, for the log. */ readonly failure: string };
+export type ReadOutcome = TransferredRequest | { /** The cause, for the log. */ readonly failure: string };
 
-/** What is parsed of 16 MiB of JSON, with room to spare; images stay outside. A thread that takes more ends. */
+/**
+ * Enough for the parsed form of 16 MiB of JSON, with a margin; images stay
+ * outside. A thread that needs more ends.
+ */
 const MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 256 } as const;
 
-/** One that takes longer than this ends the thread; ten images of 4 MiB took a second before the text was read as ASCII. */
+/**
+ * A request that takes longer ends the thread; ten images of 4 MiB took a second
+ * before the text was read as ASCII.
+ */
 const LIMIT_MS = 30_000;
 
-/** An idle thread is ended after this, which gives its memory back. */
+/** An idle thread is ended after this time, which gives its memory back. */
 const IDLE_MS = 10_000;
 
 /**
- * Parses and checks large requests beside the main thread, one after the other,
- * in the turns of their callers. What nobody waits for any more is left out.
- * The thread starts with the first one, ends when nothing came for a while, and
- * keeps no process alive.
+ * Parses and checks large requests off the main thread, one at a time,
+ * alternating between their callers. Requests that nobody waits for any more are
+ * skipped. The thread starts with the first one, ends after an idle time, and
+ * does not keep the process alive.
  */
 export class RequestThread {
   readonly #allowUnknownFields: boolean;
@@ -80,7 +84,7 @@ export class RequestThread {
     await this.#end();
   }
 
-  /** Ends the thread that runs; the next request starts another. */
+  /** Ends the running thread; the next request starts another. */
   async #end(): Promise<void> {
     const thread = this.#thread;
     this.#thread = undefined;
@@ -97,7 +101,8 @@ export class RequestThread {
     thread.once("message", resolve);
     thread.once("exit", ended);
     try {
-      // What is a part of other memory cannot be given away; the slice of a Buffer would be one, too.
+      // Bytes that are part of other memory cannot be transferred; the slice of a Buffer would be such a
+      // part.
       const isWhole = order.bytes.byteLength === order.bytes.buffer.byteLength;
       const bytes = isWhole ? order.bytes : new Uint8Array(order.bytes);
       thread.postMessage({ ...order, bytes }, [bytes.buffer as ArrayBuffer]);
@@ -116,7 +121,7 @@ export class RequestThread {
       resourceLimits: MEMORY,
     });
     thread.unref();
-    // What ended it is told to the request that it was reading.
+    // The cause is reported to the request that the thread was reading.
     thread.on("error", () => {});
     thread.once("exit", () => {
       if (this.#thread === thread) this.#thread = undefined;

@@ -16,7 +16,7 @@ parentPort?.on("message", ({ operation, isBinary, bytes }: ReadOrder) => {
   }
   const given = "binary" in outcome ? [outcome.binary, ...(outcome.bytes ?? [])] : [];
   parentPort?.postMessage(outcome, [...new Set(given.map(({ buffer }) => buffer as ArrayBuffer))]);
-  // A collection that gives the memory of bodies back may be a long time coming.
+  // Garbage collection of the bodies' memory may come late.
   const { buffer } = bytes as Uint8Array<ArrayBuffer>;
   if (!buffer.detached) buffer.transfer(0);
 });

@@ -6,34 +6,34 @@ import { freeWhole, join } from "../../rpc/request/free-chunk.ts";
 import type { BodyHold } from "./body-budget.ts";
 
 /**
- * How many times its size a compressed body may unpack to, past
- * {@link FREE_BYTES}. Measured: 3,000 projects that differ in a name, a remote and
- * an id pack 38 times, with indentation 52 times; 100 whose description is one
- * sentence 270 times over, 212 times. Bytes that say nothing pack a thousand times.
+ * Maximum ratio to which a compressed body may unpack, past {@link FREE_BYTES}.
+ * Measured: 3,000 projects that differ in a name, a remote and an id pack 38
+ * times, with indentation 52 times; 100 whose description is one sentence 270
+ * times over, 212 times. Bytes without content pack a thousand times.
  */
 const MAX_RATIO = 400;
 
-/** What any body may unpack to: a small one is cheap to read, whatever its ratio. */
+/** Size to which any body may unpack: a small one is cheap to read, whatever its ratio. */
 const FREE_BYTES = 1024 * 1024;
 
-/** Unpacked and counted at once. */
+/** Size of a piece, which is unpacked and counted at once. */
 const PIECE_BYTES = 64 * 1024;
 
-/** Returns the most that a compressed body may unpack to, in bytes. */
+/** Returns the maximum size to which a compressed body may unpack, in bytes. */
 function unpackedLimit(packedBytes: number, limitBytes: number): number {
   return Math.min(limitBytes, Math.max(FREE_BYTES, MAX_RATIO * packedBytes));
 }
 
 /**
- * Unpacks a body that is compressed with gzip, on a thread of the system's, and
- * stops at the first piece too many.
+ * Unpacks a gzip body on a thread of the system's pool, and stops at the first
+ * piece past the limit.
  *
- * @param packed given away, and not to be used afterwards
- * @param limitBytes the most that the operation takes
- * @param hold counts what is packed and what is unpacked of it so far
+ * @param packed not to be used afterwards
+ * @param limitBytes maximum of the operation
+ * @param hold counts the packed bytes and the unpacked ones so far
  * @throws ConnectError BODY_TOO_LARGE past the limit, BODY_TOO_COMPLEX past the
- *   ratio, BODY_BUDGET_EXCEEDED, and for what is no gzip what the protocol layer
- *   answers
+ *   ratio, BODY_BUDGET_EXCEEDED, and for a body that is not gzip the protocol
+ *   layer's own error
  */
 export async function unpack(
   packed: Uint8Array<ArrayBuffer>,

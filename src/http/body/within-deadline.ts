@@ -1,10 +1,11 @@
 import { deadlinePassed } from "../../rpc/request/request-failure.ts";
 
 /**
- * Does something for as long as the request's deadline allows.
+ * Runs `work` until the request's deadline.
  *
- * @param leftMs undefined sets no end to it
- * @param work gets a signal that is aborted as `signal` is, and at the deadline with a ConnectError deadline_exceeded
+ * @param leftMs undefined for no deadline
+ * @param work gets a signal that is aborted as `signal` is, and at the deadline
+ *   with a ConnectError deadline_exceeded
  */
 export async function withinDeadline<T>(
   signal: AbortSignal,

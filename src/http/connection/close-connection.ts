@@ -4,7 +4,7 @@ import { HEADERS_TOO_SLOW, rejectConnection } from "../dispatch/rejected-request
 import type { Connection } from "./connections.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 
-/** In a GOAWAY: streams that are on their way are still served (RFC 9113, section 6.8). */
+/** The last stream in a GOAWAY: streams in flight are still served (RFC 9113, section 6.8). */
 const ANY_STREAM = 2 ** 31 - 1;
 
 /** Destroys a socket after a time, if it is still open then. */
@@ -13,14 +13,14 @@ export function destroyWithin(socket: Duplex, timeMs: number): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
-/** Closes a connection once the requests that are open on it are answered, politely but soon. */
+/** Closes a connection in an orderly way soon after its open requests are answered. */
 export function endConnection({ socket, session, open }: Connection, limits: ListenerLimits): void {
   if (session) session.close();
   else if (open.size === 0) socket.destroySoon();
   if (open.size === 0) destroyWithin(socket, limits.discardMs);
 }
 
-/** Asks the client of an HTTP/2 connection to go elsewhere, and closes it if no request was on its way. */
+/** Sends GOAWAY to the client of an HTTP/2 connection, and closes it if no request was in flight. */
 export function sendGoAway(connection: Connection, limits: ListenerLimits): void {
   const { session } = connection;
   if (!session || session.closed || session.destroyed) return;
@@ -30,7 +30,7 @@ export function sendGoAway(connection: Connection, limits: ListenerLimits): void
   }, limits.discardMs).unref();
 }
 
-/** Ends a connection on which no complete request headers came in time. */
+/** Ends a connection on which no complete request headers arrived in time. */
 export function rejectSlowHeaders(connection: Connection, limits: ListenerLimits): void {
   const { socket, session, isReadable } = connection;
   if (session) {

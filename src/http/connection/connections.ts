@@ -9,43 +9,44 @@ export interface Connection {
   /** Set when the connection speaks HTTP/2. */
   session?: ServerHttp2Session;
   readonly acceptedAt: number;
-  /** False during the TLS handshake: nothing can be said to the client yet. */
+  /** False during the TLS handshake: nothing can be sent to the client yet. */
   isReadable: boolean;
   /** False until the headers of a first request are complete. */
   isServed: boolean;
-  /** Requests whose answer has not been fully written. */
+  /** Requests whose response has not been fully written. */
   readonly open: Set<OpenRequest>;
-  /** When the last of them ended. */
+  /** The time at which the last of them ended. */
   idleSince: number;
 }
 
-/** A request whose answer has not been fully written. */
+/** A request whose response has not been fully written. */
 export interface OpenRequest {
-  /** Told once that it is open no longer. */
+  /** Called once when it is not open any more. */
   ended(): void;
-  /** Of HTTP/1: told that its connection may not live on, as the server drains. */
+  /** For HTTP/1: called when its connection may not persist, as the server drains. */
   settle?(): void;
-  /** Of HTTP/1: whether a part of its answer is on the connection already. */
+  /** For HTTP/1: true if a part of its response is on the connection already. */
   readonly isAnswering?: boolean;
 }
 
 /** All open connections and the requests on them. */
 export interface Connections extends Iterable<Connection> {
-  /** Requests whose answer has not been fully written, on all connections. */
+  /** The number of requests, on all connections, whose response has not been fully written. */
   readonly active: number;
-  /** Starts to keep account of a socket that was just accepted. */
+  /** Starts to track a socket that was just accepted. */
   accept(socket: Socket, isReadable: boolean): Connection;
   /** Counts a request until it is ended or its connection closes. */
   begin(connection: Connection, request: OpenRequest): void;
-  /** Without effect on a request that is open no longer. */
+  /** Ends a request; without effect on one that is not open any more. */
   end(connection: Connection, request: OpenRequest): void;
   /** Calls back once, when no connection is left. */
   whenEmpty(callback: () => void): void;
-  /** Connections that waited for longer than the limits allow, by what they waited for. */
+  /** Returns the connections that have waited longer than the limits allow, by what they wait for. */
   overdue(): { headers: Connection[]; next: Connection[] };
 }
 
 /**
+ * Creates the tracker of connections.
  * @param requestEnded called after a request ended, with its connection
  */
 export function trackConnections(
@@ -63,7 +64,7 @@ export function trackConnections(
 
   const isOverdue = (connection: Connection, now: number): boolean => {
     if (connection.open.size > 0) return false;
-    // Node ends a silent HTTP/1.1 connection itself; this ends one on which something trickles.
+    // Node ends a silent HTTP/1.1 connection itself; this ends one that sends a few bytes now and then.
     const mostMs = connection.session
       ? limits.idleSessionMs
       : limits.keepAliveTimeoutMs + limits.headersTimeoutMs;
@@ -90,7 +91,7 @@ export function trackConnections(
       all.add(connection);
       socket.once("close", () => {
         all.delete(connection);
-        // Node tells only the first of several pipelined answers that the connection is gone.
+        // Node notifies only the first of several pipelined responses that the connection is gone.
         for (const request of open) end(connection, request);
         if (all.size === 0) tellWaiting();
       });

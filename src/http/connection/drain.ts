@@ -4,23 +4,26 @@ import { endConnection, sendGoAway } from "./close-connection.ts";
 import type { Connections } from "./connections.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 
-/** Requests that were on their way when the last answer left get this long to show, before and after the port closes. */
+/**
+ * Requests in flight when the last response was sent get this time to arrive,
+ * before and after the port closes.
+ */
 const QUIET_MS = 75;
-/** Farewells get this long at the end; with twice the above it is less than half a second. */
+/** Final messages get this time at the end; with twice the above it is less than half a second. */
 const FLUSH_MS = 200;
-/** From this part of the time on no new connections are taken. */
+/** The part of the time after which no new connections are accepted. */
 const LAST_CALL = 3 / 4;
-/** Against clients that connect faster than that. */
+/** Maximum number of turns, against clients that connect faster than they are accepted. */
 const MOST_TURNS = 1_000;
 
 export interface Drain {
   /** To be called whenever a request ended. */
   requestEnded(): void;
-  /** Whether all requests ended in time; what is still connected then may be broken off. */
+  /** True if all requests ended in time; connections that are left may be destroyed then. */
   readonly done: Promise<boolean>;
 }
 
-/** Waits for the requests in flight and lets new ones come for as long as the time allows. */
+/** Waits for the requests in flight and accepts new ones for as long as the time allows. */
 export function startDrain(
   server: Server,
   connections: Connections,
@@ -71,8 +74,8 @@ export function startDrain(
 }
 
 /**
- * Accepts the connections that wait in the kernel, which would break them off
- * when the port closes. Node accepts some in each turn of its loop.
+ * Accepts the connections that wait in the kernel, which would reset them when
+ * the port closes. Node accepts some in each turn of its loop.
  */
 async function takeWaiting(server: Server): Promise<void> {
   let isArriving = true;

@@ -12,14 +12,14 @@ import { destroyWithin } from "./close-connection.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
 import type { ServerContext } from "./server-context.ts";
 
-/** One request of HTTP/1 and its answer, from the request's headers until the answer has left. */
+/** One request of HTTP/1 and its response, from the request's headers until the response was sent. */
 export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
   readonly #res: ServerResponse;
   readonly #context: ServerContext;
   readonly #req: Http1Request;
   readonly #guard: BodyObserver;
   readonly #body: RequestBody;
-  /** What Node made of the request's wish. */
+  /** Node's interpretation of the request's headers. */
   readonly #mayPersist: boolean;
   #isWaiting: boolean;
 
@@ -40,12 +40,12 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     res.on("error", ignore);
     this.#guard = context.guard.watch(req, this);
     this.#body = observeHttp1Body(req, this);
-    // The client sends no body before it is asked to.
+    // The client sends no body before it gets `100 Continue`.
     if (isWaiting) this.#guard.full();
     if (this.#body.isOver) {
       this.#guard.over();
     } else {
-      // Before Node's own listener, which would destroy the socket and take the answer with it.
+      // Before Node's own listener, which would destroy the socket and the response with it.
       res.prependListener("finish", () => {
         if (!this.#body.isOver) this.#closeUnread();
       });
@@ -59,7 +59,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     return this.#res.socket !== null && this.#res.headersSent;
   }
 
-  /** Answers with a refusal when there is one; otherwise the handler does. */
+  /** Sends a refusal when there is one; otherwise calls the handler. */
   answer(refusal: RejectedRequest | undefined): void {
     if (refusal) {
       this.#res.shouldKeepAlive = false;
@@ -69,7 +69,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     }
   }
 
-  /** Decides whether the connection lives on after this answer; to be called when that may have changed. */
+  /** Decides whether the connection persists after this response; to be called when that may have changed. */
   settle(): void {
     this.#res.shouldKeepAlive = this.#mayPersist && this.#body.isOver && !this.#context.isDraining();
   }
@@ -109,16 +109,16 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     destroyWithin(socket, this.#context.limits.flushMs);
   }
 
-  /** Ends a connection whose client may still be sending a body that nobody wants. */
+  /** Ends a connection whose client may still be sending a body that nobody reads. */
   #closeUnread(): void {
     const { socket } = this.#req;
     const { limits } = this.#context;
     failWithConnection(this.#req);
     socket.destroySoon = ignore;
-    // Not destroyed yet: the reset would fail the client's next write before it reads the answer.
+    // Not destroyed yet: the reset would fail the client's next write before it reads the response.
     this.#body.discard(limits.discardBytes, () => void socket.pause());
     socket.end();
-    // Counts as reading, without which Node would drop the rest uncounted; the socket may be paused besides.
+    // Counts as reading, without which Node would drop the rest uncounted; the socket may be paused as well.
     this.#req.resume();
     socket.resume();
     destroyWithin(socket, limits.discardMs);

@@ -17,13 +17,13 @@ import type { ListenerLimits } from "./listener-limits.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
 
 export interface Http1Server extends ProtocolServer {
-  /** From now on no connection is kept for a next request. */
+  /** Keeps no connection open for a next request from now on. */
   drain(): void;
-  /** Ends the watch over slow headers. */
+  /** Ends the checks for slow headers. */
   close(): void;
 }
 
-/** Serves connections that speak HTTP/1. */
+/** Creates the server of connections that speak HTTP/1. */
 export function createHttp1Server(context: ServerContext): Http1Server {
   const { limits, connections } = context;
   const connectionOf = new WeakMap<Duplex, Connection>();
@@ -33,7 +33,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
   const server = http.createServer({
     IncomingMessage: Http1Request,
     headersTimeout: limits.headersTimeoutMs,
-    // The body guard takes this part: a large body may take longer than any fixed time.
+    // The body guard does this: a large body may take longer than any fixed time.
     requestTimeout: 0,
     connectionsCheckingInterval: limits.checkIntervalMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
@@ -69,7 +69,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     rejectConnection(socket, refusalOf(error.code, limits));
     destroyWithin(socket, limits.discardMs);
   });
-  // A listening server starts its watch over slow headers; this one is handed its connections.
+  // A listening server starts its checks for slow headers; this one is given its connections.
   server.emit("listening");
 
   return {

@@ -20,10 +20,10 @@ import type { ProtocolServer, ServerContext } from "./server-context.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = http2.constants;
 
-/** What a field counts beside its name and value (RFC 9113, section 6.5.2). */
+/** The overhead of a header field besides its name and value (RFC 9113, section 6.5.2). */
 const HEADER_OVERHEAD = 32;
 
-/** Serves connections that speak HTTP/2. */
+/** Creates the server of connections that speak HTTP/2. */
 export function createHttp2Server(context: ServerContext): ProtocolServer {
   const { limits, guard, connections } = context;
   const connectionOf = new WeakMap<ServerHttp2Session, Connection>();
@@ -58,7 +58,7 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
       over: () => pace.over(),
     });
     if (body.isOver) pace.over();
-    // The client sends no body before it is asked to.
+    // The client sends no body before it gets `100 Continue`.
     if (isWaiting) pace.full();
 
     const request = { ended: () => pace.over() };
@@ -68,19 +68,19 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
       const reset = (): void => {
         if (stream.destroyed) return;
         if (body.isOver) {
-          // All of it came, and what nobody has read would hold the stream open and count against the limit.
-          // Node's listener hands it to the request, which stops the stream again when it is full.
+          // All of it arrived, and unread bytes would hold the stream open and count against the limit.
+          // Node's listener passes them to the request, which pauses the stream again when it is full.
           stream.removeAllListeners("data");
           stream.resume();
           return;
         }
         stream.close(NGHTTP2_NO_ERROR);
-        // A stream with bytes that nobody reads would never close by itself.
+        // A stream with unread bytes would never close by itself.
         stream.destroy();
       };
       // Node sends the trailers one turn after it asks for them, and their frame one turn later.
       stream.once("wantTrailers", () => setImmediate(() => setImmediate(reset)));
-      // An answer without a body asks for no trailers.
+      // A response without a body asks for no trailers.
       stream.once("finish", () => setTimeout(reset, limits.discardMs).unref());
     }
 
@@ -90,7 +90,7 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
   };
 
   const problemOf = (req: Http2ServerRequest): RejectedRequest | undefined => {
-    // Node holds clients to the limit only once they have confirmed that they know it.
+    // Node enforces the limit only once clients have acknowledged it.
     const bytes = req.rawHeaders.reduce((sum, text) => sum + text.length + HEADER_OVERHEAD / 2, 0);
     if (bytes > limits.maxHeaderBytes) return headersTooLarge(limits.maxHeaderBytes);
     return hasTarget(req) ? undefined : MALFORMED;
@@ -114,12 +114,12 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
 
   return {
     adopt(connection) {
-      // Node makes the session within the call.
+      // Node creates the session within the call.
       server.once("session", (session) => {
         connection.session = session;
         connectionOf.set(session, connection);
       });
-      // A client that ended its side is gone. Node sees to that itself on HTTP/1, but not here.
+      // A client that ended its side is gone. Node handles that itself on HTTP/1, but not here.
       connection.socket.allowHalfOpen = false;
       server.emit("connection", connection.socket);
     },

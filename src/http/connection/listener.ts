@@ -18,39 +18,42 @@ export type HttpRequest = http.IncomingMessage | http2.Http2ServerRequest;
 export type HttpResponse = http.ServerResponse | http2.Http2ServerResponse;
 
 export interface ListenerOptions {
-  /** Name or address of the interface. */
+  /** The name or address of the interface. */
   readonly host: string;
-  /** 0 takes any free port. */
+  /** The port; 0 for any free one. */
   readonly port: number;
-  /** With it only TLS is spoken, without it only plain text. Both in PEM. */
+  /**
+   * The TLS key and certificate in PEM. With them the listener accepts only TLS,
+   * without them only plain text.
+   */
   readonly tls?: TlsFiles;
-  /** Must not throw, and must end every response. */
+  /** Handles a request; must not throw, and must end every response. */
   readonly handle: (req: HttpRequest, res: HttpResponse) => void;
-  /** What is not given is as in LISTENER_LIMITS. */
+  /** Limits other than LISTENER_LIMITS. */
   readonly limits?: Partial<ListenerLimits>;
 }
 
 export interface Listener {
-  /** Rejects when the address cannot be had. */
+  /** Starts to listen; rejects when the address is not available. */
   listen(): Promise<{ host: string; port: number }>;
-  /** Requests whose answer has not been fully written. */
+  /** The number of requests whose response has not been fully written. */
   readonly active: number;
   /**
    * Lets the requests in flight finish, then closes every connection and stops
-   * listening. Until then new requests are still served, so that probes see the
-   * server go away; in the last quarter of the time no new connection is taken,
-   * so that clients that never pause do not cost others their answers.
+   * listening. Until then new requests are still served, so that probes see that
+   * the server shuts down; in the last quarter of the time no new connection is
+   * accepted, so that clients that never pause do not delay others' responses.
    *
    * @returns whether all requests were answered within `graceMs`
    */
   drain(graceMs: number): Promise<boolean>;
-  /** Breaks all connections and stops listening, at once. */
+  /** Destroys all connections and stops listening, at once. */
   close(): Promise<void>;
 }
 
 /**
- * Opens one port for HTTP/1.1 and HTTP/2, with limits on what a connection may
- * take; see LISTENER_LIMITS.
+ * Opens one port for HTTP/1.1 and HTTP/2, with the limits of LISTENER_LIMITS on
+ * each connection.
  *
  * @throws when the TLS key and certificate cannot be used together
  */

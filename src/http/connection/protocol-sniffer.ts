@@ -1,15 +1,15 @@
 import type { Socket } from "node:net";
 
-/** What an HTTP/2 client sends first (RFC 9113, section 3.4). */
+/** The first bytes of an HTTP/2 client (RFC 9113, section 3.4). */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
-/** `ended`: the client finished sending before the bytes told the protocols apart. */
+/** `ended`: the client finished sending before the bytes identified the protocol. */
 export type Sniffed = "http1" | "http2" | "ended";
 
 /**
- * Looks at the first bytes of a connection until they differ from the preface
- * of HTTP/2 or complete it. The bytes are put back before `decided` is called,
- * once, so that a server can take the socket over as if it were untouched.
+ * Reads the first bytes of a connection until they differ from the preface of
+ * HTTP/2 or complete it. The bytes are put back before `decided` is called, once,
+ * so that a server can take the socket over as if it were untouched.
  */
 export function sniffProtocol(socket: Socket, decided: (protocol: Sniffed) => void): void {
   let seen: Buffer = Buffer.alloc(0);

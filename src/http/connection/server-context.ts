@@ -3,7 +3,7 @@ import type { Connection, Connections } from "./connections.ts";
 import type { HttpRequest, HttpResponse } from "./listener.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 
-/** What the servers of both protocols share. */
+/** The parts that the servers of both protocols share. */
 export interface ServerContext {
   readonly limits: ListenerLimits;
   readonly guard: BodyGuard;
@@ -12,7 +12,7 @@ export interface ServerContext {
   readonly handle: (req: HttpRequest, res: HttpResponse) => void;
 }
 
-/** A server of one protocol that is handed its connections. */
+/** A server of one protocol that gets its connections from the listener. */
 export interface ProtocolServer {
   adopt(connection: Connection): void;
 }

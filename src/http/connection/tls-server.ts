@@ -3,7 +3,7 @@ import tls from "node:tls";
 import type { Connection } from "./connections.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 
-/** Private key and certificate chain in PEM. */
+/** The private key and the certificate chain, in PEM. */
 export interface TlsFiles {
   readonly key: string | Buffer;
   readonly cert: string | Buffer;
@@ -24,7 +24,10 @@ export function createTlsServer(
   secured: (connection: Connection, protocol: "http1" | "http2") => void,
 ): tls.Server {
   const server = open(files, limits);
-  /** Connections in their handshake, by the client's end, which both sockets of one connection share. */
+  /**
+   * Connections in their handshake, by the client's address and port, which both
+   * sockets of one connection share.
+   */
   const pending = new Map<string, Connection>();
 
   server.on("connection", (socket: Socket) => {
@@ -68,7 +71,7 @@ function open(files: TlsFiles, limits: ListenerLimits): tls.Server {
   }
 }
 
-/** Nothing when the client is gone already. */
+/** Returns the client's address and port; undefined when it is gone already. */
 function peerOf({ remoteAddress, remotePort }: Socket): string | undefined {
   return remoteAddress === undefined ? undefined : `${remoteAddress} ${remotePort}`;
 }

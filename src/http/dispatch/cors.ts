@@ -1,7 +1,10 @@
 import { cors } from "@connectrpc/connect";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 
-/** Browsers keep the answer to a preflight at most this long; two hours is the cap of the strictest. */
+/**
+ * Seconds for which browsers may cache the response to a preflight; two hours is
+ * the cap of the strictest.
+ */
 const PREFLIGHT_SECONDS = 7_200;
 
 const ALLOWED_HEADERS = [...cors.allowedHeaders, "Authorization", "Idempotency-Key"].join(", ");
@@ -13,8 +16,8 @@ const EXPOSED_HEADERS = [
 ].join(", ");
 
 /**
- * Lets pages of the named origins call the server. Returns true when the
- * request was a preflight and is answered.
+ * Lets pages of the named origins call the server. Returns true when the request
+ * was a preflight and is answered.
  *
  * @param origins exact origins such as `https://console.example.org`; no wildcard
  */

@@ -39,16 +39,16 @@ import { withinDeadline } from "../body/within-deadline.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { writeStream, writeStreamHead, writeWhole } from "../output/node-answer.ts";
 
-/** Clients that can carry a path prefix use this one; gRPC clients cannot, and use none. */
+/** Clients that can use a path prefix use this one; gRPC clients cannot, and use none. */
 const PREFIX = "/api";
 
-/** Connect's unary calls, whose whole answer is one body. */
+/** Connect's unary calls, whose whole response is one body. */
 const UNARY_CONTENT_TYPE = /^application\/(json|proto)(;|$)/i;
 
-/** By which a client says how messages of a stream may be compressed. */
+/** Headers in which a client names the compressions that it accepts for messages of a stream. */
 const STREAM_COMPRESSION_HEADERS = ["connect-accept-encoding", "grpc-accept-encoding"];
 
-/** Our own answers are not bounded by what is asked; the pages of the contract bound them. */
+/** Responses of the server are not limited here; the page sizes of the contract limit them. */
 const ANSWER_LIMIT = 0xffffffff;
 const EMPTY = new Uint8Array();
 
@@ -56,29 +56,30 @@ export interface DispatchOptions {
   readonly routes: ReadonlyMap<string, Route>;
   readonly gate: Authentication;
   readonly readiness: Readiness;
-  /** Answers what it takes; everything goes through the protocol layer without it. */
+  /** Handles the requests that it supports; without it everything goes through the protocol layer. */
   readonly unaryPath?: UnaryPath | undefined;
   readonly budget: BodyBudget;
-  /** For large requests. */
+  /** Parses large requests. */
   readonly parseBeside: ParseElsewhere;
-  /** Deadlines that ask for more are cut to this. */
+  /** Maximum deadline; longer ones are cut to it. */
   readonly maxTimeoutMs: number;
   readonly report: ReportFault;
 }
 
-/** Takes one HTTP request to its operation and writes the answer. */
+/** Dispatches one HTTP request to its operation and writes the response. */
 export type Dispatch = (req: HttpRequest, res: HttpResponse, record: CallRecord) => Promise<void>;
 
 /**
- * The way into the operations: path, then gate, then method and content type,
- * and only then the unary path or the protocol layer, which read the body.
+ * Creates the dispatch to the operations: path, then authentication, then method
+ * and content type, and only then the unary path or the protocol layer, which
+ * read the body.
  */
 export function createEntry(options: DispatchOptions): Dispatch {
   const parts: EntryParts = { ...options, suggest: suggestions(options.routes.keys()) };
   return withErrorResponses((req, res, record) => enter(parts, req, res, record), options.report);
 }
 
-/** The same way in, on which whatever is thrown becomes the answer. */
+/** Wraps a dispatch so that every error becomes the response. */
 export function withErrorResponses(entry: Dispatch, report: ReportFault): Dispatch {
   return async (req, res, record) => {
     try {
@@ -103,7 +104,7 @@ async function enter(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  // A preflight that is not answered before: browsers send them without a token.
+  // A preflight that was not answered before: browsers send them without a token.
   if (req.method === "OPTIONS") return rejectPreflight(res, record);
   const path = pathOf(req.url ?? "");
   const route = options.routes.get(path);
@@ -130,10 +131,10 @@ async function enter(
 }
 
 /**
- * Waits with a call until earlier answers have left; its body stays unread. The
+ * Delays a call until earlier responses were sent; its body stays unread. The
  * wait counts against the call's deadline.
  *
- * @returns why the call must not go on, which its protocol answers
+ * @returns the error with which the call must end, which its protocol sends
  */
 async function waitBeforeBody(
   room: Promise<void>,
@@ -162,7 +163,7 @@ async function waitBeforeBody(
   }
 }
 
-/** Whoever is rejected, and whoever asks what needs no token. */
+/** The caller of rejected requests, and of those that need no token. */
 const NOBODY = { accountId: "", subject: { id: "" } };
 
 interface Admitted {
@@ -188,7 +189,7 @@ async function admitted(
     }
   }
   const contentType = req.headers["content-type"] ?? "";
-  // Whoever is rejected is not told, and costs nothing.
+  // A rejected caller gets no suggestion, and costs nothing.
   const suggestion = () => (rejected ? undefined : options.suggest(path));
   const misdirected = routingError(route, req.method ?? "", contentType, suggestion);
   if (misdirected || !route) {
@@ -202,7 +203,7 @@ async function admitted(
   if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
   const values = valuesOf(options, route, req, record, rejected);
   if (route.handle.method.methodKind === "server_streaming") {
-    // A head that is sent early can promise no compression.
+    // Headers that are sent early cannot announce a compression.
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
     values.set(streamBegunKey, () => writeStreamHead(res, contentType));
   }
@@ -216,7 +217,7 @@ async function admitted(
   const parseLarge = async (bytes: Uint8Array): Promise<void> => {
     if (!requests) return;
     const leftMs = endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
-    // The protocol layer looks at the deadline only when it has the request.
+    // The protocol layer checks the deadline only when it has the request.
     const parsed = await withinDeadline(universal.signal, leftMs, (signal) =>
       options.parseBeside(requests, form.isBinary, bytes, turnOf(record, signal)),
     );
@@ -246,14 +247,14 @@ function rejectPreflight(res: HttpResponse, record: CallRecord): void {
   writeError(res, record, error, 405, { allow: "POST" });
 }
 
-/** The path of an operation in the route table: without what leads to it, and without a query. */
+/** Returns the path of an operation in the route table: without the prefix and the query. */
 function pathOf(url: string): string {
   const begin = url.startsWith(`${PREFIX}/`) ? PREFIX.length : 0;
   const query = url.indexOf("?");
   return url.slice(begin, query === -1 ? undefined : query);
 }
 
-/** What the interceptors and the operation find beside a request. */
+/** Returns the context values for the interceptors and the operation. */
 function valuesOf(
   { readiness }: DispatchOptions,
   route: Route,
@@ -269,7 +270,7 @@ function valuesOf(
   return values;
 }
 
-/** Answers with an error in the form of Connect's JSON errors, and notes it for the access log. */
+/** Sends an error in the form of Connect's JSON errors, and records it for the access log. */
 export function writeError(
   res: HttpResponse,
   record: CallRecord,

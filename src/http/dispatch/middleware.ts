@@ -12,9 +12,9 @@ import { isWebhook } from "./webhook.ts";
 export interface AccessLine {
   readonly requestId: string;
   readonly operation: string;
-  /** Code of the protocol: `ok`, `not_found` and so on. */
+  /** The code of the protocol: `ok`, `not_found` and so on. */
   readonly code: string;
-  /** Status of HTTP; gRPC calls that failed have 200 here. */
+  /** The HTTP status; 200 for failed gRPC calls. */
   readonly status: number;
   readonly durationMs: number;
   readonly organization?: string;
@@ -24,20 +24,23 @@ export interface AccessLine {
 
 export interface MiddlewareOptions {
   readonly entry: Dispatch;
-  /** Takes what is posted to workflows; see isWebhook. */
+  /** Handles requests that are posted to workflows; see isWebhook. */
   readonly webhook: Dispatch;
-  /** Returns why the server is not ready, which /readyz answers with 503; undefined while it is. */
+  /**
+   * Returns the reason why the server is not ready, which /readyz answers with
+   * 503; undefined while it is.
+   */
   readonly unreadiness: () => string | undefined;
   readonly corsOrigins: ReadonlySet<string>;
   readonly newId: () => string;
-  /** Counts the answers that wait for their clients. */
+  /** Counts the bytes of responses that wait for their clients. */
   readonly budget: OutputBudget;
   readonly log: (line: AccessLine) => void;
 }
 
 /**
- * What every request passes first: a request id, the probes, CORS, and the
- * access log. Probes and preflights are not logged.
+ * Creates the handler that every request passes first: request id, probes, CORS,
+ * and the access log. Probes and preflights are not logged.
  */
 export function createFront(options: MiddlewareOptions): (req: HttpRequest, res: HttpResponse) => void {
   return (req, res) => {
@@ -67,7 +70,10 @@ export function createFront(options: MiddlewareOptions): (req: HttpRequest, res:
   };
 }
 
-/** What the log says of a path that names none: the path is the client's to choose, and may hold a secret. */
+/**
+ * The operation in the log for a path that names none: the path is the client's
+ * to choose, and may hold a secret.
+ */
 const NO_OPERATION = "none";
 
 function codeOf(record: CallRecord, res: HttpResponse): string {
@@ -77,7 +83,10 @@ function codeOf(record: CallRecord, res: HttpResponse): string {
   return res.statusCode < 400 ? "ok" : codeToString(Code.Unknown);
 }
 
-/** /healthz says that the process answers; /readyz that it takes requests, or why not. Neither needs a token. */
+/**
+ * Answers probes. /healthz reports that the process runs; /readyz that it accepts
+ * requests, or why not. Neither needs a token.
+ */
 function handleProbe(req: HttpRequest, res: HttpResponse, unreadiness: () => string | undefined): boolean {
   if (req.url !== "/healthz" && req.url !== "/readyz") return false;
   const reason = req.url === "/healthz" ? undefined : unreadiness();

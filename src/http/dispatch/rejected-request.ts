@@ -7,7 +7,7 @@ import { writeConnectError } from "../../rpc/error/error.ts";
 import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
 import type { HttpResponse } from "../connection/listener.ts";
 
-/** An error that the listener answers itself, in the form of Connect's JSON errors. */
+/** An error that the listener sends itself, in the form of Connect's JSON errors. */
 export interface RejectedRequest {
   readonly status: number;
   readonly error: ConnectError;
@@ -50,7 +50,7 @@ export function headersTooLarge(limitBytes: number): RejectedRequest {
   };
 }
 
-/** Answers a request of either protocol; its headers must not have been sent. */
+/** Rejects a request of either protocol; its headers must not have been sent. */
 export function reject(res: HttpResponse, refusal: RejectedRequest): void {
   const body = bodyOf(refusal);
   for (const name of res.getHeaderNames()) if (name.startsWith("content-")) res.removeHeader(name);
@@ -60,7 +60,7 @@ export function reject(res: HttpResponse, refusal: RejectedRequest): void {
   res.end(body);
 }
 
-/** Answers on an HTTP/1.1 connection on which no request can be read, and ends our side of it. */
+/** Sends an error on an HTTP/1.1 connection on which no request can be read, and ends our side of it. */
 export function rejectConnection(socket: Duplex, refusal: RejectedRequest): void {
   const body = bodyOf(refusal);
   const head = [
@@ -73,8 +73,8 @@ export function rejectConnection(socket: Duplex, refusal: RejectedRequest): void
 }
 
 /**
- * Makes a response deaf: what its handler still writes goes nowhere, without
- * an error, as the answer has been given by someone else.
+ * Makes a response ignore its handler's writes, without an error, as the response
+ * has been sent by other code.
  */
 export function suppressWrites(res: HttpResponse): void {
   const self = () => res;

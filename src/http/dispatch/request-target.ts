@@ -1,16 +1,19 @@
 import type { HttpRequest } from "../connection/listener.ts";
 
-/** A path that cannot change the host; behind a valid host every such path is valid (WHATWG URL, path state). */
+/**
+ * A path that cannot change the host; behind a valid host every such path is
+ * valid (WHATWG URL, path state).
+ */
 const PLAIN_PATH = /^\/[a-z0-9]/i;
 
 /** The last host that was found valid: nearly all requests name the same one. */
 let validAuthority: string | undefined;
 
 /**
- * Whether the host and the path of a request make up a URL, which handlers take
- * for granted. A request that names two hosts has none: what stands in front of
- * the server may have looked at the other one (RFC 9112, section 3.2; RFC 9113,
- * section 8.3.1). HTTP/1.0 may leave out the host (simple health probes do); such a
+ * Returns whether the host and the path of a request form a valid URL, which
+ * handlers rely on. A request that names two hosts has none: a proxy in front of
+ * the server may have used the other one (RFC 9112, section 3.2; RFC 9113,
+ * section 8.3.1). HTTP/1.0 may omit the host (simple health probes do); such a
  * request gets `localhost`.
  */
 export function hasTarget(req: HttpRequest): boolean {
@@ -29,7 +32,7 @@ function isSameHost(one: string, other: string): boolean {
   return one === other || one.toLowerCase() === other.toLowerCase();
 }
 
-/** Node keeps the first host that it finds, and says nothing of another. */
+/** Node uses the first host that it finds, and ignores any other. */
 function namesTwoHosts({ rawHeaders }: HttpRequest): boolean {
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

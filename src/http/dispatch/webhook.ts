@@ -27,10 +27,10 @@ import type { HttpRequest } from "../connection/listener.ts";
 import { writeWhole } from "../output/node-answer.ts";
 import { type Dispatch, withErrorResponses, writeError } from "./dispatch.ts";
 
-/** A workflow's webhookUrl, without the /api of operations. */
+/** The path of a workflow's webhookUrl, without the /api of operations. */
 const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
 
-/** How the access log calls a delivery: its path names the workflow. */
+/** The name of a delivery in the access log: its path names the workflow. */
 const OPERATION = "webhook";
 
 export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "keys" | "now"> {
@@ -38,19 +38,19 @@ export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "key
   readonly readiness: Readiness;
   readonly report: ReportFault;
   readonly onRecordFailure: (error: unknown) => void;
-  /** How much is held of all deliveries at the same time; 64 MiB when absent. */
+  /** Maximum of all deliveries in memory, in bytes; 64 MiB when absent. */
   readonly mostHeldBytes?: number;
 }
 
-/** Whether a request is for the webhook of a workflow, known or not. */
+/** Returns whether a request is for the webhook of a workflow, known or not. */
 export function isWebhook(req: HttpRequest): boolean {
   return PATH.test(req.url ?? "");
 }
 
 /**
- * The way in for deliveries: 202 with the verdicts when one started something,
- * 200 with them when none did; 400, 401, 403, 405, 413 and 503 in the form of
- * Connect's JSON errors.
+ * Creates the dispatch of deliveries: 202 with the verdicts when one started
+ * something, 200 with them when none did; 400, 401, 403, 405, 413 and 503 in the
+ * form of Connect's JSON errors.
  */
 export function createWebhookEntry(options: WebhookOptions): Dispatch {
   const receive = createWebhook({
@@ -117,7 +117,7 @@ async function callerOf(gate: Authentication, req: HttpRequest, record: CallReco
   return caller;
 }
 
-/** What the sender is told of one entry of the ledger. */
+/** Returns the sender's view of one entry of the ledger. */
 function verdictOf({ id, verdict, reason, triggerIndex, workflowExecutionId }: WorkflowTriggerEvent) {
   return {
     triggerEventId: id,

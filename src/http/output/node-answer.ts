@@ -4,9 +4,9 @@ import { endWith, piecesOf, writePieces } from "../../unary/write-pieces.ts";
 import type { HttpResponse } from "../connection/listener.ts";
 
 /**
- * Writes one whole answer.
+ * Writes one whole response.
  *
- * @param output counts the body until the client has taken it
+ * @param output counts the body until the client has received it
  */
 export async function writeWhole(
   res: HttpResponse,
@@ -23,25 +23,25 @@ export async function writeWhole(
 }
 
 /**
- * Sends the head of a stream of one protocol before its first message, which
- * may be long in coming: the protocol layer gives its own only together with
- * that message. A stream that failed meanwhile has its head already.
+ * Sends the headers of a stream of one protocol before its first message, which
+ * may come late: the protocol layer sends its own only together with that
+ * message. A stream that failed meanwhile has sent them already.
  *
- * @param contentType that of the request, which is that of the answer too
+ * @param contentType that of the request, which is that of the response too
  */
 export function writeStreamHead(res: HttpResponse, contentType: string): void {
   if (res.headersSent || res.destroyed) return;
   res.statusCode = 200;
   res.setHeader("content-type", contentType);
-  // Both response classes have the call; the types of one do not say so.
+  // Both response classes have the method; the types of one do not declare it.
   (res as { flushHeaders(): void }).flushHeaders();
 }
 
 /**
- * Writes an answer as it comes, keeping pace with the client. A client that
+ * Writes a response as it is produced, at the pace of the client. A client that
  * goes away ends the iteration, and with it the operation's signal.
  *
- * @param output counts each message until the client has taken it
+ * @param output counts each message until the client has received it
  */
 export async function writeStream(
   res: HttpResponse,
@@ -63,14 +63,14 @@ export async function writeStream(
   }
   begin();
   if (answer.trailer) {
-    // An answer without a body would otherwise end with its headers, and lose the trailers on HTTP/2.
+    // A response without a body would otherwise end with its headers, and lose the trailers on HTTP/2.
     if (!res.headersSent) writeHead(res, answer.status);
     res.addTrailers(Object.fromEntries(answer.trailer));
   }
   res.end();
 }
 
-/** The two response classes take a status by the same call under different types. */
+/** Writes the status: the two response classes have the same method under different types. */
 function writeHead(res: HttpResponse, status: number): void {
   (res.writeHead as (status: number) => unknown).call(res, status);
 }

@@ -4,20 +4,20 @@ import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import type { AnswerOutput, AnswerTransport, Turn } from "./output-account.ts";
 import type { OutputBudget } from "./output-budget.ts";
 
-/** Opens the account of the answer to a request; the caller of this ends it when the response closes. */
+/** Opens the account of the response to a request; the caller ends it when the response closes. */
 export function openOutput(budget: OutputBudget, req: HttpRequest, res: HttpResponse): AnswerOutput {
   const connection = ("stream" in req && req.stream.session) || req.socket;
   return budget.open(connection, new ResponseTransport(req, res));
 }
 
 /**
- * The system's handle of a socket. Node has no public name for what a large
- * write has left unsent; its own timeouts look here too.
+ * The system's handle of a socket. Node has no public name for the unsent part of
+ * a large write; its own timeouts read this too.
  */
 interface SocketHandle {
-  /** Everything that was handed over. */
+  /** All bytes that were passed to the system. */
   readonly bytesWritten: number;
-  /** What the system has not taken of it. */
+  /** The part of them that the system has not accepted. */
   readonly writeQueueSize: number;
 }
 
@@ -39,7 +39,7 @@ class ResponseTransport implements AnswerTransport {
   turn(): Turn {
     const session = this.#session;
     const hasUnsent = (this.#handle()?.writeQueueSize ?? 0) > 0;
-    // Behind an answer that has nothing to send, such as a stream without news, it cannot be read yet.
+    // Behind a response that has nothing to send, such as a stream without events, it cannot be read yet.
     if (!session) return this.#res.socket === null && !hasUnsent ? "later" : "shared";
     const isBusy = hasUnsent || session.state.remoteWindowSize === 0;
     return isBusy ? "shared" : "own";
@@ -53,7 +53,7 @@ class ResponseTransport implements AnswerTransport {
     const { stream } = this.#res;
     if (!stream || stream.destroyed) return;
     stream.close(constants.NGHTTP2_CANCEL);
-    // It would wait for what its client does not take.
+    // It would wait for bytes that its client does not receive.
     stream.destroy();
   }
 

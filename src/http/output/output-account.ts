@@ -2,31 +2,31 @@ import type { OutputAccount } from "../../rpc/access/call-record.ts";
 import type { OutputBudget } from "./output-budget.ts";
 
 /**
- * Whether an answer can progress: not yet (HTTP/1 sends the answers before it
- * first), only with its connection, which is busy with several, or by its own
+ * The way in which a response can progress: not yet (HTTP/1 sends the earlier
+ * responses first), only with its connection, which several share, or by its own
  * reader alone, as the connection has nothing else to send.
  */
 export type Turn = "later" | "shared" | "own";
 
-/** The connection under an answer. */
+/** The connection under a response. */
 export interface AnswerTransport {
-  /** Returns how many bytes the system has taken of the whole connection so far. */
+  /** Returns the number of bytes that the system has accepted from the whole connection so far. */
   writtenBytes(): number;
   turn(): Turn;
-  /** Ends this answer; on HTTP/1 its connection with it. */
+  /** Ends this response; on HTTP/1 its connection with it. */
   cutAnswer(): void;
   cutConnection(): void;
 }
 
-/** One connection and the answers on it. */
+/** One connection and the responses on it. */
 export interface ConnectionOutput {
   readonly outputs: Set<AnswerOutput>;
   heldBytes: number;
-  /** Taken since it holds anything, as far as the budget has looked. */
+  /** The bytes sent since it holds any, as of the budget's last check. */
   takenBytes: number;
-  /** Since when it holds anything. */
+  /** The time since which it holds any. */
   heldSince: number;
-  /** What the system had taken at the last look; undefined before the first. */
+  /** The number of bytes that the system had accepted at the last check; undefined before the first. */
   writtenBytes: number | undefined;
 }
 
@@ -35,13 +35,13 @@ export interface CallerOutput {
   readonly key: string;
   calls: number;
   heldBytes: number;
-  /** Calls in the list of those that wait. */
+  /** The number of its calls that wait. */
   waiting: number;
-  /** By operation: its calls without side effects that produce their answers. */
+  /** The number of its reads in progress, by operation. */
   readonly reads: Map<string, number>;
 }
 
-/** Counts the bytes of one answer. One for each request, so it has fields and no closures. */
+/** Counts the bytes of one response. One for each request, so it has fields and no closures. */
 export class AnswerOutput implements OutputAccount {
   readonly connection: ConnectionOutput;
   readonly transport: AnswerTransport;
@@ -49,9 +49,9 @@ export class AnswerOutput implements OutputAccount {
   caller: CallerOutput | undefined;
   heldBytes = 0;
   isOpen = true;
-  /** When its reader was last seen to take something, or could not. */
+  /** The time at which its reader last made progress, or could not. */
   progressAt = 0;
-  /** The operation, while the call occupies a place for reads. */
+  /** The operation, while the call occupies a slot for reads. */
   read: string | undefined;
 
   constructor(budget: OutputBudget, connection: ConnectionOutput, transport: AnswerTransport) {

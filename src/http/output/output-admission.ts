@@ -1,28 +1,28 @@
 import type { AnswerOutput, CallerOutput } from "./output-account.ts";
 
 /**
- * Calls of one caller to one operation without side effects that produce their
- * answers at the same time. Production waits for nothing but searches, which
- * have one thread; so many full pages are what a caller can have of each
- * operation on top of its limit.
+ * Calls of one caller to one operation without side effects that may produce
+ * their responses at the same time. Production waits for nothing but searches,
+ * which have one thread; so many full pages may exceed a caller's limit for each
+ * operation.
  */
 export const READS_PER_CALLER = 4;
 
 interface WaitingCall {
   readonly caller: CallerOutput;
   readonly read: string | undefined;
-  /** By the clock of the budget, in milliseconds. */
+  /** On the clock of the budget, in milliseconds. */
   readonly since: number;
   readonly proceed: () => void;
 }
 
 /**
- * Decides which calls may produce their answers now. The others wait in one
- * list in order of arrival; whatever is released or ends, all of them are tried
- * again in a turn of the event loop of their own.
+ * Decides which calls may produce their responses now. The others wait in one
+ * list in order of arrival; whenever anything is released or ends, all of them
+ * are tried again in a separate turn of the event loop.
  */
 export class OutputAdmission {
-  /** Whether the limits leave room for another answer. */
+  /** Returns whether the limits allow another response. */
   readonly #hasRoom: (output: AnswerOutput, caller: CallerOutput) => boolean;
   readonly #waiting = new Map<AnswerOutput, WaitingCall>();
   #isTurnAwaited = false;
@@ -31,14 +31,17 @@ export class OutputAdmission {
     this.#hasRoom = hasRoom;
   }
 
-  /** @param timeMs by the clock of the budget */
+  /**
+   * Admits a call, or returns a promise that resolves when it is admitted.
+   * @param timeMs on the clock of the budget
+   */
   enter(
     output: AnswerOutput,
     caller: CallerOutput,
     read: string | undefined,
     timeMs: number,
   ): Promise<void> | undefined {
-    // No call overtakes those of the same caller; where these have no room, the next turn lets it go on.
+    // No call overtakes another one of the same caller; where these are blocked, the next turn admits it.
     if (caller.waiting === 0 && this.#begin(output, caller, read)) return undefined;
     caller.waiting++;
     return new Promise((proceed) => {
@@ -55,7 +58,7 @@ export class OutputAdmission {
     call.proceed();
   }
 
-  /** Gives back the place of a read whose answer was produced, or never will be. */
+  /** Releases the slot of a read whose response was produced, or never will be. */
   endRead(output: AnswerOutput): void {
     const { caller, read } = output;
     if (!caller || read === undefined) return;
@@ -64,7 +67,7 @@ export class OutputAdmission {
     this.released();
   }
 
-  /** Tries all that wait, soon. */
+  /** Tries all waiting calls, soon. */
   released(): void {
     if (this.#waiting.size === 0 || this.#isTurnAwaited) return;
     this.#isTurnAwaited = true;
@@ -74,12 +77,15 @@ export class OutputAdmission {
     });
   }
 
-  /** Yields the callers of which a call has waited since a time or longer. */
+  /** Yields the callers with a call that has waited since a time or longer. */
   *waitingSince(timeMs: number): Generator<CallerOutput> {
     for (const { caller, since } of this.#waiting.values()) if (since <= timeMs) yield caller;
   }
 
-  /** Lets calls go on that have room; reads one of each caller, so that others are answered between large pages. */
+  /**
+   * Admits the waiting calls that fit; one read of each caller, so that others
+   * are answered between large pages.
+   */
   #admit(): void {
     const readers = new Set<CallerOutput>();
     for (const [output, { caller, read }] of this.#waiting) {

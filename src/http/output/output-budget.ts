@@ -7,38 +7,38 @@ import {
 import { OutputAdmission } from "./output-admission.ts";
 import type { OutputLimits } from "./output-limits.ts";
 
-/** Why a reader was cut. */
+/** A reader that was cut, and the reason. */
 export interface SlowReader {
   readonly reason: "stalled" | "caller" | "total";
-  /** Undefined before a token was accepted. */
+  /** The caller; undefined before a token was accepted. */
   readonly callerKey: string | undefined;
-  /** What its connection held, in bytes. */
+  /** The bytes that its connection held. */
   readonly heldBytes: number;
 }
 
-/** A connection gets this long before it can be the slowest of all: nobody's rate is known earlier. */
+/** Minimum age at which a connection can be the slowest of all: no rate is known earlier. */
 const MEASURED_MS = 1_000;
 
-/** How long a call waits for its caller's other connections before the slowest of them is closed. */
+/** Time for which a call waits for its caller's other connections before the slowest of them is closed. */
 const CALLER_WAIT_MS = 10_000;
 
 /**
- * Bounds what waits for slow readers: per connection, per caller and in all.
- * Beyond a limit further calls wait before they produce anything; who takes
- * nothing is cut, and so is the slowest when everything is full.
+ * Limits the bytes that wait for slow readers: per connection, per caller and in
+ * all. Beyond a limit further calls wait before they produce anything; a reader
+ * that makes no progress is cut, and so is the slowest when the total is reached.
  */
 export class OutputBudget {
   readonly admission = new OutputAdmission((output, caller) => this.#hasRoom(output, caller));
   readonly #limits: OutputLimits;
   readonly #onCut: (reader: SlowReader) => void;
-  /** By connection, for as long as that lives: an answer on it makes no account of its own. */
+  /** By connection, for as long as that lives: a response on it opens no account of its own. */
   readonly #connections = new WeakMap<object, ConnectionOutput>();
-  /** Those that hold anything. */
+  /** Connections that hold anything. */
   readonly #holding = new Set<ConnectionOutput>();
   readonly #callers = new Map<string, CallerOutput>();
-  /** Bytes held in all. */
+  /** The bytes held in all. */
   heldBytes = 0;
-  /** Moves on only with {@link pass}. */
+  /** The clock, advanced only by {@link pass}. */
   timeMs = 0;
 
   constructor(limits: OutputLimits, onCut: (reader: SlowReader) => void) {
@@ -47,9 +47,9 @@ export class OutputBudget {
   }
 
   /**
-   * Starts the account of one answer. To be ended when the response closes.
+   * Opens the account of one response. To be ended when the response closes.
    *
-   * @param key one object for each connection, the same for all answers on it
+   * @param key one object for each connection, the same for all responses on it
    */
   open(key: object, transport: AnswerTransport): AnswerOutput {
     let connection = this.#connections.get(key);
@@ -68,7 +68,7 @@ export class OutputBudget {
     return output;
   }
 
-  /** Starts to watch a connection that holds something from now on. */
+  /** Starts to watch a connection that holds bytes from now on. */
   holds(connection: ConnectionOutput): void {
     connection.heldSince = this.timeMs;
     connection.takenBytes = 0;
@@ -76,14 +76,14 @@ export class OutputBudget {
     this.#holding.add(connection);
   }
 
-  /** Ends the watch over a connection that holds nothing any more. */
+  /** Stops watching a connection that holds nothing any more. */
   holdsNothing(connection: ConnectionOutput): void {
     this.#holding.delete(connection);
   }
 
   /**
-   * Lets time pass and cuts who is too slow; to be called at short intervals.
-   * Time in which the server stood still is not counted.
+   * Advances the clock and cuts readers that are too slow; to be called at short
+   * intervals. Time in which the server was blocked is not counted.
    */
   pass(elapsedMs: number): void {
     this.timeMs += elapsedMs;
@@ -95,7 +95,10 @@ export class OutputBudget {
     this.admission.released();
   }
 
-  /** Closes the slowest connections until the total is kept, as far as any is known to be slow. */
+  /**
+   * Closes the slowest connections until the total is within its limit, as far as
+   * any is known to be slow.
+   */
   relieve(): void {
     while (this.heldBytes >= this.#limits.totalBytes) if (!this.#cutSlowest("total")) return;
   }
@@ -109,7 +112,7 @@ export class OutputBudget {
     return caller;
   }
 
-  /** Forgets an answer, and its caller with the last one. */
+  /** Forgets a response, and its caller with the last one. */
   ended(output: AnswerOutput): void {
     const { connection, caller } = output;
     connection.outputs.delete(output);
@@ -123,7 +126,7 @@ export class OutputBudget {
     );
   }
 
-  /** Cuts the answers of a connection of which nothing was taken for too long, though it could have been. */
+  /** Cuts the responses of a connection that made no progress for too long, though it could have. */
   #cutStalled(connection: ConnectionOutput): void {
     let progressed: boolean | undefined;
     for (const output of [...connection.outputs]) {
@@ -162,7 +165,10 @@ export class OutputBudget {
   }
 }
 
-/** Notes what the system has taken of a connection; returns whether that is more than at the last look, or the first. */
+/**
+ * Records the bytes that the system has accepted from a connection; returns true
+ * if they are more than at the last check, or at the first.
+ */
 function measure(connection: ConnectionOutput, writtenBytes: number): boolean {
   const before = connection.writtenBytes;
   if (before !== undefined && writtenBytes <= before) return false;

@@ -1,18 +1,18 @@
-/** How much of produced answers may wait for slow readers; sizes in bytes, times in milliseconds. */
+/** The limits on responses that wait for slow readers; sizes in bytes, times in milliseconds. */
 export interface OutputLimits {
-  /** On one connection. Beyond it, and beyond the next two, calls wait before they read anything. */
+  /** Maximum on one connection. Beyond it, and beyond the next two, calls wait before they read anything. */
   readonly connectionBytes: number;
-  /** Of one caller on all of its connections. */
+  /** Maximum of one caller on all of its connections. */
   readonly callerBytes: number;
-  /** Of all callers. Beyond it the slowest connection is closed. */
+  /** Maximum of all callers. Beyond it the slowest connection is closed. */
   readonly totalBytes: number;
-  /** How long an answer may wait without its reader taking anything before it is cut. */
+  /** Maximum time that a response may wait without progress before it is cut. */
   readonly stallMs: number;
 }
 
 const MIB = 2 ** 20;
 
-/** Sizes as settings write them. */
+/** The limits in the units of the settings. */
 export interface OutputSettings {
   /** In MiB. */
   readonly outputPerConnection: number;
@@ -24,7 +24,7 @@ export interface OutputSettings {
   readonly slowReaderTimeout: number;
 }
 
-/** The limits that the settings name. */
+/** Converts the settings to limits. */
 export function outputLimits(settings: OutputSettings): OutputLimits {
   return {
     connectionBytes: settings.outputPerConnection * MIB,

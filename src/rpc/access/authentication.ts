@@ -23,15 +23,16 @@ export interface AuthenticationOptions {
   readonly store: Store;
   readonly keys: Keys;
   readonly now: () => number;
-  /** Told of bookkeeping that failed; the call goes on. */
+  /** Receives errors of the bookkeeping; the call goes on. */
   readonly onNoteFailure: (error: unknown) => void;
 }
 
 export type Authentication = (authorization: string | undefined) => Promise<AuthenticatedCaller>;
 
 /**
- * Finds the caller of a request before anything of its body is read. It looks
- * each time: what the last commit revoked or blocked opens nothing.
+ * Creates the function that authenticates the caller of a request before its body
+ * is read. It reads the store each time: a token that the last commit revoked or
+ * blocked is refused.
  */
 export function createAuthentication({
   store,
@@ -39,7 +40,7 @@ export function createAuthentication({
   now,
   onNoteFailure,
 }: AuthenticationOptions): Authentication {
-  /** Tokens whose last use is being written: of requests at the same time one is enough. */
+  /** Tokens whose last use is being written: for concurrent requests one write is enough. */
   const noting = new Set<string>();
   /** `hash` is given for a token that is still stored under its HMAC, and replaces that. */
   const noteUse = ({ id, last_used_at }: FoundToken, at: number, hash?: Uint8Array): void => {
@@ -71,7 +72,10 @@ export function createAuthentication({
   };
 }
 
-/** Judges a caller that was let in anew: why it may not go on with the operation; undefined while it may. */
+/**
+ * Creates the function that checks an authenticated caller again and returns why
+ * it may not go on with the operation; undefined while it may.
+ */
 export function createRevalidation({ store, now }: Pick<AuthenticationOptions, "store" | "now">) {
   return async (caller: Caller, operation: string): Promise<ConnectError | undefined> => {
     const admission = authenticatedCallerOf(await findTokenById(store.reader, caller.tokenId), now());
@@ -84,7 +88,7 @@ export function createRevalidation({ store, now }: Pick<AuthenticationOptions, "
   };
 }
 
-/** The error for who may not enter; undefined for who may. */
+/** Returns the error for a caller who was refused; undefined for one who was admitted. */
 export function authError(admission: AuthenticatedCaller): ConnectError | undefined {
   if (admission.kind === "known") return undefined;
   return fromDomain(admission.kind === "blocked" ? accountBlocked() : unauthenticated());

@@ -8,7 +8,7 @@ import { callerKey, operationOf } from "../../services/call/call.ts";
 import { writeConnectError } from "../error/error.ts";
 import type { Route } from "../routes.ts";
 
-/** A request that no operation can take, and what HTTP says about it. */
+/** A request that no operation accepts, and the HTTP status for it. */
 export interface RoutingError {
   readonly error: ConnectError;
   readonly status: number;
@@ -18,7 +18,8 @@ export interface RoutingError {
 /**
  * Returns why a request reaches no operation; undefined when it does.
  *
- * @param suggestion the operation that the path most likely means; undefined when none comes near
+ * @param suggestion the operation that the path most likely means; undefined when
+ *   none is similar
  */
 export function routingError(
   route: Route | undefined,
@@ -57,7 +58,7 @@ export function routingError(
   return undefined;
 }
 
-/** What a draining server answers to calls that come late. */
+/** Returns the error of a draining server for late calls. */
 export function shuttingDown(): ConnectError {
   return writeConnectError(
     ErrorReason.UNAVAILABLE,
@@ -65,10 +66,10 @@ export function shuttingDown(): ConnectError {
   );
 }
 
-/** Why a call must not go on; set before the protocol layer, which writes it in its own form. */
+/** The error with which a call must end; set before the protocol layer, which writes it in its own form. */
 export const authErrorKey = createContextKey<ConnectError | undefined>(undefined, { description: "refusal" });
 
-/** Runs inside the protocol layer before anything of the body is read. */
+/** Throws the authentication error inside the protocol layer, before the body is read. */
 export function runAuthentication(ctx: HandlerContext): void {
   const refusal = ctx.values.get(authErrorKey);
   if (refusal) throw refusal;
@@ -80,7 +81,8 @@ export function runAuthentication(ctx: HandlerContext): void {
 }
 
 /**
- * Why a caller may not do an operation, whatever it is done to; undefined while it may.
+ * Returns why a caller may not call an operation, whatever its arguments;
+ * undefined while it may.
  *
  * @param changes whether the operation has side effects
  */

@@ -8,10 +8,10 @@ import {
 import type { StreamSlots } from "../../services/call/stream-slots.ts";
 
 /**
- * Ends a stream as soon as its caller may not go on: the gate asks only once,
- * when a call begins, and a stream may be open for days. Streams of service.v1
- * take a place for as long as they are open; those of runners are bounded by the
- * leases that they hold.
+ * Ends a stream as soon as its caller may not go on: the caller is authenticated
+ * only once, when a call begins, and a stream may be open for days. Streams of
+ * service.v1 occupy a slot for as long as they are open; those of runners are
+ * limited by the leases that they hold.
  */
 export function revokeStreams(signals: RevocationMonitor, slots: StreamSlots): Interceptor {
   const whileAllowed = async (next: AnyFn, req: AnyRequest) => {
@@ -24,7 +24,7 @@ export function revokeStreams(signals: RevocationMonitor, slots: StreamSlots): I
       leave();
     };
     const watch: RevocationWatch = { signal: watched.signal, close };
-    // Covers streams whose answer nobody reads to its end.
+    // Covers streams whose response nobody reads to its end.
     req.signal.addEventListener("abort", watch.close, { once: true });
     if (req.signal.aborted) watch.close();
     req.contextValues.set(revokedKey, watch.signal);
@@ -69,8 +69,9 @@ async function* untilCutOff<T>(
 }
 
 /**
- * The step, or the reason of a signal that aborts before it comes. A listener for
- * each: racing every step against one lasting promise would keep them all.
+ * Returns the step, or throws the reason of a signal that aborts first. A
+ * listener for each: racing every step against one lasting promise would keep
+ * them all in memory.
  */
 function orAborted<T>(step: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -15,15 +15,15 @@ import type { CallRecord } from "../access/call-record.ts";
 import { JSON_OPTIONS } from "../request/json-options.ts";
 import { hasReason, type ReportFault, withDetail } from "./error.ts";
 
-/** What is decompressed here is the server's own answer, so there is nobody to be guarded against. */
+/** The body to decompress is the server's own response, so it needs no limit. */
 const ERROR_LIMIT_BYTES = 0xffffffff;
 
 /**
- * Errors that the protocol layer raises around the interceptors (a body that
- * does not parse, is too large or uses an unknown compression, an answer that
- * cannot be written) come out of it finished. This gives them their place in
- * the catalogue, corrects the ones that blame the server for the caller's
- * bytes, reports the ones that are the server's fault, and tells the record.
+ * Completes the errors that the protocol layer raises around the interceptors (a
+ * body that does not parse, is too large or uses an unknown compression, a
+ * response that cannot be written): gives them their place in the catalogue,
+ * corrects those that blame the server for the caller's bytes, reports those that
+ * are the server's fault, and updates the record.
  */
 export function completeError(
   res: UniversalServerResponse,
@@ -46,9 +46,11 @@ export function completeError(
 }
 
 /**
- * The same for a unary answer of the Connect protocol, whose error is its body and status.
+ * Completes a unary response of the Connect protocol, whose error is its body and
+ * status.
  *
- * @param header changed in place when the error is: what takes its place is not compressed
+ * @param header changed in place when the error is: the new body is not
+ *   compressed
  */
 export async function completeUnaryError(
   status: number,
@@ -68,7 +70,7 @@ export async function completeUnaryError(
   return { status: codeToHttpStatus(complete.code), body: errorToJsonBytes(complete, JSON_OPTIONS) };
 }
 
-/** The error to send instead; undefined when it already says its reason. */
+/** Returns the error to send instead; undefined when it already has a reason. */
 type Complete = (error: ConnectError) => ConnectError | undefined;
 
 function completed(error: ConnectError, record: CallRecord, report: ReportFault): ConnectError | undefined {

@@ -4,8 +4,8 @@ import { callRecordKey } from "../access/call-record.ts";
 import { type ReportFault, toConnectError } from "./error.ts";
 
 /**
- * The outermost interceptor: whatever the operation throws leaves as an error
- * of the catalogue, and the record of the call learns its code.
+ * Returns the outermost interceptor: every error of the operation leaves as one
+ * of the catalogue, and the record of the call gets its code.
  */
 export function errorInterceptor(report: ReportFault): Interceptor {
   return (next) => async (req) => {
@@ -25,16 +25,16 @@ export function errorInterceptor(report: ReportFault): Interceptor {
   };
 }
 
-/** That a caller goes away in the middle of a call is no fault of the server. */
+/** Returns whether the caller went away in the middle of a call, which is no fault of the server. */
 function clientCancelled(thrown: unknown, req: { readonly signal: AbortSignal }): ConnectError | undefined {
-  // Before the look at the signal, which may have to be made for it.
+  // Before the signal is read, which may have to be created for it.
   if (thrown instanceof DomainError || thrown instanceof ConnectError) return undefined;
   const { aborted, reason } = req.signal;
   if (!aborted || thrown !== reason) return undefined;
   return new ConnectError("the caller gave the call up", Code.Canceled);
 }
 
-/** Errors of a stream come while it is read, long after `next` has answered. */
+/** Errors of a stream occur while it is read, long after `next` has returned. */
 async function* guarded<T>(
   messages: AsyncIterable<T>,
   leave: (thrown: unknown) => ConnectError,

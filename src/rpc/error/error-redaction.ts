@@ -1,10 +1,13 @@
-/** What was decoded, such as `cannot decode field service.v1.GetProjectRequest.project_id from JSON`, and why not. */
+/**
+ * The decoded field, such as `cannot decode field
+ * service.v1.GetProjectRequest.project_id from JSON`, and the reason.
+ */
 const DECODING = /^(cannot decode (?:\w+ )?[\w.]+ from JSON)(?:: | |$)(.*)$/s;
 
 /**
- * The reasons for which JSON is no message, as far as they hold nothing that the
- * caller sent. An unknown name is told where it could be meant for a field's,
- * since the caller looks for it; secrets have digits or signs in them.
+ * The reasons for which JSON is no message, as far as they quote nothing of the
+ * caller's. An unknown name is included where it could be meant as a field's
+ * name, since the caller looks for it; secrets contain digits or signs.
  */
 const REASONS: readonly RegExp[] = [
   /^key "[A-Za-z_]{1,40}" is unknown$/,
@@ -23,7 +26,7 @@ const REASONS: readonly RegExp[] = [
   /^[^"\d]{1,80} JSON at position \d+(?: \(line \d+ column \d+\))?$/,
 ];
 
-/** What the parser says when it quotes the text around a mistake. */
+/** The parser's message when it quotes the text around an error. */
 const QUOTING = / is not valid JSON$/;
 
 /** The values that the protocol layer quotes from headers. */
@@ -34,9 +37,9 @@ const HEADER_VALUES: readonly [RegExp, string][] = [
 ];
 
 /**
- * A message of the protocol layer about a request, without the values of the
- * request that it quotes: one of them may be a secret in a wrong place. What it
- * says of JSON is told only where it is known to hold none.
+ * Returns a message of the protocol layer about a request, without the values of
+ * the request that it quotes: one of them may be a secret in a wrong place. Its
+ * words about JSON are included only where they are known to hold none.
  */
 export function redactErrorMessage(message: string): string {
   const decoding = DECODING.exec(message);

@@ -55,38 +55,38 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.TOO_MANY_STREAMS]: Code.ResourceExhausted,
 };
 
-/** A call as the log and an internal error name it. */
+/** The names of a call for the log and for an internal error. */
 export interface CallNames {
   readonly requestId: string;
   readonly operation: string;
 }
 
 /**
- * What the protocol layer says, calling it a fault of the server, when the
- * caller's bytes cannot be decoded or decompressed.
+ * Messages in which the protocol layer blames the server, when the caller's bytes
+ * cannot be decoded or decompressed.
  */
 const MALFORMED = /^(parse binary: |decompression failed$|received compressed envelope, )/;
 
 /**
- * What the engine says when it comes to an end of its own. The protocol layer
- * hands it on as if the caller's bytes were at fault, with a text that helps
+ * Messages of the JavaScript engine at one of its limits. The protocol layer
+ * passes them on as if the caller's bytes were at fault, with a text that helps
  * nobody.
  */
 const ENGINE =
   /^(?:parse binary: |serialize binary: )?(?:Maximum call stack size exceeded|Invalid (?:string|array|typed array|array buffer) length|Array buffer allocation failed|Set maximum size exceeded|Map maximum size exceeded|Maximum BigInt size exceeded)/;
 
-/** Where the protocol layer says how much an operation takes. */
+/** The message in which the protocol layer names an operation's size limit. */
 const LIMIT = / readMaxBytes (\d+)/;
 
-/** What every 401 asks for, wherever it was found out (RFC 9110, section 11.6.1). */
+/** The challenge of every 401, wherever it originates (RFC 9110, section 11.6.1). */
 const CHALLENGE = 'Bearer realm="chartroom"';
 
-/** What the log is told of a failure that nobody foresaw. */
+/** Reports an unexpected failure to the log. */
 export type ReportFault = (error: unknown, call: CallNames) => void;
 
 /**
- * The error that leaves for whatever was thrown. What is in no catalogue is
- * reported and leaves with a fixed text.
+ * Returns the error to send for anything that was thrown. Errors outside the
+ * catalogue are reported and get a fixed text.
  */
 export function toConnectError(thrown: unknown, call: CallNames, report: ReportFault): ConnectError {
   if (thrown instanceof DomainError) return fromDomain(thrown);
@@ -103,7 +103,7 @@ export function toConnectError(thrown: unknown, call: CallNames, report: ReportF
   return internal(thrown, call, report);
 }
 
-/** An error of the catalogue that the edge itself answers. */
+/** Writes an error of the catalogue that the edge itself sends. */
 export function writeConnectError(
   reason: ErrorReason,
   message: string,
@@ -112,7 +112,7 @@ export function writeConnectError(
   return fromDomain(new DomainError(reason, message, metadata));
 }
 
-/** A failure of the catalogue in the form that leaves. */
+/** Converts an error of the catalogue to the form that is sent. */
 export function fromDomain(error: DomainError): ConnectError {
   const leaving = new ConnectError(error.message, CODE_OF_REASON[error.reason]);
   if (error.reason === ErrorReason.UNAUTHENTICATED) leaving.metadata.set("WWW-Authenticate", CHALLENGE);
@@ -130,14 +130,17 @@ export function fromDomain(error: DomainError): ConnectError {
   return leaving;
 }
 
-/** Whether an error already says its reason. */
+/** Returns whether an error already has a reason. */
 export function hasReason(error: ConnectError): boolean {
   return error.details.some(
     (detail) => ("desc" in detail ? detail.desc.typeName : detail.type) === ErrorDetailSchema.typeName,
   );
 }
 
-/** Gives errors of the protocol layer their place in the catalogue, and reports those that are the server's fault. */
+/**
+ * Gives errors of the protocol layer their place in the catalogue, and reports
+ * those that are the server's fault.
+ */
 export function withDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
   if (hasReason(error)) return error;
   if (ENGINE.test(error.rawMessage)) return internal(error, call, report);
@@ -151,7 +154,7 @@ export function withDetail(error: ConnectError, call: CallNames, report: ReportF
   }
   if (error.code === Code.DeadlineExceeded)
     return writeConnectError(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
-  // What is left of this code is the layer's own: a compression it does not have, a second message.
+  // The rest of this code comes from the layer itself: an unsupported compression, a second message.
   if (error.code === Code.Unimplemented) {
     return writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, redactErrorMessage(error.rawMessage));
   }
@@ -166,7 +169,7 @@ function internal(error: unknown, call: CallNames, report: ReportFault): Connect
   return writeConnectError(ErrorReason.INTERNAL, "internal error", { request_id: call.requestId });
 }
 
-/** Returns the error for a body that is larger than its operation takes. */
+/** Returns the error for a body that is larger than its operation accepts. */
 export function bodyTooLarge(limitBytes: number | string): ConnectError {
   const message = `the request is larger than the ${limitBytes} bytes that the operation takes`;
   return writeConnectError(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: String(limitBytes) });

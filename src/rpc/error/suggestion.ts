@@ -1,18 +1,22 @@
-/** How much of two names must agree for one to be meant by the other: half of their pairs of letters. */
+/** Minimum similarity of two names for one to be suggested for the other: half of their pairs of letters. */
 const LEAST_LIKENESS = 0.5;
 
-/** Returns the operation that a path most likely means, as `service.v1.ProjectService/GetProject`; undefined when none comes near. */
+/**
+ * Returns the operation that a path most likely means, as
+ * `service.v1.ProjectService/GetProject`; undefined when none is similar.
+ */
 export type Suggest = (path: string) => string | undefined;
 
 /**
- * Returns what suggests operations for misspelt paths.
+ * Creates the function that suggests operations for misspelt paths.
  *
- * @param known the paths that are served, such as `/service.v1.ProjectService/GetProject`
+ * @param known the paths that are served, such as
+ *   `/service.v1.ProjectService/GetProject`
  */
 export function suggestions(known: Iterable<string>): Suggest {
   const all = [...known].map((path) => ({ path, pairs: pairsOf(path) }));
   return (path) => {
-    // Longer than any name of the contract, and nothing that anybody misspelt.
+    // Longer than any name of the contract: no misspelt one.
     if (path.length > 200) return undefined;
     const asked = pairsOf(path);
     let best: string | undefined;
@@ -27,7 +31,7 @@ export function suggestions(known: Iterable<string>): Suggest {
   };
 }
 
-/** Returns each two letters that follow one another, without regard to case, with how often they do. */
+/** Returns the pairs of consecutive letters, without regard to case, with their counts. */
 function pairsOf(text: string): ReadonlyMap<string, number> {
   const folded = text.toLowerCase();
   const pairs = new Map<string, number>();
@@ -38,7 +42,7 @@ function pairsOf(text: string): ReadonlyMap<string, number> {
   return pairs;
 }
 
-/** Returns the coefficient of Dice: twice the pairs in common, divided by those of both. */
+/** Returns the Dice coefficient: twice the pairs in common, divided by those of both. */
 function likenessOf(one: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>): number {
   let common = 0;
   for (const [pair, times] of one) common += Math.min(times, other.get(pair) ?? 0);

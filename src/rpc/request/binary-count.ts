@@ -4,12 +4,12 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { RequestBounds } from "./request-bounds.ts";
 import { tooComplex } from "./too-complex.ts";
 
-/** How a field of a known number is written. */
+/** The form of a field of a known number. */
 interface FieldForm {
   readonly wireType: WireType;
-  /** What is inside, when that is a message. */
+  /** The nested form, when that is a message. */
   readonly message?: Form;
-  /** How the elements of a list are written when they come packed. */
+  /** The wire type of the elements of a list when they are packed. */
   readonly packed?: WireType;
 }
 
@@ -21,18 +21,18 @@ const NO_FIELDS: Form = new Map();
 interface Open {
   readonly form: Form;
   readonly end: number;
-  /** Number of the group, which a tag of its own ends; undefined for a message. */
+  /** The number of the group, which has an end tag; undefined for a message. */
   readonly group: number | undefined;
 }
 
 /**
- * Counts the fields of a binary message at all levels, in one pass over its
- * bytes and without building anything: an empty element of a list takes two
- * bytes, and a hundred times as much once it is parsed. Refuses a known field
- * that is written as another kind than its own and a message that is longer than
- * the one around it: the parser would read other fields than were counted.
+ * Counts the fields of a binary message at all levels, in one pass over its bytes
+ * and without building anything: an empty element of a list takes two bytes, and
+ * a hundred times as much once it is parsed. Refuses a known field with a wrong
+ * wire type and a message that is longer than the one around it: the parser would
+ * read other fields than were counted.
  *
- * @throws ConnectError BODY_TOO_COMPLEX at the first field that is too much, and
+ * @throws ConnectError BODY_TOO_COMPLEX at the first field past the limit, and
  *   invalid_argument for what is no binary message
  */
 export function countBinary(schema: DescMessage, bytes: Uint8Array, bounds: RequestBounds): void {
@@ -111,7 +111,7 @@ function elements(bytes: Uint8Array, begin: number, end: number, wireType: WireT
   return count;
 }
 
-/** Reads varints; what is past 32 bits of one is dropped, as the parser does with lengths and tags. */
+/** Reads varints; bits past 32 are dropped, as the parser does with lengths and tags. */
 class Varints {
   at = 0;
   readonly #bytes: Uint8Array;

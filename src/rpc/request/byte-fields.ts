@@ -2,10 +2,10 @@ import { type DescField, type DescMessage, type MessageShape, ScalarType } from 
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
 /**
- * Puts others in the place of the bytes of a message, in place. They come in the
- * same order for messages that have the same form. Lists and maps of bytes are left alone.
+ * Replaces the bytes of a message, in place. They come in the same order for
+ * messages that have the same form. Lists and maps of bytes are left alone.
  *
- * @param exchange returns what to put in the place of the bytes of a field
+ * @param exchange returns the replacement for the bytes of a field
  */
 export function exchangeBytes<D extends DescMessage>(
   schema: D,
@@ -21,7 +21,7 @@ function exchangeIn(
 ): void {
   for (const field of message.fields) {
     if (field.fieldKind === "scalar" && field.scalar === ScalarType.BYTES) {
-      // Bytes outside a oneof are there even when they are empty, in one only when they are chosen.
+      // Bytes outside a oneof are present even when they are empty, in one only when they are chosen.
       if (!field.oneof || message.isSet(field)) {
         message.set(field, exchange(message.get(field) as Uint8Array, field));
       }

@@ -1,6 +1,6 @@
 /**
- * Gives the memory of a piece of a body back, once it was copied: a collection
- * may be a long time coming, and by then the whole body would be there twice.
+ * Releases the memory of a piece of a body after it was copied: garbage
+ * collection may come late, and until then the whole body would exist twice.
  * Pieces of HTTP/1 have memory of their own; those of HTTP/2 are parts of a
  * buffer that Node goes on reading.
  *
@@ -11,7 +11,7 @@ export function freeChunk({ httpVersionMajor }: { httpVersionMajor: number }, ch
 }
 
 /**
- * Gives the memory of bytes back at once, unless they are a part of other memory.
+ * Releases the memory of bytes at once, unless they are a part of other memory.
  *
  * @param bytes not to be used afterwards
  */
@@ -20,8 +20,8 @@ export function freeWhole(bytes: Uint8Array): void {
 }
 
 /**
- * Puts pieces together and frees each as it is copied: otherwise all of them
- * and the whole would be there at once.
+ * Joins pieces and frees each as it is copied: otherwise all of them and the
+ * result would exist at once.
  *
  * @param lengthBytes of all pieces
  */
@@ -30,7 +30,7 @@ export function join(
   lengthBytes: number,
   free: (piece: Uint8Array) => void,
 ): Uint8Array<ArrayBuffer> {
-  // The system gives its memory as bytes are written to it.
+  // The system allocates memory as bytes are written to it.
   const whole = new Uint8Array(lengthBytes);
   let filled = 0;
   for (const piece of pieces) {

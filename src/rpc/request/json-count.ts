@@ -11,12 +11,12 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * Counts what a JSON text is made of, in one pass over its bytes and without
+ * Counts the parts of a JSON text, in one pass over its bytes and without
  * building anything: a list of a million empty objects takes 3 MB of text and a
- * hundred times as much once it is parsed. What is no JSON is counted as far as
- * its signs go, and left for the parser to refuse.
+ * hundred times as much once it is parsed. Invalid JSON is counted by its signs,
+ * and left for the parser to refuse.
  *
- * @throws ConnectError BODY_TOO_COMPLEX at the first sign that is too much
+ * @throws ConnectError BODY_TOO_COMPLEX at the first sign past the limit
  */
 export function countJson(
   bytes: Uint8Array,
@@ -49,7 +49,10 @@ export function countJson(
   }
 }
 
-/** Returns where the text that begins at a quote has its closing one; not before the end of the bytes when it has none. */
+/**
+ * Returns the index of the closing quote of the text that begins at a quote; at
+ * least the length of the bytes when it has none.
+ */
 export function endOfText(bytes: Uint8Array, begin: number): number {
   let at = begin + 1;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;

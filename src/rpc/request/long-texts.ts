@@ -15,34 +15,37 @@ const PADDING = 0x3d;
 /** Texts up to this many characters are left to the parser. */
 const SHORT_CHARACTERS = 64 * 1024;
 
-/** Of a mark: what nobody can have put into a body, and the index of a text. Whole groups of base64. */
+/**
+ * Parts of a mark: bytes that nobody can have put into a body, and the index of a
+ * text. Whole groups of base64.
+ */
 const NONCE_BYTES = 24;
 const INDEX_BYTES = 3;
 
 /** Characters that are decoded at once: whole groups of base64. */
 const PIECE = 64 * 1024;
 
-/** Texts that were taken out of a JSON body. */
+/** Long texts that were removed from a JSON body. */
 export interface LongTexts {
   /** The body with a mark in the place of each. */
   readonly rest: Uint8Array;
   /**
-   * Puts bytes into the message that was parsed of the rest: what the texts that
-   * stood in its `bytes` fields say in base64. They are decoded where the texts
-   * stand, so that nothing of their size is made.
+   * Puts the decoded bytes of the removed texts into the `bytes` fields of the
+   * message that was parsed from the rest. They are decoded in place, so that
+   * nothing of their size is allocated.
    *
-   * @throws ConnectError invalid_argument for what is no base64
+   * @throws ConnectError invalid_argument for invalid base64
    */
   putBack(schema: DescMessage, message: MessageShape<DescMessage>): void;
 }
 
 /**
- * Takes the long texts out of a JSON body, those that no field but one of `bytes`
- * can hold. Through the parser ten images of 4 MiB would exist five times over:
- * as the body, its text, the texts in it, bytes, and what is handed on.
+ * Removes the long texts from a JSON body, those that only a field of `bytes` can
+ * hold. Through the parser ten images of 4 MiB would exist five times: as the
+ * body, its text, the texts in it, bytes, and the result.
  *
- * @param textCharacters of the longest text that another field can hold; marks are longer, so that a text
- *   that is too long for its field is refused as such
+ * @param textCharacters of the longest text that another field can hold; marks
+ *   are longer, so that a text that is too long for its field is refused as such
  * @throws ConnectError BODY_TOO_COMPLEX when too much is left
  */
 export function takeLongTexts(bytes: Uint8Array, textCharacters: number): LongTexts {
@@ -82,13 +85,13 @@ export function takeLongTexts(bytes: Uint8Array, textCharacters: number): LongTe
   };
 }
 
-/** Whether a text has more characters than so many, in whatever form it is written. */
+/** Returns whether a text has more characters than this, in whatever form it is written. */
 function isLonger(text: Uint8Array, characters: number): boolean {
   if (text.length <= characters) return false;
   return text.length > characters * CHARACTER_BYTES || (isAscii(text) && !text.includes(BACKSLASH));
 }
 
-/** Texts in base64 that stand for others. */
+/** Texts in base64 that replace others. */
 class Marks {
   readonly #nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
   readonly #filler: Uint8Array;
@@ -104,7 +107,7 @@ class Marks {
     return Buffer.concat([Buffer.from(begin.toString("base64")), this.#filler]);
   }
 
-  /** The index of the text whose mark says these bytes; -1 when they are none. */
+  /** Returns the index of the text whose mark has these bytes; -1 when there is none. */
   indexOf(bytes: Uint8Array): number {
     const begin = Buffer.from(
       bytes.buffer,
@@ -116,7 +119,7 @@ class Marks {
   }
 }
 
-/** Decodes base64 where it stands. */
+/** Decodes base64 in place. */
 function decoded(text: Uint8Array, field: DescField): Uint8Array {
   try {
     if (!isPlainBase64(text)) return base64Decode(JSON.parse(`"${latin1(text)}"`));
@@ -134,7 +137,7 @@ function decoded(text: Uint8Array, field: DescField): Uint8Array {
   }
 }
 
-/** Whether a text is nothing but whole groups up to its end, so that it can be decoded in pieces. */
+/** Returns whether a text is nothing but whole groups up to its end, so that it can be decoded in pieces. */
 function isPlainBase64(text: Uint8Array): boolean {
   const padding = text.indexOf(PADDING);
   return (padding === -1 || padding >= text.length - 2) && !text.includes(BACKSLASH) && !text.includes(BLANK);

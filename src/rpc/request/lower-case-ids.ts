@@ -3,7 +3,7 @@ import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/valida
 import type { Interceptor } from "@connectrpc/connect";
 import { isId, rulesOf } from "../rules.ts";
 
-/** Fields whose ids the contract leaves free to have another form; those that are UUIDs are stored like all. */
+/** Fields whose ids may have another form in the contract; those that are UUIDs are stored like all. */
 const FREE_IDS: ReadonlySet<string> = new Set(["allowed_agent_ids", "scm_tools_allowed_group_id"]);
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -13,8 +13,8 @@ type Edit = (message: Values) => void;
 
 /**
  * Writes ids in lower case, the form in which they are stored, wherever the
- * contract says that a string is an id. Runs before validation, so
- * that everything behind the edge sees one form only.
+ * contract says that a string is an id. Runs before validation, so that
+ * everything behind the edge sees one form only.
  */
 export const lowerCaseIds: Interceptor = (next) => (req) => {
   const edit = editOf(req.method.input);
@@ -24,7 +24,7 @@ export const lowerCaseIds: Interceptor = (next) => (req) => {
   return next(req);
 };
 
-/** Does the same to one message, in place. */
+/** Writes the ids of one message in lower case, in place. */
 export function lowerCaseIdsOf(schema: DescMessage, message: MessageShape<DescMessage>): void {
   editOf(schema)?.(message as unknown as Values);
 }
@@ -38,10 +38,10 @@ async function* edited<M>(edit: Edit, messages: AsyncIterable<M>): AsyncIterable
 
 const edits = new Map<DescMessage, Edit | undefined>();
 
-/** What to do to a message; undefined when no id can be in it. */
+/** Returns the edit of a message; undefined when no id can be in it. */
 function editOf(message: DescMessage): Edit | undefined {
   if (edits.has(message)) return edits.get(message);
-  edits.set(message, undefined); // a message that contains itself ends here
+  edits.set(message, undefined); // A message that contains itself ends here.
   const fields = message.fields.flatMap((field) => fieldEdit(field) ?? []);
   const edit: Edit | undefined =
     fields.length > 0

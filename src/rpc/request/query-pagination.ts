@@ -3,14 +3,14 @@ import { createContextKey, type Interceptor } from "@connectrpc/connect";
 import { type PaginationRequest, PaginationRequestSchema } from "#gen/service/v1/pagination_pb.js";
 import { valueUnusable } from "../../domain/error.ts";
 
-/** Carries the query of the request's URL, without the question mark; empty when there is none. */
+/** The context key of the query of the request's URL, without the question mark; empty when there is none. */
 export const queryKey = createContextKey("", { description: "query of the URL" });
 
 /**
- * Fills the pagination of a List request that its body leaves out with `token`
- * and `pageSize` of the URL's query, where some generated clients send them. The
- * body wins as a whole when it has a pagination. Runs before validation, so that
- * the limits of the contract hold for both.
+ * Fills the pagination of a List request that its body omits with `token` and
+ * `pageSize` of the URL's query, where some generated clients send them. The body
+ * wins as a whole when it has a pagination. Runs before validation, so that the
+ * limits of the contract apply to both.
  *
  * @throws DomainError VALUE_UNUSABLE for a `pageSize` that is no whole number
  */

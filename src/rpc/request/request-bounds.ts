@@ -4,15 +4,16 @@ import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/valida
 import { rulesOf } from "../rules.ts";
 
 /**
- * The largest body of any operation but those that carry more than this in
- * `bytes` fields: 16 MiB. What a request may hold is bounded by the contract;
- * this bounds what the server works through for one of them.
+ * Maximum size of the body of any operation except those with more than this in
+ * `bytes` fields: 16 MiB. The contract limits the content of a request; this
+ * limits the server's work for one.
  */
 export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 /**
- * Parts and keys that every request may have: a body of so few is cheap,
- * whatever its message holds, and one with unknown fields has room for them.
+ * Number of parts and keys that every request may have: a body of so few is
+ * cheap, whatever its message holds, and one with unknown fields has room for
+ * them.
  */
 export const MIN_PARTS = 1_024;
 
@@ -20,45 +21,45 @@ export const MIN_PARTS = 1_024;
 export const MIN_DEPTH = 32;
 
 /**
- * A character takes at most this many bytes: past U+FFFF it is two escapes of six
- * where JSON is written in ASCII alone, as Python's does unless told otherwise. In
- * UTF-8 it is four.
+ * Maximum bytes of a character: past U+FFFF it is two escapes of six where JSON
+ * is written in ASCII alone, as Python does by default. In UTF-8 it is four.
  */
 export const CHARACTER_BYTES = 12;
 const UUID_BYTES = 36;
-/** `"2026-01-02T03:04:05.123456789Z"` and `"-315576000000.000000001s"` with room to spare. */
+/** Enough for `"2026-01-02T03:04:05.123456789Z"` and `"-315576000000.000000001s"`. */
 const WELL_KNOWN_BYTES = 40;
-/** Longest number or boolean as JSON text, 64-bit ones in quotes. */
+/** Maximum length of a number or boolean as JSON text, 64-bit ones in quotes. */
 const NUMBER_BYTES = 24;
-/** Quotes around a text. */
+/** The quotes around a text. */
 const QUOTES = 2;
 
-/** Room for white space between the parts of a body that was written for people to read. */
+/** Bytes for white space between the parts of a body that was formatted for people. */
 const INDENTATION = 64 * 1024;
 
-/** What a valid request is made of at most, derived from the rules of the contract. */
+/** The upper bounds of a valid request, derived from the rules of the contract. */
 export interface RequestBounds {
-  /** Of the body as it is parsed: after decompression, without an envelope. */
+  /** Size of the body as it is parsed: after decompression, without an envelope. */
   readonly bytes: number;
   /** Commas and opening brackets of JSON, which are at least as many as its elements and members. */
   readonly parts: number;
   /** Colons of JSON: members of objects. */
   readonly keys: number;
-  /** Levels of objects, lists and messages inside each other. */
+  /** Levels of nested objects, lists and messages. */
   readonly depth: number;
   /** Fields of the binary form at all levels, elements of packed lists counted one by one. */
   readonly records: number;
-  /** UTF-16 code units of the longest text that stands for a field mask. */
+  /** UTF-16 code units of the longest text of a field mask. */
   readonly maskCharacters: number;
   /** Characters of the longest text of a field that holds no bytes. */
   readonly textCharacters: number;
 }
 
 /**
- * Returns the bounds of a request. Its bytes are those of its largest valid form
- * in JSON whose texts are all escapes, at most {@link MAX_BODY_BYTES}; no binary form is larger.
- * A message whose `bytes` fields alone are larger, such as ten images of 4 MiB,
- * keeps its whole size: each of them is one long text, and cheap to read.
+ * Computes the bounds of a request. Its bytes are those of its largest valid form
+ * in JSON whose texts are all escapes, at most {@link MAX_BODY_BYTES}; no binary
+ * form is larger. A message whose `bytes` fields alone are larger, such as ten
+ * images of 4 MiB, keeps its whole size: each of them is one long text, and cheap
+ * to read.
  *
  * @throws when a field has no upper bound, naming it
  */
@@ -94,7 +95,7 @@ function text(bytes: number): Size {
   return { ...NOTHING, bytes };
 }
 
-/** One after the other, inside the same value. */
+/** Adds the sizes of two consecutive values inside the same value. */
 function plus(one: Size, other: Size): Size {
   return {
     bytes: one.bytes + other.bytes,
@@ -108,7 +109,7 @@ function plus(one: Size, other: Size): Size {
   };
 }
 
-/** Whichever is larger, in each respect. */
+/** Returns the larger size, in each respect. */
 function either(one: Size, other: Size): Size {
   return {
     ...plus(one, other),
@@ -131,7 +132,7 @@ function times(count: number, size: Size): Size {
   };
 }
 
-/** An object or a list around its members: brackets, one level, and one part even when it is empty. */
+/** Adds an object or a list around its members: brackets, one level, and one part even when it is empty. */
 function enclosed(size: Size): Size {
   return { ...size, bytes: size.bytes + 2, parts: Math.max(size.parts, 1), depth: size.depth + 1 };
 }
@@ -148,7 +149,7 @@ function isWellKnown({ typeName }: DescMessage): boolean {
   return typeName.startsWith("google.protobuf.");
 }
 
-/** A field with its name, colon and comma. */
+/** Adds the name, colon and comma of a field. */
 function memberSize(field: DescField): Size {
   const value = fieldSize(field);
   return {
@@ -221,7 +222,7 @@ function textSize(field: DescField, rules: FieldRules | undefined): Size {
   return { ...text(characters * CHARACTER_BYTES + QUOTES), text: characters };
 }
 
-/** The bound in a rule such as `size(this) <= 80`; 0 when no rule has one. */
+/** Returns the bound in a rule such as `size(this) <= 80`; 0 when no rule has one. */
 function longestAllowed(rules: FieldRules | undefined): number {
   const bounds = (rules?.cel ?? []).flatMap(({ expression }) => {
     const found = /size\(this\) <= (\d+)/.exec(expression)?.[1];
@@ -230,7 +231,7 @@ function longestAllowed(rules: FieldRules | undefined): number {
   return bounds.length > 0 ? Math.min(...bounds) : 0;
 }
 
-/** A field mask in JSON: its paths in one text, with commas between them. */
+/** Returns the size of a field mask in JSON: its paths in one text, with commas between them. */
 function maskSize(field: DescField, rules: FieldRules | undefined): Size {
   const expressions = (rules?.cel ?? []).map(({ expression }) => expression).join();
   const paths = Number(/size\(this\.paths\) <= (\d+)/.exec(expressions)?.[1]);

@@ -1,11 +1,11 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** A request that has taken longer than it gave itself. */
+/** Returns the error of a request that has exceeded its deadline. */
 export function deadlinePassed(): ConnectError {
   return new ConnectError("the deadline of the request passed", Code.DeadlineExceeded);
 }
 
-/** A body that broke off: the doing of whoever sent it, and no fault of the server. */
+/** Returns the error of a body that broke off: the sender's doing, and no fault of the server. */
 export function bodyCutOff(cause?: unknown): ConnectError {
   return new ConnectError("the request body was cut off", Code.Canceled, undefined, undefined, cause);
 }

@@ -17,43 +17,43 @@ import { tooComplex } from "./too-complex.ts";
 import { rejectsUnknownFields } from "./unknown-fields.ts";
 
 /**
- * Past this a body is parsed on a thread of its own. The largest
- * valid request below it is parsed and checked in 13 ms (StartAgent, 110 kB); the
- * thread takes time to start, and hands each request over in binary.
+ * Bodies above this size are parsed on a separate thread. The largest valid
+ * request below it is parsed and checked in 13 ms (StartAgent, 110 kB); the
+ * thread takes time to start, and transfers each request in binary.
  */
 const LARGE_BYTES = 128 * 1024;
 
 /** Reads the requests of one operation. */
 export interface RequestReading {
-  /** Full name of the operation, such as `service.v1.ProjectService/GetProject`. */
+  /** The full name of the operation, such as `service.v1.ProjectService/GetProject`. */
   readonly operation: string;
   readonly input: DescMessage;
-  /** Of the largest request, unpacked. */
+  /** The size of the largest request, unpacked. */
   readonly limitBytes: number;
-  /** Whether most of the largest request is in `bytes` fields. */
+  /** True if most of the largest request is in `bytes` fields. */
   readonly hasLargeBytes: boolean;
-  /** For the protocol layer, which reads small requests itself. */
+  /** The options for the protocol layer, which reads small requests itself. */
   readonly jsonOptions: ReturnType<typeof jsonForm>;
-  /** Reads requests and writes answers in both forms. */
+  /** Reads requests and writes responses in both forms. */
   readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
-  /** Whether a body is to be parsed on a thread of its own. */
+  /** Returns whether a body is to be parsed on a separate thread. */
   isLarge(bytes: Uint8Array): boolean;
   /**
-   * Counts what a body is made of before anything is built from it.
+   * Counts the parts of a body before anything is built from it.
    *
-   * @throws ConnectError BODY_TOO_COMPLEX when no valid request has as much
+   * @throws ConnectError BODY_TOO_COMPLEX when no valid request has as many
    */
   count(isBinary: boolean, bytes: Uint8Array): void;
   /**
-   * Returns the request that a body holds, once it is counted. Large bytes in it
-   * are a part of the body, which is changed.
+   * Returns the request in a body, once it is counted. Large bytes in it share
+   * the memory of the body, which is changed.
    *
-   * @throws ConnectError that says what is wrong with the body
+   * @throws ConnectError for an invalid body
    */
   parse(isBinary: boolean, bytes: Uint8Array): MessageShape<DescMessage>;
 }
 
-/** Returns how the requests of an operation are read, within the bounds of their message. */
+/** Creates the reading of an operation's requests, within the bounds of their message. */
 export function requestReading(method: DescMethod, allowUnknownFields: boolean): RequestReading {
   const { input } = method;
   const bounds = requestBounds(input);
@@ -88,19 +88,20 @@ export function requestReading(method: DescMethod, allowUnknownFields: boolean):
 }
 
 /**
- * How the body of an operation in JSON is read before the parser sees it. What
- * the parser would take though it is no duration or instant is refused. The
- * parser refuses unknown fields and unknown names of enums together: where a
- * setting allows the former, they are taken out. Empty lists and maps, which a
- * message cannot tell from absent ones, are named in its mask where it has one,
- * and so are messages that cannot be empty.
+ * Returns the options with which an operation's JSON body is prepared for the
+ * parser. Values that the parser would accept though they are no duration or
+ * timestamp are refused. The parser refuses unknown fields and unknown names of
+ * enums together: where a setting allows the former, they are removed. Empty
+ * lists and maps, which a message cannot distinguish from absent ones, are added
+ * to its mask where it has one, and so are messages that cannot be empty.
  */
 function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacters: number) {
   const { input } = method;
   const times = timeForms(input);
   const isMasked = hasUpdateMask(input);
   const edits = [
-    // First, since a message of nothing but unknown fields is empty once they are out, and was not meant so.
+    // First, since a message of nothing but unknown fields is empty once they are removed, and was not
+    // meant so.
     ...(isMasked ? [addClearedFieldsToMask] : []),
     ...(allowUnknownFields && !rejectsUnknownFields(method) ? [skipUnknownFields] : []),
   ];
@@ -111,7 +112,7 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacter
           const isTimed = times?.mayBeIn(text);
           if (!isTimed && edits.length === 0) return text;
           const json = parsed(text);
-          // What is no JSON is left for the parser, which refuses it in the words of every other operation.
+          // Invalid JSON is left for the parser, which refuses it in the words of every other operation.
           if (json === undefined) return text;
           if (isMasked) checkMask(json, maskCharacters);
           if (isTimed) times?.check(json);
@@ -122,7 +123,7 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacter
   return { ...JSON_OPTIONS, ignoreUnknownFields: false, textDecoder: { decode } };
 }
 
-/** A mask is one text, which is taken apart at its commas. */
+/** Checks the length of a mask: it is one text, which is split at its commas. */
 function checkMask(json: unknown, characters: number): void {
   const { updateMask, update_mask } = (json ?? {}) as Record<string, unknown>;
   for (const mask of [updateMask, update_mask]) {

@@ -9,11 +9,11 @@ import { JSON_OPTIONS } from "./json-options.ts";
 import { lowerCaseIdsOf } from "./lower-case-ids.ts";
 import { type RequestReading, requestReading } from "./request-reading.ts";
 
-/** A request that was parsed and checked on another thread, or what is wrong with it. */
+/** A request that was parsed and checked on another thread, or the error for it. */
 export type TransferredRequest =
   | {
       readonly binary: Uint8Array;
-      /** What stands in the place of the bytes in it, so that they are not copied; undefined when they are there. */
+      /** The replaced bytes, so that they are not copied; undefined when they are in the message. */
       readonly bytes?: readonly Uint8Array[];
     }
   | { readonly error: TransferredError };
@@ -27,7 +27,7 @@ interface TransferredError {
 /** Parses and checks the body of a request of the named operation. */
 export type TransferReader = (operation: string, isBinary: boolean, bytes: Uint8Array) => TransferredRequest;
 
-/** Returns what a thread that reads requests for another one does with each. */
+/** Creates the function with which a thread reads each request for another one. */
 export function transferReader(allowUnknownFields: boolean): TransferReader {
   const methods = new Map(
     CONTRACT.flatMap(({ methods, typeName }) =>

@@ -3,9 +3,9 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 type JsonObject = Record<string, unknown>;
 
 /**
- * A copy of a JSON message without the fields that the contract does not know,
- * at any depth. Values are left as they are: unknown names of enums stay, and
- * are refused by the parser behind it.
+ * Returns a copy of a JSON message without the fields that the contract does not
+ * know, at any depth. Values are left as they are: unknown names of enums stay,
+ * and are refused by the parser behind it.
  */
 export function skipUnknownFields(message: DescMessage, json: unknown): unknown {
   // Well-known types have a JSON form of their own, without unknown fields.
@@ -36,7 +36,10 @@ function fieldValue(field: DescField, value: unknown): unknown {
 
 const names = new Map<DescMessage, ReadonlyMap<string, DescField>>();
 
-/** Both spellings of a field are JSON names: lowerCamelCase and the one of the .proto file. */
+/**
+ * Returns the fields by name. Both spellings of a field are JSON names:
+ * lowerCamelCase and the one of the .proto file.
+ */
 function knownNames(message: DescMessage): ReadonlyMap<string, DescField> {
   let known = names.get(message);
   if (!known) {

@@ -2,9 +2,12 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 
 type JsonObject = Record<string, unknown>;
 
-/** Holds the durations and timestamps of one message against the form that the Protobuf JSON mapping gives. */
+/** Checks the durations and timestamps of one message against the form of the Protobuf JSON mapping. */
 export interface TimeForms {
-  /** Whether a JSON text names such a field, or may do so behind an escape; most texts need no look beyond this. */
+  /**
+   * Returns whether a JSON text names such a field, or may do so behind an
+   * escape; most texts need no further check.
+   */
   mayBeIn(text: string): boolean;
   /**
    * Checks a message; values that are no text are left for the parser.
@@ -32,9 +35,9 @@ const FORMS: Readonly<Record<string, { isValid: (text: string) => boolean; form:
 };
 
 /**
- * Makes the check for requests of one form. It exists because the parser takes
- * durations with anything behind their `s`, and moves timestamps such as
- * 30 February to the next instant that exists.
+ * Creates the check for requests of one form. It exists because the parser
+ * accepts durations with anything behind their `s`, and moves timestamps such as
+ * 30 February to the next existing instant.
  *
  * @returns undefined when no duration and no timestamp can be in the message
  */
@@ -67,7 +70,7 @@ const known = new Map<DescMessage, readonly DescField[]>();
 function timeFields(message: DescMessage): readonly DescField[] {
   const found = known.get(message);
   if (found) return found;
-  // While a message that contains itself is looked at, each of its message fields may hold one.
+  // While a message that contains itself is visited, each of its message fields may hold one.
   known.set(
     message,
     message.fields.filter((field) => field.message),
@@ -105,12 +108,16 @@ function checkValue(field: DescField, value: unknown): void {
     throw new Error(`cannot decode field ${field.parent.typeName}.${field.name} from JSON: ${form.form}`);
 }
 
-/** A leap second is refused too: no instant of the Protobuf timestamp is one. */
+/**
+ * Returns whether a text is a timestamp. A leap second is refused too: no instant
+ * of the Protobuf timestamp is one.
+ */
 function isTimestamp(text: string): boolean {
   const parts = TIMESTAMP.exec(text)?.slice(1, 7).map(Number);
   if (!parts) return false;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts;
-  // Day 0 of the next month is the last of this one; the year is set apart, since Date.UTC moves 0 to 99 to 1900.
+  // Day 0 of the next month is the last of this one; the year is set apart, since Date.UTC moves 0 to 99
+  // to 1900.
   const lastDay = new Date(new Date(0).setUTCFullYear(year, month, 0)).getUTCDate();
   return (
     month >= 1 && month <= 12 && day >= 1 && day <= lastDay && hour <= 23 && minute <= 59 && second <= 59

@@ -5,12 +5,12 @@ import { valueUnusable } from "../../domain/error.ts";
 
 /**
  * Operations that refuse fields which the contract does not know, in JSON and in
- * binary and whatever the server allows elsewhere: a restriction that a newer
- * client sends and an older server drops would be believed to bind.
+ * binary and whatever the server allows elsewhere: callers would rely on a
+ * restriction that a newer client sends and an older server drops.
  */
 const STRICT: ReadonlySet<unknown> = new Set([OrganizationService.method.updateOrganizationPolicies]);
 
-/** Returns whether an operation refuses unknown fields always. */
+/** Returns whether an operation always refuses unknown fields. */
 export function rejectsUnknownFields(method: unknown): boolean {
   return STRICT.has(method);
 }
@@ -19,7 +19,8 @@ export function rejectsUnknownFields(method: unknown): boolean {
  * Refuses requests of strict operations with unknown fields at any depth of the
  * binary form; the JSON parser refuses those of JSON.
  *
- * @throws DomainError VALUE_UNUSABLE that names the message and the field's number
+ * @throws DomainError VALUE_UNUSABLE that names the message and the field's
+ *   number
  */
 export const requireKnownFields: Interceptor = (next) => (req) => {
   if (!req.stream && rejectsUnknownFields(req.method)) requireKnown(req.method.input, req.message);
