@@ -36,9 +36,23 @@ export function createCheck(options?: ValidatorOptions): Check {
   return (schema, message) => {
     const result = validator.validate(schema, message);
     if (result.kind === "error") throw result.error;
-    if (result.kind === "invalid") throw new ConstraintViolated(result.violations);
+    if (result.kind === "invalid") throw new ConstraintViolated(withoutRepeats(result.violations));
   };
 }
+
+/**
+ * Leaves out a standard bound of a length where a rule in CEL says the same of the same field in the
+ * specification's words: the standard one is there for programs that read the contract.
+ */
+function withoutRepeats(violations: readonly Violation[]): readonly Violation[] {
+  const said = new Set(
+    violations.filter(({ ruleId }) => /_(length|count)$/.test(ruleId)).map((each) => pathText(each)),
+  );
+  if (said.size === 0) return violations;
+  return violations.filter((each) => !STANDARD_BOUNDS.has(each.ruleId) || !said.has(pathText(each)));
+}
+
+const STANDARD_BOUNDS: ReadonlySet<string> = new Set(["string.max_len", "repeated.max_items"]);
 
 /**
  * Checks every message of a request before its operation gets it, unless it was

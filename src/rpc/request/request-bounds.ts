@@ -1,7 +1,7 @@
 import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
 import { ScalarType } from "@bufbuild/protobuf";
 import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { rulesOf } from "../rules.ts";
+import { isId, rulesOf } from "../rules.ts";
 
 /**
  * Maximum size of the body of any operation except those with more than this in
@@ -166,10 +166,9 @@ function fieldSize(field: DescField): Size {
   if (field.fieldKind === "list") {
     const most = rules?.type.case === "repeated" ? rules.type.value.maxItems : 0n;
     const items = rules?.type.case === "repeated" ? rules.type.value.items : undefined;
-    const count = most || longestAllowed(rules);
-    if (!count) throw new Error(`${field} has no upper bound`);
+    if (!most) throw new Error(`${field} has no upper bound`);
     const element = plus(elementSize(field, items), { ...NOTHING, bytes: 1, parts: 1, records: 1 });
-    return enclosed(times(Number(count), element));
+    return enclosed(times(Number(most), element));
   }
   if (field.fieldKind === "map") {
     const map = rules?.type.case === "map" ? rules.type.value : undefined;
@@ -212,26 +211,16 @@ function mapValueSize(field: DescField, rules: FieldRules | undefined): Size {
 
 function textSize(field: DescField, rules: FieldRules | undefined): Size {
   const allowed = rules?.type.case === "string" ? rules.type.value : undefined;
-  if (allowed?.wellKnown.case === "uuid") return text(UUID_BYTES + QUOTES);
+  if (isId(rules)) return text(UUID_BYTES + QUOTES);
   if (allowed && allowed.in.length > 0) {
     return text(Math.max(...allowed.in.map((word) => word.length)) + QUOTES);
   }
-  if (allowed?.pattern.endsWith("{12}$")) return text(UUID_BYTES + QUOTES);
-  const characters = Number(allowed?.maxLen ?? 0n) || longestAllowed(rules);
+  const characters = Number(allowed?.maxLen ?? 0n);
   if (!characters) throw new Error(`${field} has no upper bound`);
   return { ...text(characters * CHARACTER_BYTES + QUOTES), text: characters };
 }
 
-/** Returns the bound in a rule such as `size(this) <= 80`; 0 when no rule has one. */
-function longestAllowed(rules: FieldRules | undefined): number {
-  const bounds = (rules?.cel ?? []).flatMap(({ expression }) => {
-    const found = /size\(this\) <= (\d+)/.exec(expression)?.[1];
-    return found === undefined ? [] : [Number(found)];
-  });
-  return bounds.length > 0 ? Math.min(...bounds) : 0;
-}
-
-/** Returns the size of a field mask in JSON: its paths in one text, with commas between them. */
+/** Returns the size of a field mask in JSON: its paths in one text, with commas between them. Only CEL can bound them. */
 function maskSize(field: DescField, rules: FieldRules | undefined): Size {
   const expressions = (rules?.cel ?? []).map(({ expression }) => expression).join();
   const paths = Number(/size\(this\.paths\) <= (\d+)/.exec(expressions)?.[1]);

@@ -1,16 +1,10 @@
-import { clone, type DescMessage, type MessageShape, ScalarType } from "@bufbuild/protobuf";
+import { clone, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
-/** Names of the fields in which answers carry a secret, this once and never again. */
-const SECRET_FIELDS: ReadonlySet<string> = new Set([
-  "token",
-  "exchange_token",
-  "refresh_token",
-  "environment_token",
-  "secret",
-]);
-
-/** A copy of an answer that may be kept, and whether anything had to be left out of it. */
+/**
+ * Returns a copy of an answer that may be stored, and whether anything was left out of it: the fields
+ * that the contract marks with `debug_redact`, which carry a secret this once and never again.
+ */
 export function withoutSecrets<D extends DescMessage>(
   schema: D,
   answer: MessageShape<D>,
@@ -24,7 +18,7 @@ function clearSecrets(message: ReflectMessage): boolean {
   let omitted = false;
   for (const field of message.fields) {
     if (!message.isSet(field)) continue;
-    if (field.fieldKind === "scalar" && field.scalar === ScalarType.STRING && SECRET_FIELDS.has(field.name)) {
+    if (field.proto.options?.debugRedact) {
       message.clear(field);
       omitted = true;
     } else if (field.fieldKind === "message") {
