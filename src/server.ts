@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import type { Transport } from "@connectrpc/connect";
 import type { Config } from "./config/config.ts";
 import { pageTokens } from "./domain/page.ts";
-import { createIntake } from "./http/body/body-reader.ts";
+import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
-import { createEntry } from "./http/dispatch/dispatch.ts";
-import { createFront } from "./http/dispatch/middleware.ts";
-import { createWebhookEntry } from "./http/dispatch/webhook.ts";
+import { createDispatch } from "./http/dispatch/dispatch.ts";
+import { createMiddleware } from "./http/dispatch/middleware.ts";
+import { createWebhookDispatch } from "./http/dispatch/webhook.ts";
 import { OutputBudget, type SlowReader } from "./http/output/output-budget.ts";
 import { outputLimits } from "./http/output/output-limits.ts";
 import { implementations } from "./implementations.ts";
@@ -103,27 +103,27 @@ export function build(config: Config, deps: ServerDependencies): Server {
     readiness,
     allowUnknownFields: config.allowUnknownFields,
   });
-  const gate = createAuthentication({
+  const authenticate = createAuthentication({
     store,
     keys,
     now: deps.now,
-    onNoteFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
+    onUpdateFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
   });
-  const intake = createIntake(config);
-  const entry = createEntry({
+  const bodyReader = createBodyReader(config);
+  const dispatch = createDispatch({
     routes,
-    gate,
+    authenticate,
     readiness,
-    unaryPath: config.fastPath === "on" ? createUnaryPath(report, intake.parseBeside) : undefined,
-    ...intake,
+    unaryPath: config.fastPath === "on" ? createUnaryPath(report, bodyReader.parseElsewhere) : undefined,
+    ...bodyReader,
     maxTimeoutMs: config.maxTimeout * 1000,
     report,
   });
-  const webhook = createWebhookEntry({
+  const webhook = createWebhookDispatch({
     store,
     keys,
     now: deps.now,
-    gate,
+    authenticate,
     readiness,
     report,
     onRecordFailure: (err) => log.warn({ err }, "a bad signature was not entered in the ledger"),
@@ -134,8 +134,8 @@ export function build(config: Config, deps: ServerDependencies): Server {
     host: config.host,
     port: config.port,
     ...(config.tlsCert && { tls: { cert: readFileSync(config.tlsCert), key: readFileSync(config.tlsKey) } }),
-    handle: createFront({
-      entry,
+    handle: createMiddleware({
+      dispatch,
       webhook,
       unreadiness,
       corsOrigins: config.corsOrigins,
@@ -146,7 +146,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
   });
   let jobs: ReturnType<typeof startJobs> | undefined;
   return {
-    transport: createInMemoryTransport({ routes, gate, readiness, newId }),
+    transport: createInMemoryTransport({ routes, authenticate, readiness, newId }),
     async listen() {
       const { host, port } = await listener.listen();
       baseUrl ||= `${config.tlsCert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
@@ -170,7 +170,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     async close() {
       draining.abort();
       await Promise.all([listener.drain(DRAIN_MS), jobs?.stop()]);
-      await intake.close();
+      await bodyReader.close();
     },
   };
 }

@@ -14,14 +14,14 @@ export class ConstraintViolated extends DomainError {
   readonly violations: readonly Violation[];
 
   constructor(violations: readonly Violation[]) {
-    const told = violations.slice(0, MAX_VIOLATIONS);
-    const more = violations.length - told.length;
+    const reported = violations.slice(0, MAX_VIOLATIONS);
+    const more = violations.length - reported.length;
     // The rule's own words open the message: clients and people look for them.
-    const message = told.map((violation) => `${violation.message} [${pathText(violation)}]`).join("; ");
+    const message = reported.map((violation) => `${violation.message} [${pathText(violation)}]`).join("; ");
     super(ErrorReason.CONSTRAINT_VIOLATED, more > 0 ? `${message}; and ${more} more` : message, {
       violations: String(violations.length),
     });
-    this.violations = told;
+    this.violations = reported;
   }
 }
 

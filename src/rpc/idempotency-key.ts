@@ -3,9 +3,9 @@ import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobu
 import type { Interceptor } from "@connectrpc/connect";
 import { valueUnusable } from "../domain/error.ts";
 import { type RepeatableRequest, repeatableKey } from "../services/call/idempotency.ts";
+import { yieldToEventLoop } from "../services/call/yield-to-event-loop.ts";
 import { deterministicBytes } from "./deterministic-bytes.ts";
 import { deterministicPieces } from "./deterministic-pieces.ts";
-import { inTurns } from "./in-turns.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";
 
 /** The request header with which a caller may repeat a request without a second effect. */
@@ -40,20 +40,20 @@ export function idempotencyKeys(beginMacs: () => RequestMacs): Interceptor {
     }
     const macs = beginMacs();
     macs.update(new TextEncoder().encode(`${req.service.typeName}/${req.method.name}\0`));
-    const note = (): void => {
+    const setRepeatable = (): void => {
       const repeatable: RepeatableRequest = { key, hashes: macs.digests() };
       req.contextValues.set(repeatableKey, repeatable);
     };
     const { input } = req.method;
     // Only large requests are parsed elsewhere.
     if (req.contextValues.get(parsedRequestKey) !== undefined) {
-      return inTurns(addLarge(macs, input, req.message)).then(() => {
-        note();
+      return runInTurns(addLarge(macs, input, req.message)).then(() => {
+        setRepeatable();
         return next(req);
       });
     }
     macs.update(deterministicBytes(input, req.message));
-    note();
+    setRepeatable();
     return next(req);
   };
 }
@@ -69,5 +69,20 @@ function* addLarge(
       macs.update(piece.subarray(at, at + PIECE_BYTES));
       yield;
     }
+  }
+}
+
+/** Time for which work runs before others have a turn. */
+const TURN_MS = 5;
+
+/** Runs work that yields now and then, and lets pending events have their turn in between. */
+async function runInTurns<T>(work: Generator<void, T>): Promise<T> {
+  let began = performance.now();
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+    if (performance.now() - began < TURN_MS) continue;
+    await yieldToEventLoop();
+    began = performance.now();
   }
 }

@@ -44,7 +44,7 @@ const transport = createInMemoryTransport({
     readiness,
     allowUnknownFields: false,
   }),
-  gate: async (authorization) =>
+  authenticate: async (authorization) =>
     authorization === "Bearer good"
       ? {
           kind: "known",

@@ -14,7 +14,7 @@ import type { Route } from "./routes.ts";
 
 export interface InMemoryOptions {
   readonly routes: ReadonlyMap<string, Route>;
-  readonly gate: Authentication;
+  readonly authenticate: Authentication;
   readonly readiness: Readiness;
   /** Creates the ids that name requests in the log of faults. */
   readonly newId: () => string;
@@ -26,7 +26,7 @@ export interface InMemoryOptions {
  * The access log does not contain them.
  */
 export function createInMemoryTransport(options: InMemoryOptions): Transport {
-  const handlers = [...options.routes.values()].map((route) => gated(route, options));
+  const handlers = [...options.routes.values()].map((route) => withAuthentication(route, options));
   return createTransport({
     httpClient: createUniversalHandlerClient(handlers),
     baseUrl: "https://in-memory",
@@ -40,17 +40,22 @@ export function createInMemoryTransport(options: InMemoryOptions): Transport {
   });
 }
 
-function gated({ handle, gated }: Route, { gate, readiness, newId }: InMemoryOptions): UniversalHandler {
-  const enter = async (req: UniversalServerRequest) => {
-    const admission = gated ? await gate(req.header.get("authorization") ?? undefined) : undefined;
-    const caller = admission?.kind === "known" ? admission.caller : undefined;
+function withAuthentication(
+  { handle, requiresToken }: Route,
+  { authenticate, readiness, newId }: InMemoryOptions,
+): UniversalHandler {
+  const handleAuthenticated = async (req: UniversalServerRequest) => {
+    const authentication = requiresToken
+      ? await authenticate(req.header.get("authorization") ?? undefined)
+      : undefined;
+    const caller = authentication?.kind === "known" ? authentication.caller : undefined;
     const operation = `${handle.service.typeName}/${handle.method.name}`;
-    const draining = gated && readiness.draining.aborted ? shuttingDown() : undefined;
+    const draining = requiresToken && readiness.draining.aborted ? shuttingDown() : undefined;
     const contextValues = createContextValues()
       .set(callRecordKey, { requestId: newId(), operation, ...(caller && { caller }) })
       .set(callerKey, caller)
-      .set(authErrorKey, (admission && authError(admission)) ?? draining);
+      .set(authErrorKey, (authentication && authError(authentication)) ?? draining);
     return handle({ ...req, contextValues });
   };
-  return Object.assign(enter, { ...handle });
+  return Object.assign(handleAuthenticated, { ...handle });
 }

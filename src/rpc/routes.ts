@@ -42,7 +42,7 @@ export function implement<D extends DescService>(
 export interface Route {
   readonly handle: UniversalHandler;
   /** False for probes, which need no token. */
-  readonly gated: boolean;
+  readonly requiresToken: boolean;
   /** The full name of the operation, such as `service.v1.ProjectService/GetProject`. */
   readonly operation: string;
   /** Undefined outside the contract. */
@@ -112,7 +112,7 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
       const requests = readings.get(handle.method);
       const route: Route = {
         handle,
-        gated: handle.service !== Health,
+        requiresToken: handle.service !== Health,
         operation: `${handle.service.typeName}/${handle.method.name}`,
         ...(requests && { requests }),
         isRead: isUnary(handle.method) && handle.method.idempotency === Idempotency.NO_SIDE_EFFECTS,

@@ -8,14 +8,14 @@ import {
   ProjectService,
 } from "#gen/service/v1/project_service_pb.js";
 import type { UnaryOperation } from "../rpc/routes.ts";
-import { runOf } from "./operation.ts";
 import { UnaryCall } from "./unary-call.ts";
+import { wrapOperation } from "./unary-path.ts";
 
 const method = ProjectService.method.getProject;
 
 function callThrough(interceptors: readonly Interceptor[]): Promise<object> {
   const implementation = () => ({ project: { id: "an id" } });
-  const run = runOf({ method, implementation, interceptors } as unknown as UnaryOperation);
+  const run = wrapOperation({ method, implementation, interceptors } as unknown as UnaryOperation);
   const req = { headers: {} } as IncomingMessage;
   const call = new UnaryCall(req, {} as ServerResponse, method, createContextValues(), undefined);
   call.message = create(GetProjectRequestSchema);

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { freeChunk } from "../rpc/request/free-chunk.ts";
-import { bodyCutOff } from "../rpc/request/request-failure.ts";
+import { bodyAborted } from "../rpc/request/request-failure.ts";
 import type { HttpRequest, UnaryCall } from "./unary-call.ts";
 
 const EMPTY = new Uint8Array();
@@ -50,7 +50,7 @@ function collected(req: HttpRequest, lengthBytes: number, call: UnaryCall): Prom
         settle(new ConnectError(message, Code.InvalidArgument));
       }
     };
-    const onBroken = (): void => settle(bodyCutOff());
+    const onBroken = (): void => settle(bodyAborted());
     call.onExpiry(settle);
     req.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken);
     if (req.destroyed) onBroken();

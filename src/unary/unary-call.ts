@@ -18,7 +18,7 @@ export type HttpResponse = ServerResponse | Http2ServerResponse;
  * The reason with which the signal of an ended call is aborted; one for all, as
  * each would capture a stack trace.
  */
-const OVER = new ConnectError("the call is over", Code.Canceled);
+const CALL_ENDED = new ConnectError("the call is over", Code.Canceled);
 
 /**
  * One unary call, as interceptors and the operation see it. Rarely used parts,
@@ -139,7 +139,7 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
   }
 
   /** Ends everything that waits for the call; for every call, however it went. */
-  end(reason: unknown = OVER): void {
+  end(reason: unknown = CALL_ENDED): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#abort(reason);
   }

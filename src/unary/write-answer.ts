@@ -5,7 +5,6 @@ import { compressionNegotiate, validateReadWriteMaxBytes } from "@connectrpc/con
 import { headerUnaryAcceptEncoding } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { OutputAccount } from "../rpc/access/call-record.ts";
-import { endOfTurn } from "./end-of-turn.ts";
 import { type HttpRequest, type HttpResponse, isGone } from "./unary-call.ts";
 import { type Body, bytesOf, endWith, joined, PIECE_BYTES, piecesOf } from "./write-pieces.ts";
 
@@ -74,4 +73,23 @@ function oneBuffer(body: Body): Uint8Array<ArrayBuffer> {
 /** Compresses a large body off the main thread, which does not copy the whole. */
 function gzip(body: Body): Promise<Uint8Array> {
   return buffer(Readable.from(piecesOf(body)).pipe(createGzip()));
+}
+
+const waiting: (() => void)[] = [];
+
+/**
+ * Resolves when all requests that arrived together have been read. Responses that
+ * are then sent one after the other cost their server, and the machine of many
+ * clients, less than responses sent in between: measured with 16 connections, a
+ * quarter of the processor time of a GetProject. An idle server gets there at
+ * once.
+ */
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(release);
+  });
+}
+
+function release(): void {
+  for (const resolve of waiting.splice(0)) resolve();
 }

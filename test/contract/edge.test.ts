@@ -18,7 +18,7 @@ import {
 } from "#gen/service/v1/project_service_pb.js";
 import { CreateHostAuthenticationTokenRequestSchema } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { lowerCaseIds } from "../../src/rpc/request/lower-case-ids.ts";
-import { skipUnknownFields } from "../../src/rpc/request/skip-unknown-fields.ts";
+import { skipUnknownFields } from "../../src/rpc/request/request-reading.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { rulesOf } from "../../src/rpc/rules.ts";
 import { type Reached, reachFrom } from "./reach.ts";

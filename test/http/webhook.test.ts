@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createListener, type Listener } from "../../src/http/connection/listener.ts";
 import type { AccessLine } from "../../src/http/dispatch/middleware.ts";
-import { createFront } from "../../src/http/dispatch/middleware.ts";
-import { createWebhookEntry } from "../../src/http/dispatch/webhook.ts";
+import { createMiddleware } from "../../src/http/dispatch/middleware.ts";
+import { createWebhookDispatch } from "../../src/http/dispatch/webhook.ts";
 import { OutputBudget } from "../../src/http/output/output-budget.ts";
 import { createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
@@ -36,22 +36,22 @@ beforeAll(async () => {
   ledger = () => own.ledger(workflowId);
   const now = () => clock.now;
   const report = (error: unknown) => void faults.push(error);
-  const webhook = createWebhookEntry({
+  const webhook = createWebhookDispatch({
     store,
     keys,
     now,
-    gate: createAuthentication({ store, keys, now, onNoteFailure: report }),
+    authenticate: createAuthentication({ store, keys, now, onUpdateFailure: report }),
     readiness: { isReady: () => true, draining: new AbortController().signal },
     report,
     onRecordFailure: report,
-    mostHeldBytes: MOST_HELD_BYTES,
+    maxHeldBytes: MOST_HELD_BYTES,
   });
   listener = createListener({
     host: "127.0.0.1",
     port: 0,
     limits: { bodyIdleMs: IDLE_MS, checkIntervalMs: 20, now: () => passedMs },
-    handle: createFront({
-      entry: () => Promise.reject(new Error("an operation was called")),
+    handle: createMiddleware({
+      dispatch: () => Promise.reject(new Error("an operation was called")),
       webhook,
       unreadiness: () => undefined,
       corsOrigins: new Set(),

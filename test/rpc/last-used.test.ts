@@ -8,7 +8,7 @@ import { SYSTEM } from "../../src/store/store.ts";
 import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../harness/test-store.ts";
 
 let testStore: TestStore;
-let gate: Authentication;
+let authenticate: Authentication;
 let authorization: string;
 beforeEach(async () => {
   testStore = openTestStore();
@@ -16,11 +16,11 @@ beforeEach(async () => {
   const { subject } = await testStore.found("harbour");
   const token = await issueToken(store, keys, { userId: subject.id, description: "", validForMs: 0 });
   authorization = `Bearer ${token}`;
-  gate = createAuthentication({
+  authenticate = createAuthentication({
     store,
     keys,
     now: () => clock.now,
-    onNoteFailure: (error) => {
+    onUpdateFailure: (error) => {
       throw error;
     },
   });
@@ -44,8 +44,8 @@ function within<T>(use: (raw: Database.Database) => T): T {
 /** Lets so many requests in at the same time; when the last use was written so far. */
 async function writtenAfter(requests: number, now: number): Promise<number[]> {
   testStore.clock.now = now;
-  const admissions = await Promise.all(Array.from({ length: requests }, () => gate(authorization)));
-  expect(new Set(admissions.map(({ kind }) => kind))).toEqual(new Set(["known"]));
+  const callers = await Promise.all(Array.from({ length: requests }, () => authenticate(authorization)));
+  expect(new Set(callers.map(({ kind }) => kind))).toEqual(new Set(["known"]));
   // Behind the bookkeeping of the requests, for which they do not wait.
   await testStore.store.write(SYSTEM, "test", async () => undefined);
   return within((raw) => raw.prepare("select value from fact order by value").pluck().all().map(Number));

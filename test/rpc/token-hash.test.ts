@@ -46,13 +46,13 @@ function storeUnderMac(): void {
 /** How a request with the token is let in, after the bookkeeping that it leaves. */
 async function use(): Promise<string> {
   const { store, keys, clock } = testStore;
-  const gate = createAuthentication({
+  const authenticate = createAuthentication({
     store,
     keys,
     now: () => clock.now,
-    onNoteFailure: (error) => failures.push(error),
+    onUpdateFailure: (error) => failures.push(error),
   });
-  const { kind } = await gate(`Bearer ${token}`);
+  const { kind } = await authenticate(`Bearer ${token}`);
   await store.write(SYSTEM, "test", async () => undefined);
   return kind;
 }

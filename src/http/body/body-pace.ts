@@ -4,7 +4,7 @@ import type { ListenerLimits } from "../connection/listener-limits.ts";
  * The part of the idle limit for which a rate is measured before it counts, so
  * that one late packet has no effect.
  */
-const MEASURED_PART = 1 / 8;
+const MEASURED_FRACTION = 1 / 8;
 
 type PaceLimits = Pick<ListenerLimits, "bodyIdleMs" | "bodyMinBytesPerSecond" | "checkIntervalMs" | "now">;
 
@@ -60,7 +60,7 @@ class Account implements BodyPace {
     const { bodyIdleMs: graceMs, bodyMinBytesPerSecond } = this.#limits;
     if (this.#idleMs >= graceMs) return true;
     const measuredMs = this.#elapsedMs - graceMs;
-    if (measuredMs < graceMs * MEASURED_PART) return false;
+    if (measuredMs < graceMs * MEASURED_FRACTION) return false;
     return this.#bytesAfterGrace < (measuredMs / 1_000) * bodyMinBytesPerSecond;
   }
 

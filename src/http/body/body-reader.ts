@@ -15,15 +15,15 @@ export interface BodyReaderSettings {
 /** The limits on the cost of requests that are read. */
 export interface BodyReader {
   readonly budget: BodyBudget;
-  readonly parseBeside: ParseElsewhere;
+  readonly parseElsewhere: ParseElsewhere;
   close(): Promise<void>;
 }
 
 /** Requests above this size, in bytes, have a thread of their own, so that no smaller one waits for them: 16 MiB take a second. */
-const LARGEST_BESIDE = MIB;
+const SHARED_THREAD_BYTES = MIB;
 
 /** Creates what all entry points share; each thread starts with its first request. */
-export function createIntake(settings: BodyReaderSettings): BodyReader {
+export function createBodyReader(settings: BodyReaderSettings): BodyReader {
   const large = new RequestThread(settings.allowUnknownFields);
   const largest = new RequestThread(settings.allowUnknownFields);
   return {
@@ -31,8 +31,8 @@ export function createIntake(settings: BodyReaderSettings): BodyReader {
       callerBytes: settings.callerBodyBytes * MIB,
       totalBytes: settings.bodyBytes * MIB,
     }),
-    parseBeside: (reading, isBinary, bytes, turn) =>
-      (bytes.length > LARGEST_BESIDE ? largest : large).parse(reading, isBinary, bytes, turn),
+    parseElsewhere: (reading, isBinary, bytes, turn) =>
+      (bytes.length > SHARED_THREAD_BYTES ? largest : large).parse(reading, isBinary, bytes, turn),
     close: async () => void (await Promise.all([large.close(), largest.close()])),
   };
 }

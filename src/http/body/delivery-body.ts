@@ -26,7 +26,7 @@ export interface DeliveryBodies {
   hold<T>(req: HttpRequest, take: (body: Uint8Array) => Promise<T>): Promise<T | undefined>;
 }
 
-export function deliveryBodies(mostHeldBytes: number): DeliveryBodies {
+export function deliveryBodies(maxHeldBytes: number): DeliveryBodies {
   /** In the order of their first bytes. */
   const arriving = new Set<Arrival>();
   let heldBytes = 0;
@@ -40,7 +40,7 @@ export function deliveryBodies(mostHeldBytes: number): DeliveryBodies {
     arrival.bytes += bytes;
     heldBytes += bytes;
     for (const first of arriving) {
-      if (heldBytes <= mostHeldBytes) break;
+      if (heldBytes <= maxHeldBytes) break;
       release(first);
       first.crowdedOut.reject(tooMany());
     }

@@ -1,5 +1,5 @@
 import { ConnectError } from "@connectrpc/connect";
-import { bodyCutOff, deadlinePassed } from "../../rpc/request/request-failure.ts";
+import { bodyAborted, deadlinePassed } from "../../rpc/request/request-failure.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 
 /**
@@ -28,7 +28,7 @@ export async function* incomingBody(
     }
   } catch (cause) {
     if (cause instanceof ConnectError) throw cause;
-    throw bodyCutOff(cause);
+    throw bodyAborted(cause);
   } finally {
     clearTimeout(timer);
     void chunks.return?.();

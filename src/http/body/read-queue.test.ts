@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { ReadQueue } from "./read-queue.ts";
+import { ReadQueue } from "./request-thread.ts";
 
 function rest(queue: ReadQueue<string>): string[] {
   const taken: string[] = [];

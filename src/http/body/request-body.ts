@@ -18,9 +18,9 @@ export interface RequestBody {
   readonly isOver: boolean;
   /**
    * Drops the rest of the body instead of storing it for a reader. Calls
-   * `exceeded` when that is more than `mostBytes`.
+   * `exceeded` when that is more than `maxBytes`.
    */
-  discard(mostBytes: number, exceeded: () => void): void;
+  discard(maxBytes: number, exceeded: () => void): void;
 }
 
 const EMPTY_BODY: RequestBody = { isOver: true, discard() {} };
@@ -62,7 +62,7 @@ export function observeHttp1Body(req: Http1Request, observer: BodyObserver): Req
  */
 export function failWithConnection(req: Http1Request): void {
   req.socket.once("close", () => {
-    if (!req.complete) req.destroy(clientGone());
+    if (!req.complete) req.destroy(connectionBroken());
   });
 }
 
@@ -84,7 +84,7 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
   let isEnding = false;
 
   const fail = (): void => {
-    if (!body.isOver) req.destroy(clientGone());
+    if (!body.isOver) req.destroy(connectionBroken());
   };
   const end = (): void => {
     if (stream.closed) fail();
@@ -157,8 +157,8 @@ class ObservedBody implements RequestBody {
     this.observer.over();
   }
 
-  discard(mostBytes: number, exceeded: () => void): void {
-    let left = mostBytes;
+  discard(maxBytes: number, exceeded: () => void): void {
+    let left = maxBytes;
     this.#discard = (bytes) => {
       left -= bytes;
       if (left < 0) exceeded();
@@ -171,6 +171,6 @@ function always(): boolean {
 }
 
 /** Returns an error with the code of a broken connection, which readers of bodies look for. */
-function clientGone(): Error {
+function connectionBroken(): Error {
   return Object.assign(new Error("the request body was cut off"), { code: "ECONNRESET" });
 }

@@ -3,9 +3,48 @@ import { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { writeConnectError } from "../../rpc/error/error.ts";
 import type { ParseElsewhere } from "../../rpc/request/parsed-request.ts";
-import { bodyCutOff } from "../../rpc/request/request-failure.ts";
+import { bodyAborted } from "../../rpc/request/request-failure.ts";
 import { receiveRequest, type TransferredRequest } from "../../rpc/request/request-transfer.ts";
-import { ReadQueue } from "./read-queue.ts";
+
+interface Waiting<T> {
+  readonly bytes: number;
+  readonly item: T;
+}
+
+/**
+ * A queue of requests for a thread that alternates between callers, and takes the
+ * smallest request of each first.
+ */
+export class ReadQueue<T> {
+  /** In the order of their turns; none is empty. */
+  readonly #callers = new Map<string, Waiting<T>[]>();
+
+  /** Adds an item; returns a function that removes it, unless it was taken already. */
+  add(caller: string, bytes: number, item: T): () => void {
+    const waiting = this.#callers.get(caller) ?? [];
+    const own = { bytes, item };
+    const larger = waiting.findIndex((each) => each.bytes > bytes);
+    waiting.splice(larger === -1 ? waiting.length : larger, 0, own);
+    this.#callers.set(caller, waiting);
+    return () => {
+      const at = waiting.indexOf(own);
+      if (at !== -1) waiting.splice(at, 1);
+      if (waiting.length === 0 && this.#callers.get(caller) === waiting) this.#callers.delete(caller);
+    };
+  }
+
+  /** Removes and returns the next item; undefined when the queue is empty. */
+  next(): T | undefined {
+    const [first] = this.#callers;
+    if (!first) return undefined;
+    const [caller, waiting] = first;
+    const next = waiting.shift();
+    // The caller goes to the end of the queue.
+    this.#callers.delete(caller);
+    if (waiting.length > 0) this.#callers.set(caller, waiting);
+    return next?.item;
+  }
+}
 
 /** The data that the thread starts with. */
 export interface RequestThreadData {
@@ -58,7 +97,7 @@ export class RequestThread {
     const leave = this.#waiting.add(caller, bytes.length, () => this.#read(order).then(resolve, reject));
     const drop = () => {
       leave();
-      reject(signal.reason instanceof ConnectError ? signal.reason : bodyCutOff());
+      reject(signal.reason instanceof ConnectError ? signal.reason : bodyAborted());
     };
     if (signal.aborted) drop();
     signal.addEventListener("abort", drop, { once: true });

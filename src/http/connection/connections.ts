@@ -24,7 +24,7 @@ export interface OpenRequest {
   /** Called once when it is not open any more. */
   ended(): void;
   /** For HTTP/1: called when its connection may not persist, as the server drains. */
-  settle?(): void;
+  updatePersistence?(): void;
   /** For HTTP/1: true if a part of its response is on the connection already. */
   readonly isAnswering?: boolean;
 }
@@ -57,7 +57,7 @@ export function trackConnections(
   let active = 0;
   const waiting = new Set<() => void>();
 
-  const tellWaiting = (): void => {
+  const notifyWaiting = (): void => {
     for (const callback of waiting) callback();
     waiting.clear();
   };
@@ -65,10 +65,10 @@ export function trackConnections(
   const isOverdue = (connection: Connection, now: number): boolean => {
     if (connection.open.size > 0) return false;
     // Node ends a silent HTTP/1.1 connection itself; this ends one that sends a few bytes now and then.
-    const mostMs = connection.session
+    const maxMs = connection.session
       ? limits.idleSessionMs
       : limits.keepAliveTimeoutMs + limits.headersTimeoutMs;
-    return now - connection.idleSince >= mostMs;
+    return now - connection.idleSince >= maxMs;
   };
 
   const end = (connection: Connection, request: OpenRequest): void => {
@@ -93,7 +93,7 @@ export function trackConnections(
         all.delete(connection);
         // Node notifies only the first of several pipelined responses that the connection is gone.
         for (const request of open) end(connection, request);
-        if (all.size === 0) tellWaiting();
+        if (all.size === 0) notifyWaiting();
       });
       return connection;
     },
@@ -105,7 +105,7 @@ export function trackConnections(
     end,
     whenEmpty(callback) {
       waiting.add(callback);
-      if (all.size === 0) tellWaiting();
+      if (all.size === 0) notifyWaiting();
     },
     overdue() {
       const now = limits.now();

@@ -12,9 +12,9 @@ const QUIET_MS = 75;
 /** Final messages get this time at the end; with twice the above it is less than half a second. */
 const FLUSH_MS = 200;
 /** The part of the time after which no new connections are accepted. */
-const LAST_CALL = 3 / 4;
+const ACCEPTING_FRACTION = 3 / 4;
 /** Maximum number of turns, against clients that connect faster than they are accepted. */
-const MOST_TURNS = 1_000;
+const MAX_TURNS = 1_000;
 
 export interface Drain {
   /** To be called whenever a request ended. */
@@ -54,12 +54,12 @@ export function startDrain(
     for (const connection of connections) {
       if (connection.isServed && connection.open.size === 0) sendGoAway(connection, limits);
     }
-    await untilQuiet(graceMs * LAST_CALL);
+    await untilQuiet(graceMs * ACCEPTING_FRACTION);
 
-    await takeWaiting(server);
+    await acceptWaiting(server);
     if (server.listening) server.close();
     for (const connection of connections) sendGoAway(connection, limits);
-    if (!(await untilQuiet(graceMs * (1 - LAST_CALL)))) return false;
+    if (!(await untilQuiet(graceMs * (1 - ACCEPTING_FRACTION)))) return false;
 
     for (const connection of connections) endConnection(connection, limits);
     const flushed = Promise.withResolvers<void>();
@@ -77,13 +77,13 @@ export function startDrain(
  * Accepts the connections that wait in the kernel, which would reset them when
  * the port closes. Node accepts some in each turn of its loop.
  */
-async function takeWaiting(server: Server): Promise<void> {
+async function acceptWaiting(server: Server): Promise<void> {
   let isArriving = true;
   const onConnection = (): void => {
     isArriving = true;
   };
   server.on("connection", onConnection);
-  for (let turn = 0; isArriving && turn < MOST_TURNS; turn++) {
+  for (let turn = 0; isArriving && turn < MAX_TURNS; turn++) {
     isArriving = false;
     await nextTurn();
   }

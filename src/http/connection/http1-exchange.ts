@@ -50,7 +50,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
         if (!this.#body.isOver) this.#closeUnread();
       });
     }
-    this.settle();
+    this.updatePersistence();
     context.connections.begin(connection, this);
     res.on("close", () => context.connections.end(connection, this));
   }
@@ -70,7 +70,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
   }
 
   /** Decides whether the connection persists after this response; to be called when that may have changed. */
-  settle(): void {
+  updatePersistence(): void {
     this.#res.shouldKeepAlive = this.#mayPersist && this.#body.isOver && !this.#context.isDraining();
   }
 
@@ -90,7 +90,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
 
   over(): void {
     this.#guard.over();
-    this.settle();
+    this.updatePersistence();
   }
 
   ended(): void {

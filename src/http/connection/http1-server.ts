@@ -9,7 +9,7 @@ import {
   rejectConnection,
   UNKNOWN_EXPECTATION,
 } from "../dispatch/rejected-request.ts";
-import { hasTarget } from "../dispatch/request-target.ts";
+import { hasValidTarget } from "../dispatch/request-target.ts";
 import { destroyWithin } from "./close-connection.ts";
 import type { Connection } from "./connections.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
@@ -52,7 +52,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     // A request behind one that ended the connection, or too late.
     if (!connection || !req.socket.writable) return;
     const exchange = new Http1Exchange(context, connection, req, res, isWaiting);
-    exchange.answer(refusal ?? (hasTarget(req) ? undefined : MALFORMED));
+    exchange.answer(refusal ?? (hasValidTarget(req) ? undefined : MALFORMED));
   };
 
   server.on("request", (req, res) => serve(req, res));
@@ -78,7 +78,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
       server.emit("connection", connection.socket);
     },
     drain() {
-      for (const { open } of connections) for (const request of open) request.settle?.();
+      for (const { open } of connections) for (const request of open) request.updatePersistence?.();
     },
     close: () => void server.close(),
   };

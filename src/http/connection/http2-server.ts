@@ -14,7 +14,7 @@ import {
   suppressWrites,
   UNKNOWN_EXPECTATION,
 } from "../dispatch/rejected-request.ts";
-import { hasTarget } from "../dispatch/request-target.ts";
+import { hasValidTarget } from "../dispatch/request-target.ts";
 import type { Connection } from "./connections.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
 
@@ -93,7 +93,7 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
     // Node enforces the limit only once clients have acknowledged it.
     const bytes = req.rawHeaders.reduce((sum, text) => sum + text.length + HEADER_OVERHEAD / 2, 0);
     if (bytes > limits.maxHeaderBytes) return headersTooLarge(limits.maxHeaderBytes);
-    return hasTarget(req) ? undefined : MALFORMED;
+    return hasValidTarget(req) ? undefined : MALFORMED;
   };
 
   const cut = (res: Http2ServerResponse): void => {

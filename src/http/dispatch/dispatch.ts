@@ -49,18 +49,18 @@ const UNARY_CONTENT_TYPE = /^application\/(json|proto)(;|$)/i;
 const STREAM_COMPRESSION_HEADERS = ["connect-accept-encoding", "grpc-accept-encoding"];
 
 /** Responses of the server are not limited here; the page sizes of the contract limit them. */
-const ANSWER_LIMIT = 0xffffffff;
+const RESPONSE_LIMIT = 0xffffffff;
 const EMPTY = new Uint8Array();
 
 export interface DispatchOptions {
   readonly routes: ReadonlyMap<string, Route>;
-  readonly gate: Authentication;
+  readonly authenticate: Authentication;
   readonly readiness: Readiness;
   /** Handles the requests that it supports; without it everything goes through the protocol layer. */
   readonly unaryPath?: UnaryPath | undefined;
   readonly budget: BodyBudget;
   /** Parses large requests. */
-  readonly parseBeside: ParseElsewhere;
+  readonly parseElsewhere: ParseElsewhere;
   /** Maximum deadline; longer ones are cut to it. */
   readonly maxTimeoutMs: number;
   readonly report: ReportFault;
@@ -74,9 +74,12 @@ export type Dispatch = (req: HttpRequest, res: HttpResponse, record: CallRecord)
  * and content type, and only then the unary path or the protocol layer, which
  * read the body.
  */
-export function createEntry(options: DispatchOptions): Dispatch {
-  const parts: EntryParts = { ...options, suggest: suggestions(options.routes.keys()) };
-  return withErrorResponses((req, res, record) => enter(parts, req, res, record), options.report);
+export function createDispatch(options: DispatchOptions): Dispatch {
+  const parts: DispatchParts = { ...options, suggest: suggestions(options.routes.keys()) };
+  return withErrorResponses(
+    (req, res, record) => authenticateAndDispatch(parts, req, res, record),
+    options.report,
+  );
 }
 
 /** Wraps a dispatch so that every error becomes the response. */
@@ -94,12 +97,12 @@ export function withErrorResponses(entry: Dispatch, report: ReportFault): Dispat
   };
 }
 
-interface EntryParts extends DispatchOptions {
+interface DispatchParts extends DispatchOptions {
   readonly suggest: Suggest;
 }
 
-async function enter(
-  options: EntryParts,
+async function authenticateAndDispatch(
+  options: DispatchParts,
   req: HttpRequest,
   res: HttpResponse,
   record: CallRecord,
@@ -109,11 +112,12 @@ async function enter(
   const path = pathOf(req.url ?? "");
   const route = options.routes.get(path);
   if (route) record.operation = route.operation;
-  const admission = route?.gated === false ? undefined : await options.gate(req.headers.authorization);
-  if (admission?.kind === "known") record.caller = admission.caller;
-  let rejected = admission && authError(admission);
+  const authentication =
+    route?.requiresToken === false ? undefined : await options.authenticate(req.headers.authorization);
+  if (authentication?.kind === "known") record.caller = authentication.caller;
+  let rejected = authentication && authError(authentication);
   capDeadline(req.headers, options.maxTimeoutMs);
-  const { accountId, subject } = admission?.kind === "known" ? admission.caller : NOBODY;
+  const { accountId, subject } = authentication?.kind === "known" ? authentication.caller : ANONYMOUS;
   const callerId = accountId || subject.id;
   if (route && record.caller) {
     record.output?.charge(callerId);
@@ -124,7 +128,7 @@ async function enter(
   }
   const hold = options.budget.hold(callerId);
   try {
-    await admitted(options, { path, route, rejected, hold }, req, res, record);
+    await dispatchCall(options, { path, route, rejected, hold }, req, res, record);
   } finally {
     hold.release();
   }
@@ -164,52 +168,52 @@ async function waitBeforeBody(
 }
 
 /** The caller of rejected requests, and of those that need no token. */
-const NOBODY = { accountId: "", subject: { id: "" } };
+const ANONYMOUS = { accountId: "", subject: { id: "" } };
 
-interface Admitted {
+interface AdmittedCall {
   readonly path: string;
   readonly route: Route | undefined;
   readonly rejected: ConnectError | undefined;
   readonly hold: BodyHold;
 }
 
-async function admitted(
-  options: EntryParts,
-  { path, route, rejected, hold }: Admitted,
+async function dispatchCall(
+  options: DispatchParts,
+  { path, route, rejected, hold }: AdmittedCall,
   req: HttpRequest,
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
   if (options.unaryPath && route?.unary) {
-    const short = isEligible(req, route.unary);
-    if (short) {
-      const values = valuesOf(options, route, req, record, rejected);
-      if (!rejected) hold.set(short.lengthBytes);
-      return options.unaryPath(route.unary, short, req, res, record, values, () => hold.release());
+    const eligible = isEligible(req, route.unary);
+    if (eligible) {
+      const values = contextValuesOf(options, route, req, record, rejected);
+      if (!rejected) hold.set(eligible.lengthBytes);
+      return options.unaryPath(route.unary, eligible, req, res, record, values, () => hold.release());
     }
   }
   const contentType = req.headers["content-type"] ?? "";
   // A rejected caller gets no suggestion, and costs nothing.
   const suggestion = () => (rejected ? undefined : options.suggest(path));
-  const misdirected = routingError(route, req.method ?? "", contentType, suggestion);
-  if (misdirected || !route) {
+  const routing = routingError(route, req.method ?? "", contentType, suggestion);
+  if (routing || !route) {
     const { error, status, header } = rejected
       ? { error: rejected, status: codeToHttpStatus(rejected.code), header: {} }
-      : (misdirected as RoutingError);
+      : (routing as RoutingError);
     writeError(res, record, error, status, header);
     return;
   }
 
   if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
-  const values = valuesOf(options, route, req, record, rejected);
+  const values = contextValuesOf(options, route, req, record, rejected);
   if (route.handle.method.methodKind === "server_streaming") {
     // Headers that are sent early cannot announce a compression.
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
     values.set(streamBegunKey, () => writeStreamHead(res, contentType));
   }
   const { requests } = route;
-  const promised = req.headers["content-length"];
-  const length = promised === undefined ? undefined : Number(promised);
+  const contentLength = req.headers["content-length"];
+  const length = contentLength === undefined ? undefined : Number(contentLength);
   const form = messageForm(req);
   const universal = universalRequestFromNodeRequest(req, res, undefined, values);
   const timeoutMs = deadlineMs(req.headers);
@@ -219,24 +223,24 @@ async function admitted(
     const leftMs = endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
     // The protocol layer checks the deadline only when it has the request.
     const parsed = await withinDeadline(universal.signal, leftMs, (signal) =>
-      options.parseBeside(requests, form.isBinary, bytes, turnOf(record, signal)),
+      options.parseElsewhere(requests, form.isBinary, bytes, turnOf(record, signal)),
     );
     values.set(parsedRequestKey, parsed);
   };
   const body = envelopes(contentType, incomingBody(req, timeoutMs));
-  const reply = await route.handle({
+  const response = await route.handle({
     ...universal,
     body: requests ? requestMessages(body, length, form, requests, parseLarge, hold) : body,
   });
   if (UNARY_CONTENT_TYPE.test(contentType)) {
-    const header = new Headers(reply.header);
-    const body = reply.body
-      ? await readAllBytes(reply.body as AsyncIterable<Uint8Array>, ANSWER_LIMIT)
+    const header = new Headers(response.header);
+    const body = response.body
+      ? await readAllBytes(response.body as AsyncIterable<Uint8Array>, RESPONSE_LIMIT)
       : EMPTY;
-    const complete = await completeUnaryError(reply.status, header, body, record, options.report);
+    const complete = await completeUnaryError(response.status, header, body, record, options.report);
     await writeWhole(res, complete.status, header, complete.body, record.output);
   } else {
-    await writeStream(res, completeError(reply, record, options.report), record.output);
+    await writeStream(res, completeError(response, record, options.report), record.output);
   }
 }
 
@@ -255,7 +259,7 @@ function pathOf(url: string): string {
 }
 
 /** Returns the context values for the interceptors and the operation. */
-function valuesOf(
+function contextValuesOf(
   { readiness }: DispatchOptions,
   route: Route,
   { url = "" }: HttpRequest,
@@ -266,7 +270,7 @@ function valuesOf(
   const query = url.indexOf("?");
   if (query !== -1) values.set(queryKey, url.slice(query + 1));
   if (rejected) values.set(authErrorKey, rejected);
-  else if (route.gated && readiness.draining.aborted) values.set(authErrorKey, shuttingDown());
+  else if (route.requiresToken && readiness.draining.aborted) values.set(authErrorKey, shuttingDown());
   return values;
 }
 

@@ -1,10 +1,9 @@
-import { Code } from "@connectrpc/connect";
+import { Code, cors } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
-import { handleCors } from "./cors.ts";
 import type { Dispatch } from "./dispatch.ts";
 import { isWebhook } from "./webhook.ts";
 
@@ -23,7 +22,7 @@ export interface AccessLine {
 }
 
 export interface MiddlewareOptions {
-  readonly entry: Dispatch;
+  readonly dispatch: Dispatch;
   /** Handles requests that are posted to workflows; see isWebhook. */
   readonly webhook: Dispatch;
   /**
@@ -42,7 +41,7 @@ export interface MiddlewareOptions {
  * Creates the handler that every request passes first: request id, probes, CORS,
  * and the access log. Probes and preflights are not logged.
  */
-export function createFront(options: MiddlewareOptions): (req: HttpRequest, res: HttpResponse) => void {
+export function createMiddleware(options: MiddlewareOptions): (req: HttpRequest, res: HttpResponse) => void {
   return (req, res) => {
     if (handleProbe(req, res, options.unreadiness)) return;
     if (handleCors(req, res, options.corsOrigins)) return;
@@ -66,7 +65,7 @@ export function createFront(options: MiddlewareOptions): (req: HttpRequest, res:
         }),
       });
     });
-    void (isWebhook(req) ? options.webhook : options.entry)(req, res, record);
+    void (isWebhook(req) ? options.webhook : options.dispatch)(req, res, record);
   };
 }
 
@@ -94,5 +93,46 @@ function handleProbe(req: HttpRequest, res: HttpResponse, unreadiness: () => str
   res.setHeader("content-type", "application/json");
   res.setHeader("cache-control", "no-store");
   res.end(JSON.stringify(reason === undefined ? { status: "ok" } : { status: "unavailable", reason }));
+  return true;
+}
+
+/**
+ * Seconds for which browsers may cache the response to a preflight; two hours is
+ * the cap of the strictest.
+ */
+const PREFLIGHT_SECONDS = 7_200;
+
+const ALLOWED_HEADERS = [...cors.allowedHeaders, "Authorization", "Idempotency-Key"].join(", ");
+const EXPOSED_HEADERS = [
+  ...cors.exposedHeaders,
+  "X-Request-Id",
+  "Idempotency-Replayed",
+  "Idempotency-Secret-Omitted",
+].join(", ");
+
+/**
+ * Lets pages of the named origins call the server. Returns true when the request
+ * was a preflight and is answered.
+ *
+ * @param origins exact origins such as `https://console.example.org`; no wildcard
+ */
+function handleCors(req: HttpRequest, res: HttpResponse, origins: ReadonlySet<string>): boolean {
+  const { origin } = req.headers;
+  if (origins.size === 0 || origin === undefined) return false;
+  res.setHeader("vary", "Origin");
+  const allowed = origins.has(origin);
+  if (allowed) {
+    res.setHeader("access-control-allow-origin", origin);
+    res.setHeader("access-control-expose-headers", EXPOSED_HEADERS);
+  }
+  const isPreflight = req.method === "OPTIONS" && req.headers["access-control-request-method"] !== undefined;
+  if (!isPreflight) return false;
+  if (allowed) {
+    res.setHeader("access-control-allow-methods", "POST");
+    res.setHeader("access-control-allow-headers", ALLOWED_HEADERS);
+    res.setHeader("access-control-max-age", PREFLIGHT_SECONDS);
+  }
+  res.statusCode = 204;
+  res.end();
   return true;
 }

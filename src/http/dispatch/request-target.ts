@@ -16,7 +16,7 @@ let validAuthority: string | undefined;
  * section 8.3.1). HTTP/1.0 may omit the host (simple health probes do); such a
  * request gets `localhost`.
  */
-export function hasTarget(req: HttpRequest): boolean {
+export function hasValidTarget(req: HttpRequest): boolean {
   if (req.httpVersion === "1.0") req.headers.host ??= "localhost";
   const { host } = req.headers;
   const authority = "authority" in req ? req.authority : host;

@@ -34,12 +34,12 @@ const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
 const OPERATION = "webhook";
 
 export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "keys" | "now"> {
-  readonly gate: Authentication;
+  readonly authenticate: Authentication;
   readonly readiness: Readiness;
   readonly report: ReportFault;
   readonly onRecordFailure: (error: unknown) => void;
   /** Maximum of all deliveries in memory, in bytes; 64 MiB when absent. */
-  readonly mostHeldBytes?: number;
+  readonly maxHeldBytes?: number;
 }
 
 /** Returns whether a request is for the webhook of a workflow, known or not. */
@@ -52,7 +52,7 @@ export function isWebhook(req: HttpRequest): boolean {
  * something, 200 with them when none did; 400, 401, 403, 405, 413 and 503 in the
  * form of Connect's JSON errors.
  */
-export function createWebhookEntry(options: WebhookOptions): Dispatch {
+export function createWebhookDispatch(options: WebhookOptions): Dispatch {
   const receive = createWebhook({
     ...options,
     cryptography: {
@@ -60,9 +60,9 @@ export function createWebhookEntry(options: WebhookOptions): Dispatch {
       equalBytes: (left, right) => left.length === right.length && timingSafeEqual(left, right),
     },
   });
-  const bodies = deliveryBodies(options.mostHeldBytes ?? MAX_HELD_BYTES);
+  const bodies = deliveryBodies(options.maxHeldBytes ?? MAX_HELD_BYTES);
   return withErrorResponses(
-    (req, res, record) => take({ ...options, receive, bodies }, req, res, record),
+    (req, res, record) => receiveDelivery({ ...options, receive, bodies }, req, res, record),
     options.report,
   );
 }
@@ -72,8 +72,8 @@ interface WebhookParts extends WebhookOptions {
   readonly bodies: DeliveryBodies;
 }
 
-async function take(
-  { gate, readiness, receive, bodies }: WebhookParts,
+async function receiveDelivery(
+  { authenticate, readiness, receive, bodies }: WebhookParts,
   ...[req, res, record]: Parameters<Dispatch>
 ): Promise<void> {
   record.operation = OPERATION;
@@ -89,7 +89,7 @@ async function take(
       workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
       headers: req.headers as PostedDelivery["headers"],
       body,
-      identify: () => callerOf(gate, req, record),
+      identify: () => callerOf(authenticate, req, record),
     }),
   );
   if (!events) {
@@ -106,14 +106,14 @@ async function take(
   await writeWhole(res, started ? 202 : 200, header, Buffer.from(text), record.output);
 }
 
-async function callerOf(gate: Authentication, req: HttpRequest, record: CallRecord) {
-  const admission = await gate(req.headers.authorization);
-  if (admission.kind === "unknown") return undefined;
-  if (admission.kind === "blocked") throw authError(admission);
-  const { caller } = admission;
+async function callerOf(authenticate: Authentication, req: HttpRequest, record: CallRecord) {
+  const authentication = await authenticate(req.headers.authorization);
+  if (authentication.kind === "unknown") return undefined;
+  if (authentication.kind === "blocked") throw authError(authentication);
+  const { caller } = authentication;
   record.caller = caller;
-  const refused = authorize(START_WORKFLOW, caller, true);
-  if (refused) throw refused;
+  const error = authorize(START_WORKFLOW, caller, true);
+  if (error) throw error;
   return caller;
 }
 

@@ -24,7 +24,7 @@ export interface AuthenticationOptions {
   readonly keys: Keys;
   readonly now: () => number;
   /** Receives errors of the bookkeeping; the call goes on. */
-  readonly onNoteFailure: (error: unknown) => void;
+  readonly onUpdateFailure: (error: unknown) => void;
 }
 
 export type Authentication = (authorization: string | undefined) => Promise<AuthenticatedCaller>;
@@ -38,18 +38,18 @@ export function createAuthentication({
   store,
   keys,
   now,
-  onNoteFailure,
+  onUpdateFailure,
 }: AuthenticationOptions): Authentication {
   /** Tokens whose last use is being written: for concurrent requests one write is enough. */
-  const noting = new Set<string>();
+  const updating = new Set<string>();
   /** `hash` is given for a token that is still stored under its HMAC, and replaces that. */
-  const noteUse = ({ id, last_used_at }: FoundToken, at: number, hash?: Uint8Array): void => {
-    if ((!hash && at - (last_used_at ?? 0) < LAST_USED_EVERY_MS) || noting.has(id)) return;
-    noting.add(id);
+  const updateLastUse = ({ id, last_used_at }: FoundToken, at: number, hash?: Uint8Array): void => {
+    if ((!hash && at - (last_used_at ?? 0) < LAST_USED_EVERY_MS) || updating.has(id)) return;
+    updating.add(id);
     store
       .note("token", id, { last_used_at: at, ...(hash && { hash, hmac_key_id: null }) })
-      .catch(onNoteFailure)
-      .finally(() => noting.delete(id));
+      .catch(onUpdateFailure)
+      .finally(() => updating.delete(id));
   };
   const findByMac = async (value: string): Promise<FoundToken | undefined> => {
     for (const mac of keys.tokenMacs(value)) {
@@ -66,9 +66,9 @@ export function createAuthentication({
     const found = stored ?? (await findByMac(value as string));
     const at = now();
     if (!found || found.kind !== token.kind) return UNKNOWN;
-    const admission = authenticatedCallerOf(found, at);
-    if (admission.kind === "known") noteUse(found, at, stored ? undefined : token.hash);
-    return admission;
+    const authentication = authenticatedCallerOf(found, at);
+    if (authentication.kind === "known") updateLastUse(found, at, stored ? undefined : token.hash);
+    return authentication;
   };
 }
 
@@ -78,9 +78,9 @@ export function createAuthentication({
  */
 export function createRevalidation({ store, now }: Pick<AuthenticationOptions, "store" | "now">) {
   return async (caller: Caller, operation: string): Promise<ConnectError | undefined> => {
-    const admission = authenticatedCallerOf(await findTokenById(store.reader, caller.tokenId), now());
-    if (admission.kind !== "known") return authError(admission);
-    const permission = changedPermission(caller, admission.caller, operation);
+    const authentication = authenticatedCallerOf(await findTokenById(store.reader, caller.tokenId), now());
+    if (authentication.kind !== "known") return authError(authentication);
+    const permission = changedPermission(caller, authentication.caller, operation);
     if (permission === undefined) return undefined;
     return writeConnectError(ErrorReason.PERMISSION_DENIED, `the permission ${permission} has changed`, {
       permission,
@@ -89,7 +89,7 @@ export function createRevalidation({ store, now }: Pick<AuthenticationOptions, "
 }
 
 /** Returns the error for a caller who was refused; undefined for one who was admitted. */
-export function authError(admission: AuthenticatedCaller): ConnectError | undefined {
-  if (admission.kind === "known") return undefined;
-  return fromDomain(admission.kind === "blocked" ? accountBlocked() : unauthenticated());
+export function authError(authentication: AuthenticatedCaller): ConnectError | undefined {
+  if (authentication.kind === "known") return undefined;
+  return fromDomain(authentication.kind === "blocked" ? accountBlocked() : unauthenticated());
 }

@@ -30,7 +30,7 @@ export function revokeStreams(signals: RevocationMonitor, slots: StreamSlots): I
     req.contextValues.set(revokedKey, watch.signal);
     try {
       const res = await next(req);
-      if (res.stream) return { ...res, message: untilCutOff(res.message, watch) };
+      if (res.stream) return { ...res, message: untilRevoked(res.message, watch) };
       watch.close();
       return res;
     } catch (thrown) {
@@ -45,7 +45,7 @@ export function revokeStreams(signals: RevocationMonitor, slots: StreamSlots): I
 type AnyFn = ReturnType<Interceptor>;
 type AnyRequest = Parameters<AnyFn>[0];
 
-async function* untilCutOff<T>(
+async function* untilRevoked<T>(
   messages: AsyncIterable<T>,
   { signal, close }: RevocationWatch,
 ): AsyncIterable<T> {
@@ -54,7 +54,7 @@ async function* untilCutOff<T>(
   try {
     for (;;) {
       signal.throwIfAborted();
-      const step = await orAborted(iterator.next(), signal);
+      const step = await rejectOnAbort(iterator.next(), signal);
       if (step.done) {
         ended = true;
         return;
@@ -73,7 +73,7 @@ async function* untilCutOff<T>(
  * listener for each: racing every step against one lasting promise would keep
  * them all in memory.
  */
-function orAborted<T>(step: Promise<T>, signal: AbortSignal): Promise<T> {
+function rejectOnAbort<T>(step: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
     signal.addEventListener("abort", abort, { once: true });

@@ -13,7 +13,7 @@ import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { CallRecord } from "../access/call-record.ts";
 import { JSON_OPTIONS } from "../request/json-options.ts";
-import { hasReason, type ReportFault, withDetail } from "./error.ts";
+import { addDetail, hasReason, type ReportFault } from "./error.ts";
 
 /** The body to decompress is the server's own response, so it needs no limit. */
 const ERROR_LIMIT_BYTES = 0xffffffff;
@@ -74,7 +74,7 @@ export async function completeUnaryError(
 type Complete = (error: ConnectError) => ConnectError | undefined;
 
 function completed(error: ConnectError, record: CallRecord, report: ReportFault): ConnectError | undefined {
-  const complete = hasReason(error) ? undefined : withDetail(error, record, report);
+  const complete = hasReason(error) ? undefined : addDetail(error, record, report);
   record.code = (complete ?? error).code;
   return complete;
 }
@@ -90,8 +90,8 @@ async function* thenTrailer(
 
 function completeTrailer(trailer: Headers, complete: Complete): void {
   const error = findTrailerError(trailer);
-  const instead = error && complete(error);
-  if (instead) setTrailerStatus(trailer, instead);
+  const replacement = error && complete(error);
+  if (replacement) setTrailerStatus(trailer, replacement);
 }
 
 function grpcWebTrailer(data: Uint8Array, complete: Complete): Uint8Array {

@@ -2,8 +2,8 @@ import { fromJsonString } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { CreateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { CreateHostAuthenticationTokenRequestSchema } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { readJsonText } from "../request/json-text.ts";
-import { redactErrorMessage } from "./error-redaction.ts";
+import { readJsonText } from "../request/request-reading.ts";
+import { redactErrorMessage } from "./error.ts";
 
 const SECRET = "s3cr3t-in-the-wrong-place";
 const HOST_TOKEN = "cannot decode message service.v1.CreateHostAuthenticationTokenRequest from JSON";

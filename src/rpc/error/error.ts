@@ -7,7 +7,6 @@ import { DomainError } from "../../domain/error.ts";
 import { PolicyDenied } from "../../domain/policy/policy-decision.ts";
 import { StoreUnavailable } from "../../store/store.ts";
 import { ConstraintViolated } from "../check.ts";
-import { redactErrorMessage } from "./error-redaction.ts";
 
 /** The one table from reasons to codes. */
 export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
@@ -99,7 +98,7 @@ export function toConnectError(thrown: unknown, call: CallNames, report: ReportF
         : "the server cannot store changes: try again later; its log and /readyz say why",
     );
   }
-  if (thrown instanceof ConnectError) return withDetail(thrown, call, report);
+  if (thrown instanceof ConnectError) return addDetail(thrown, call, report);
   return internal(thrown, call, report);
 }
 
@@ -141,7 +140,7 @@ export function hasReason(error: ConnectError): boolean {
  * Gives errors of the protocol layer their place in the catalogue, and reports
  * those that are the server's fault.
  */
-export function withDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
+export function addDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
   if (hasReason(error)) return error;
   if (ENGINE.test(error.rawMessage)) return internal(error, call, report);
   const malformed = error.code === Code.Internal && MALFORMED.test(error.rawMessage);
@@ -173,4 +172,62 @@ function internal(error: unknown, call: CallNames, report: ReportFault): Connect
 export function bodyTooLarge(limitBytes: number | string): ConnectError {
   const message = `the request is larger than the ${limitBytes} bytes that the operation takes`;
   return writeConnectError(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: String(limitBytes) });
+}
+
+/**
+ * The decoded field, such as `cannot decode field
+ * service.v1.GetProjectRequest.project_id from JSON`, and the reason.
+ */
+const DECODING = /^(cannot decode (?:\w+ )?[\w.]+ from JSON)(?:: | |$)(.*)$/s;
+
+/**
+ * The reasons for which JSON is no message, as far as they quote nothing of the
+ * caller's. An unknown name is included where it could be meant as a field's
+ * name, since the caller looks for it; secrets contain digits or signs.
+ */
+const REASONS: readonly RegExp[] = [
+  /^key "[A-Za-z_]{1,40}" is unknown$/,
+  // The forms of time-forms.ts, which the next reason would cut off.
+  /^expected (?:seconds|an existing instant) [\w ,.:-]+$/,
+  /^(?:list item #\d+: )?expected (?:enum [\w.]+|\w+(?: \(\w+\))?)/,
+  /^(?:list item|map value) must not be null$/,
+  /^(?:oneof )?set multiple times(?: by \w+ and \w+)?$/,
+  /^maximum recursion depth of \d+ reached$/,
+  /^invalid RFC 3339 string$/,
+  /^must be from \S+ to \S+ inclusive$/,
+  /^path names must be lowerCamelCase$/,
+  /^the escape \\u[\da-fA-F]{4} is half a character without its other half$/,
+  /^The encoded data was not valid for encoding utf-8$/,
+  /^Unexpected end of JSON input$/,
+  /^[^"\d]{1,80} JSON at position \d+(?: \(line \d+ column \d+\))?$/,
+];
+
+/** The parser's message when it quotes the text around an error. */
+const QUOTING = / is not valid JSON$/;
+
+/** The values that the protocol layer quotes from headers. */
+const HEADER_VALUES: readonly [RegExp, string][] = [
+  [/^(unknown compression) ".*"(: supported encodings are .*)$/s, "$1$2"],
+  [/^(protocol error: invalid (?:connect|grpc) timeout value): .*$/s, "$1"],
+  [/^(\S+ must be "\w+"): got ".*"$/s, "$1"],
+];
+
+/**
+ * Returns a message of the protocol layer about a request, without the values of
+ * the request that it quotes: one of them may be a secret in a wrong place. Its
+ * words about JSON are included only where they are known to hold none.
+ */
+export function redactErrorMessage(message: string): string {
+  const decoding = DECODING.exec(message);
+  if (!decoding) {
+    if (QUOTING.test(message)) return "the body is no valid JSON";
+    return HEADER_VALUES.reduce((text, [quoting, rest]) => text.replace(quoting, rest), message);
+  }
+  const [, what = "", why = ""] = decoding;
+  if (QUOTING.test(why)) return `${what}: the body is no valid JSON`;
+  for (const reason of REASONS) {
+    const known = reason.exec(why);
+    if (known) return `${what}: ${known[0]}`;
+  }
+  return what;
 }

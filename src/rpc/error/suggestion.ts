@@ -1,5 +1,5 @@
 /** Minimum similarity of two names for one to be suggested for the other: half of their pairs of letters. */
-const LEAST_LIKENESS = 0.5;
+const MIN_SIMILARITY = 0.5;
 
 /**
  * Returns the operation that a path most likely means, as
@@ -20,11 +20,11 @@ export function suggestions(known: Iterable<string>): Suggest {
     if (path.length > 200) return undefined;
     const asked = pairsOf(path);
     let best: string | undefined;
-    let bestLikeness = LEAST_LIKENESS;
+    let bestSimilarity = MIN_SIMILARITY;
     for (const each of all) {
-      const likeness = likenessOf(asked, each.pairs);
-      if (likeness <= bestLikeness) continue;
-      bestLikeness = likeness;
+      const likeness = similarityOf(asked, each.pairs);
+      if (likeness <= bestSimilarity) continue;
+      bestSimilarity = likeness;
       best = each.path.slice(1);
     }
     return best;
@@ -43,7 +43,7 @@ function pairsOf(text: string): ReadonlyMap<string, number> {
 }
 
 /** Returns the Dice coefficient: twice the pairs in common, divided by those of both. */
-function likenessOf(one: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>): number {
+function similarityOf(one: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>): number {
   let common = 0;
   for (const [pair, times] of one) common += Math.min(times, other.get(pair) ?? 0);
   const all = [...one.values(), ...other.values()].reduce((sum, times) => sum + times, 0);

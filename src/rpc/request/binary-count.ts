@@ -18,7 +18,7 @@ type Form = ReadonlyMap<number, FieldForm>;
 const NO_FIELDS: Form = new Map();
 
 /** A message, or a group of an unknown field, that has begun and not ended. */
-interface Open {
+interface OpenMessage {
   readonly form: Form;
   readonly end: number;
   /** The number of the group, which has an end tag; undefined for a message. */
@@ -37,15 +37,15 @@ interface Open {
  */
 export function countBinary(schema: DescMessage, bytes: Uint8Array, bounds: RequestBounds): void {
   const { records } = bounds;
-  const within: Open[] = [];
+  const within: OpenMessage[] = [];
   const varint = new Varints(bytes);
-  let open: Open = { form: formOf(schema), end: bytes.length, group: undefined };
+  let open: OpenMessage = { form: formOf(schema), end: bytes.length, group: undefined };
   let count = 0;
   const add = (more: number): void => {
     count += more;
     if (count > records) throw tooComplex("records", records);
   };
-  const enter = (next: Open): void => {
+  const enter = (next: OpenMessage): void => {
     // A map's entry and a timestamp are levels of the binary form alone.
     if (within.push(open) > 2 * bounds.depth) throw tooComplex("depth", bounds.depth);
     open = next;
@@ -62,7 +62,7 @@ export function countBinary(schema: DescMessage, bytes: Uint8Array, bounds: Requ
     const wireType: WireType = tag & 7;
     if (wireType === WireType.EndGroup) {
       if (open.group !== number) throw malformed();
-      open = within.pop() as Open;
+      open = within.pop() as OpenMessage;
       continue;
     }
     add(1);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { readJsonText } from "./json-text.ts";
+import { readJsonText } from "./request-reading.ts";
 
 const read = (text: string) => readJsonText(new TextEncoder().encode(text));
 

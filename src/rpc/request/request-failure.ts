@@ -6,6 +6,6 @@ export function deadlinePassed(): ConnectError {
 }
 
 /** Returns the error of a body that broke off: the sender's doing, and no fault of the server. */
-export function bodyCutOff(cause?: unknown): ConnectError {
+export function bodyAborted(cause?: unknown): ConnectError {
   return new ConnectError("the request body was cut off", Code.Canceled, undefined, undefined, cause);
 }

@@ -1,4 +1,5 @@
-import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
+import { isAscii } from "node:buffer";
+import type { DescField, DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
 import {
   createMethodSerializationLookup,
   type MethodSerializationLookup,
@@ -8,10 +9,8 @@ import { addClearedFieldsToMask, hasUpdateMask } from "../cleared-fields.ts";
 import { countBinary } from "./binary-count.ts";
 import { countJson } from "./json-count.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
-import { readJsonText } from "./json-text.ts";
 import { takeLongTexts } from "./long-texts.ts";
 import { MAX_BODY_BYTES, requestBounds } from "./request-bounds.ts";
-import { skipUnknownFields } from "./skip-unknown-fields.ts";
 import { timeForms } from "./time-forms.ts";
 import { tooComplex } from "./too-complex.ts";
 import { rejectsUnknownFields } from "./unknown-fields.ts";
@@ -137,4 +136,104 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Escapes in the order in which they are tried: both halves of a character, one half alone, any other. */
+const ESCAPES =
+  /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./gs;
+const HALF_ESCAPE = /\\u[dD][89a-fA-F]/;
+const PAST_FFFF = /[\ud800-\udfff]/;
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/**
+ * Returns the text of a JSON body; an empty one is `{}`. Broken UTF-8 is refused,
+ * not replaced by question marks, and so is an escape such as `\ud800` that is
+ * half a character: no stored text and no gRPC status could hold it.
+ *
+ * @throws Error whose message can be sent in every protocol
+ */
+export function readJsonText(data: Uint8Array): string {
+  // Many clients send no bytes at all for a request without fields.
+  if (data.length === 0) return "{}";
+  // 56 MB of images in base64 take 34 ms this way, and 86 ms through the decoder.
+  const isPlain = isAscii(data);
+  const text = isPlain ? bufferOf(data).toString("latin1") : utf8.decode(data);
+  if (HALF_ESCAPE.test(text)) requireWholeSurrogates(text);
+  // Parsed twice, as the parser quotes some letters around an error and may cut one in two.
+  if (!isPlain && PAST_FFFF.test(text)) requireValidJson(text);
+  return text;
+}
+
+function bufferOf(data: Uint8Array): Buffer {
+  return data instanceof Buffer ? data : Buffer.from(data.buffer, data.byteOffset, data.length);
+}
+
+function requireWholeSurrogates(text: string): void {
+  for (const [, half] of text.matchAll(ESCAPES)) {
+    if (half) throw new Error(`the escape ${half} is half a character without its other half`);
+  }
+}
+
+function requireValidJson(text: string): void {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    throw new Error((error as Error).message.toWellFormed());
+  }
+}
+
+type JsonObject = Record<string, unknown>;
+
+/**
+ * Returns a copy of a JSON message without the fields that the contract does not
+ * know, at any depth. Values are left as they are: unknown names of enums stay,
+ * and are refused by the parser behind it.
+ */
+export function skipUnknownFields(message: DescMessage, json: unknown): unknown {
+  // Well-known types have a JSON form of their own, without unknown fields.
+  if (!isObject(json) || message.typeName.startsWith("google.protobuf.")) return json;
+  const known = knownNames(message);
+  return Object.fromEntries(
+    Object.entries(json).flatMap(([name, value]) => {
+      const field = known.get(name);
+      return field ? [[name, fieldValue(field, value)]] : [];
+    }),
+  );
+}
+
+function fieldValue(field: DescField, value: unknown): unknown {
+  const nested = field.message;
+  if (!nested) return value;
+  if (field.fieldKind === "list") {
+    return Array.isArray(value) ? value.map((element) => skipUnknownFields(nested, element)) : value;
+  }
+  if (field.fieldKind === "map") {
+    if (!isObject(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, element]) => [key, skipUnknownFields(nested, element)]),
+    );
+  }
+  return skipUnknownFields(nested, value);
+}
+
+const names = new Map<DescMessage, ReadonlyMap<string, DescField>>();
+
+/**
+ * Returns the fields by name. Both spellings of a field are JSON names:
+ * lowerCamelCase and the one of the .proto file.
+ */
+function knownNames(message: DescMessage): ReadonlyMap<string, DescField> {
+  let known = names.get(message);
+  if (!known) {
+    known = new Map(
+      message.fields.flatMap((field) => [[field.jsonName, field] as const, [field.name, field] as const]),
+    );
+    names.set(message, known);
+  }
+  return known;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -73,7 +73,7 @@ test("a handler that does not know stored texts sends the messages", async () =>
       readiness,
       allowUnknownFields: false,
     }),
-    gate: async () => ({
+    authenticate: async () => ({
       kind: "known",
       caller: {
         organizationId: "organization-1",
