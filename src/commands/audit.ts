@@ -34,14 +34,14 @@ export async function verifyAudit(config: Pick<Config, "dataDir" | "keyFile">): 
   }
 }
 
-function lineOf({ organizationId, rows, holding, unhashed, hash, broken, removal }: ChainReport): string {
+function lineOf({ organizationId, rows, validRows, unhashed, hash, broken, removal }: ChainReport): string {
   const chain = organizationId === null ? "installation" : `organization ${organizationId}`;
   if (removal) {
     const { at, actorId, head } = removal;
     const ended = `removed at ${new Date(at).toISOString()} by ${actorId} after ${head.sequence} rows`;
     return [`${chain}: ${ended}`, ...(hash ? [lastHash(hash)] : [])].join("; ");
   }
-  const parts = [`${chain}: ${rows} rows, ${holding} hold`];
+  const parts = [`${chain}: ${rows} rows, ${validRows} hold`];
   if (unhashed > 0) parts.push(`${unhashed} of them from the first release, without a hash`);
   if (broken) parts.push(`breaks at row ${broken.sequence}: ${broken.problem}`);
   else if (hash) parts.push(lastHash(hash));

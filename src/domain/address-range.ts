@@ -30,7 +30,7 @@ const CLOSED_IPV6: readonly (readonly [block: string, prefixBits: number])[] = [
 ];
 
 /** Prefixes whose traffic ends at the IPv4 address embedded at this bit; that address decides. */
-const CARRIES_IPV4: readonly (readonly [block: string, prefixBits: number, addressAtBit: number])[] = [
+const IPV4_EMBEDDING: readonly (readonly [block: string, prefixBits: number, addressAtBit: number])[] = [
   ["::ffff:0:0", 96, 96], // IPv4-mapped
   ["64:ff9b::", 96, 96], // NAT64
   ["2002::", 16, 16], // 6to4
@@ -53,7 +53,7 @@ function isPublicIpv4(address: bigint): boolean {
 }
 
 function isPublicIpv6(address: bigint): boolean {
-  for (const [block, bits, at] of CARRIES_IPV4) {
+  for (const [block, bits, at] of IPV4_EMBEDDING) {
     if (isWithin(address, ipv6Number(block), bits, 128)) {
       return isPublicIpv4((address >> BigInt(96 - at)) & 0xffff_ffffn);
     }

@@ -10,7 +10,7 @@ import { DomainError } from "./error.ts";
 const DECEPTIVE = /[\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu;
 
 /** Maximum length of the cleaned text in an error (contract, ERROR_REASON_TEXT_DECEPTIVE). */
-const CLEANED_CHARACTERS = 4_096;
+const MAX_CLEANED_CHARACTERS = 4_096;
 
 /**
  * Requires that a prompt neither hides nor reorders what people read.
@@ -23,6 +23,6 @@ export function requireNoDeceptiveText(text: string, field: string): void {
   throw new DomainError(
     ErrorReason.TEXT_DECEPTIVE,
     `${field} carries characters that hide or reorder what is read: send it without U+202D, U+202E and tag characters, as in the detail`,
-    { field, cleaned: [...cleaned].slice(0, CLEANED_CHARACTERS).join("") },
+    { field, cleaned: [...cleaned].slice(0, MAX_CLEANED_CHARACTERS).join("") },
   );
 }

@@ -29,9 +29,10 @@ export function parseSource(source: JsonSource | undefined): JsonObject {
 function collect(path: string, before: Json, after: Json, changes: Map<string, [Json, Json]>): void {
   if (isObject(before) && isObject(after)) {
     const at = (key: string) => (path ? `${path}.${key}` : key);
-    for (const key of Object.keys(before)) collect(at(key), own(before, key), own(after, key), changes);
+    for (const key of Object.keys(before))
+      collect(at(key), ownValue(before, key), ownValue(after, key), changes);
     for (const key of Object.keys(after)) {
-      if (!Object.hasOwn(before, key)) collect(at(key), null, own(after, key), changes);
+      if (!Object.hasOwn(before, key)) collect(at(key), null, ownValue(after, key), changes);
     }
   } else if (differ(before, after)) {
     changes.set(path, [before, after]);
@@ -48,7 +49,7 @@ function differ(before: Json, after: Json): boolean {
  * Returns an own property, or null. Keys of maps are chosen by callers, and may be names that every
  * object inherits.
  */
-function own(object: { [key: string]: Json }, key: string): Json {
+function ownValue(object: { [key: string]: Json }, key: string): Json {
   return Object.hasOwn(object, key) ? (object[key] ?? null) : null;
 }
 

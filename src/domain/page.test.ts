@@ -94,29 +94,29 @@ describe("a page token", () => {
 
   test("is refused with any one of its bytes changed to any other value", () => {
     const bytes = Buffer.from(token, "base64url");
-    const taken: string[] = [];
+    const accepted: string[] = [];
     for (const [place, byte] of bytes.entries()) {
       for (let other = 0; other < 256; other++) {
         if (other === byte) continue;
         const changed = Buffer.from(bytes);
         changed[place] = other;
-        if (!isRefused(changed.toString("base64url"))) taken.push(`byte ${place} as ${other}`);
+        if (!isRefused(changed.toString("base64url"))) accepted.push(`byte ${place} as ${other}`);
       }
     }
     expect(bytes).toHaveLength(41);
-    expect(taken).toEqual([]);
+    expect(accepted).toEqual([]);
   });
 
   test("is refused with any one of its characters changed to any other", () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/=. ";
-    const taken: string[] = [];
+    const accepted: string[] = [];
     for (let place = 0; place < token.length; place++) {
       for (const other of alphabet) {
         const changed = token.slice(0, place) + other + token.slice(place + 1);
-        if (changed !== token && !isRefused(changed)) taken.push(changed);
+        if (changed !== token && !isRefused(changed)) accepted.push(changed);
       }
     }
-    expect(taken).toEqual([]);
+    expect(accepted).toEqual([]);
   });
 
   test("is refused with bytes missing at its end or its beginning", () => {
@@ -201,8 +201,8 @@ describe("the size of a page", () => {
     [0, 25],
     [1, 1],
     [100, 100],
-  ])("asked as %i is %i", (asked, size) => {
-    expect(pageSize(create(PaginationRequestSchema, { pageSize: asked }))).toBe(size);
+  ])("asked as %i is %i", (requested, size) => {
+    expect(pageSize(create(PaginationRequestSchema, { pageSize: requested }))).toBe(size);
   });
 
   test("is 25 when nothing is asked", () => {

@@ -62,9 +62,10 @@ export function pageTokens(mac: Mac): PageTokens {
       if (token === "") return undefined;
       const bytes = Buffer.from(token, "base64url");
       const position = bytes.subarray(1 + MAC_BYTES);
-      const isForm = bytes[0] === TOKEN_VERSION && position.length >= POSITION_BYTES;
-      if (!isForm || bytes.toString("base64url") !== token) throw pageTokenInvalid();
-      if (!equal(sign(query, position), bytes.subarray(1, 1 + MAC_BYTES))) throw pageTokenInvalid();
+      const isWellFormed = bytes[0] === TOKEN_VERSION && position.length >= POSITION_BYTES;
+      if (!isWellFormed || bytes.toString("base64url") !== token) throw pageTokenInvalid();
+      if (!equalInConstantTime(sign(query, position), bytes.subarray(1, 1 + MAC_BYTES)))
+        throw pageTokenInvalid();
       const hex = position.toString("hex", KEY_BYTES, POSITION_BYTES);
       const text = position.toString("utf8", POSITION_BYTES);
       return {
@@ -79,7 +80,7 @@ export function pageTokens(mac: Mac): PageTokens {
 }
 
 /** Compares in constant time. */
-function equal(one: Uint8Array, other: Uint8Array): boolean {
+function equalInConstantTime(one: Uint8Array, other: Uint8Array): boolean {
   if (one.length !== other.length) return false;
   let difference = 0;
   for (const [index, byte] of one.entries()) difference |= byte ^ (other[index] ?? 0);

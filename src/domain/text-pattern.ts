@@ -11,7 +11,7 @@ export const MAX_INSTRUCTIONS = 1_100;
  * Estimate above which a pattern is not even compiled: that alone could take seconds and hundreds
  * of megabytes.
  */
-const MOST_ESTIMATED_INSTRUCTIONS = 100_000;
+const MAX_ESTIMATED_INSTRUCTIONS = 100_000;
 
 export interface TextPattern {
   /** Length of the compiled program, at most MAX_INSTRUCTIONS. */
@@ -22,7 +22,7 @@ export interface TextPattern {
 
 /** Compiles a regular expression in RE2 syntax, or returns the problem with it. */
 export function compilePattern(pattern: string): TextPattern | { problem: string } {
-  if (estimatedInstructions(pattern) > MOST_ESTIMATED_INSTRUCTIONS) {
+  if (estimatedInstructions(pattern) > MAX_ESTIMATED_INSTRUCTIONS) {
     return { problem: "the pattern repeats too much: use smaller or fewer repeats" };
   }
   let compiled: RE2JS;
@@ -49,8 +49,8 @@ export function compilePattern(pattern: string): TextPattern | { problem: string
 function estimatedInstructions(pattern: string): number {
   let length = pattern.length;
   let copies = 1;
-  for (const [, group, least, most] of pattern.matchAll(/(\)?)\{(\d+)(?:,(\d*))?\}/g)) {
-    const count = Math.max(Number(least), Number(most ?? 0), 1);
+  for (const [, group, min, most] of pattern.matchAll(/(\)?)\{(\d+)(?:,(\d*))?\}/g)) {
+    const count = Math.max(Number(min), Number(most ?? 0), 1);
     if (group === ")") copies = Math.min(copies * count, 1_000);
     else length += count;
   }

@@ -1,4 +1,4 @@
-import { inactiveRunner, SILENCE_MS } from "../domain/runner/runner-life.ts";
+import { INACTIVE_AFTER_MS, inactiveRunner } from "../domain/runner/runner-heartbeat.ts";
 import { findKnownRunner, findSilentRunners, updateRunner } from "../store/runner/runner-life.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
@@ -16,7 +16,7 @@ const RUNNERS_PER_RUN = 100;
  * @returns the number of runners found
  */
 export async function markInactiveRunners(store: Store, now: number): Promise<number> {
-  const cutoff = now - SILENCE_MS;
+  const cutoff = now - INACTIVE_AFTER_MS;
   // There is almost never one, and a transaction would make other writes wait for nothing.
   if ((await findSilentRunners(store.reader, cutoff, 1)).length === 0) return 0;
   return store.write(SYSTEM, "job/runner-silence", async (tx) => {

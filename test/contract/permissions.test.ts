@@ -53,12 +53,12 @@ describe("the table of permissions", () => {
 
 describe("docs/permissions.md", () => {
   test("has the rows of the table, each as the code has it, and no others", () => {
-    const expected = Object.entries(PERMISSIONS).map(([name, { permission, grants, own, besides }]) => [
+    const expected = Object.entries(PERMISSIONS).map(([name, { permission, grants, own, condition }]) => [
       name,
       `\`${permission}\``,
       ...ROLES.map((role) => (grants[role] === "none" ? "-" : grants[role])),
       own ?? "",
-      besides ?? "",
+      condition ?? "",
     ]);
     expect(rowsUnder("Operations")).toEqual(expected);
   });

@@ -9,7 +9,7 @@ import {
   ProjectPrebuildConfigurationSchema,
 } from "#gen/service/v1/project_pb.js";
 import { UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
-import { newProject, type Origin, updatedProject } from "../../src/domain/project/project.ts";
+import { type CreationContext, newProject, updatedProject } from "../../src/domain/project/project.ts";
 
 export const CREATED_MS = Date.UTC(2026, 0, 1);
 export const LATER_MS = CREATED_MS + 60_000;
@@ -22,7 +22,7 @@ export const other = create(SubjectSchema, {
   id: "0192d3c0-0000-7000-8000-0000000000c2",
   principal: Principal.USER,
 });
-export const origin: Origin = {
+export const origin: CreationContext = {
   id: "0192d3c0-0000-7000-8000-00000000000a",
   organizationId: "0192d3c0-0000-7000-8000-000000000001",
   creator,

@@ -6,7 +6,7 @@ import { notFound, ownAccount, permissionDenied } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 
 /** The account's role in one organization. */
-export interface Belonging {
+export interface Membership {
   readonly organizationId: string;
   /** OrganizationRole by number. */
   readonly role: number;
@@ -22,8 +22,8 @@ export interface Belonging {
  */
 export function requireAdministratorOfAccount(
   { organizationId }: Pick<Caller, "organizationId">,
-  own: readonly Belonging[],
-  target: readonly Belonging[],
+  own: readonly Membership[],
+  target: readonly Membership[],
 ): void {
   if (!target.some((each) => each.organizationId === organizationId)) throw notFound("account");
   const administered = new Set(own.filter(isAdministrator).map((each) => each.organizationId));
@@ -34,12 +34,15 @@ export function requireAdministratorOfAccount(
   );
 }
 
-/** Requires that the account is not the caller's own. @throws DomainError OWN_ACCOUNT */
+/**
+ * Requires that the account is not the caller's own.
+ * @throws DomainError OWN_ACCOUNT
+ */
 export function requireOtherAccount({ accountId }: Pick<Caller, "accountId">, target: string): void {
   if (accountId === target) throw ownAccount("your own account can be blocked by others only");
 }
 
-export function isAdministrator({ role }: Belonging): boolean {
+export function isAdministrator({ role }: Membership): boolean {
   return role === OrganizationRole.ADMIN;
 }
 
@@ -74,10 +77,10 @@ export function wasStarted(environment: Environment): boolean {
  */
 export function isStartedSince({ id, metadata }: Environment, cutOffId: string): boolean {
   if (id > cutOffId) return true;
-  return metadata?.lastStartedAt !== undefined && timestampMs(metadata.lastStartedAt) > instantOf(cutOffId);
+  return metadata?.lastStartedAt !== undefined && timestampMs(metadata.lastStartedAt) > timeOfId(cutOffId);
 }
 
 /** Returns the time at which a UUID v7 was generated, in milliseconds since 1970 UTC. */
-function instantOf(id: string): number {
+function timeOfId(id: string): number {
   return Number.parseInt(id.replace("-", "").slice(0, 12), 16);
 }

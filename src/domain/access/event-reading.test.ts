@@ -8,7 +8,7 @@ import {
 } from "#gen/service/v1/organization_pb.js";
 import type { Caller, Role } from "../identity/caller.ts";
 import type { Policies } from "../policy/policies.ts";
-import type { JudgedEvent } from "../record/event-filter.ts";
+import type { EventDescription } from "../record/event-filter.ts";
 import { mayReadEvent } from "./event-reading.ts";
 
 const policies = (conversationSharingPolicy: ConversationSharingPolicy) =>
@@ -21,7 +21,7 @@ const CLOSED = policies(ConversationSharingPolicy.UNSPECIFIED);
 const SHARED = policies(ConversationSharingPolicy.ORGANIZATION);
 
 const caller = (role: Role, accountId = "") => ({ role, accountId, subject: { id: "me" } }) as Caller;
-const event = (resourceType: ResourceType, more: Partial<JudgedEvent> = {}): JudgedEvent => ({
+const event = (resourceType: ResourceType, more: Partial<EventDescription> = {}): EventDescription => ({
   resourceType,
   resourceId: "it",
   creatorId: "somebody",

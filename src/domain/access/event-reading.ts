@@ -1,8 +1,8 @@
 import { ResourceType } from "#gen/service/v1/event_pb.js";
 import type { Caller } from "../identity/caller.ts";
-import { readsEveryAgentExecution } from "../policy/agent-policy.ts";
+import { mayReadEveryAgentExecution } from "../policy/agent-policy.ts";
 import type { Policies } from "../policy/policies.ts";
-import type { JudgedEvent } from "../record/event-filter.ts";
+import type { EventDescription } from "../record/event-filter.ts";
 
 /**
  * Readers of a resource type besides administrators (docs/permissions.md): everybody, the subject
@@ -39,7 +39,7 @@ const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
  * administrators may read a type that the table lacks.
  * @param caller with its present role
  */
-export function mayReadEvent(policies: Policies, caller: Caller, event: JudgedEvent): boolean {
+export function mayReadEvent(policies: Policies, caller: Caller, event: EventDescription): boolean {
   if (caller.role === "administrator") return true;
   if (caller.role !== "member" && caller.role !== "service_account") return false;
   switch (READERS[event.resourceType]) {
@@ -52,13 +52,13 @@ export function mayReadEvent(policies: Policies, caller: Caller, event: JudgedEv
   }
 }
 
-function isOwn({ subject, accountId }: Caller, event: JudgedEvent): boolean {
+function isOwn({ subject, accountId }: Caller, event: EventDescription): boolean {
   if (event.resourceType === ResourceType.ACCOUNT) return accountId !== "" && event.resourceId === accountId;
   if (event.ownerId === subject.id) return true;
   // The creator of a service account's token reads it too.
   return event.resourceType === ResourceType.SERVICE_ACCOUNT_TOKEN && event.creatorId === subject.id;
 }
 
-function isShared(policies: Policies, { role }: Caller, { resourceType }: JudgedEvent): boolean {
-  return resourceType === ResourceType.AGENT_EXECUTION && readsEveryAgentExecution(policies, role);
+function isShared(policies: Policies, { role }: Caller, { resourceType }: EventDescription): boolean {
+  return resourceType === ResourceType.AGENT_EXECUTION && mayReadEveryAgentExecution(policies, role);
 }

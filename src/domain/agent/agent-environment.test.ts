@@ -1,18 +1,18 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { EnvironmentSchema, EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
-import { carriesAgents, unavailableReason } from "./agent-environment.ts";
+import { canRunAgents, unavailableReason } from "./agent-environment.ts";
 
 const environment = (phase: Phase, desiredPhase = Phase.RUNNING, failureMessage: string[] = []) =>
   create(EnvironmentSchema, { spec: { desiredPhase }, status: { phase, failureMessage } });
 const up = environment(Phase.RUNNING);
 
 test("agents begin where an environment runs and is meant to", () => {
-  expect(carriesAgents(up)).toBe(true);
+  expect(canRunAgents(up)).toBe(true);
   for (const phase of [Phase.CREATING, Phase.STARTING, Phase.UPDATING, Phase.STOPPING, Phase.STOPPED]) {
-    expect(carriesAgents(environment(phase))).toBe(false);
+    expect(canRunAgents(environment(phase))).toBe(false);
   }
-  expect(carriesAgents(environment(Phase.RUNNING, Phase.STOPPED))).toBe(false);
+  expect(canRunAgents(environment(Phase.RUNNING, Phase.STOPPED))).toBe(false);
 });
 
 describe("agents go on", () => {

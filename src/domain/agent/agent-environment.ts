@@ -5,7 +5,7 @@ const UP: readonly Phase[] = [Phase.RUNNING, Phase.UPDATING];
 const DOWN: readonly Phase[] = [Phase.STOPPING, Phase.STOPPED];
 
 /** Returns whether agents can work in an environment now. */
-export function carriesAgents({ spec, status }: Environment): boolean {
+export function canRunAgents({ spec, status }: Environment): boolean {
   return spec?.desiredPhase === Phase.RUNNING && status?.phase === Phase.RUNNING;
 }
 

@@ -17,14 +17,14 @@ import {
   hasStopped,
   isWantedStopped,
   lostAgentExecution,
-  movedAgentExecution,
   newAgentExecution,
   phaseOfAgentExecution,
   stoppedAgentExecution,
   stoppingAgentExecution,
+  transitionedAgentExecution,
   withProgress,
 } from "./agent-execution.ts";
-import { firstProgress } from "./agent-progress.ts";
+import { initialProgress } from "./agent-progress.ts";
 import { AGENT_TRANSITIONS } from "./agent-transitions.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
@@ -44,11 +44,11 @@ const run = () =>
     codeContext: undefined,
     extAgentSettings: undefined,
     environmentId: "environment",
-    madeEnvironment: true,
+    createdEnvironment: true,
     now: NOW,
   });
-const running = () => movedAgentExecution(run(), "begin");
-const waiting = () => movedAgentExecution(running(), "wait");
+const running = () => transitionedAgentExecution(run(), "begin");
+const waiting = () => transitionedAgentExecution(running(), "wait");
 
 test("a new run waits, and tells where it will work", () => {
   const { metadata, spec, status } = run();
@@ -73,25 +73,23 @@ test("a run that waits for input goes on waiting through the loss of its runner 
 
 describe("a run that is told to stop", () => {
   test("is wanted stopped from then on, under another mark, and still where it was", () => {
-    const told = stoppingAgentExecution(running(), { session: "second", now: LATER });
-    expect(told && [phaseOfAgentExecution(told), told.spec?.session, told.status?.session]).toEqual([
-      Phase.RUNNING,
-      "second",
-      "first",
-    ]);
-    expect(told?.spec?.specVersion).toBe(2n);
-    expect(told?.metadata?.updatedAt && timestampMs(told.metadata.updatedAt)).toBe(LATER);
-    expect(told && stoppingAgentExecution(told, { session: "third", now: LATER })).toBeUndefined();
+    const stopping = stoppingAgentExecution(running(), { session: "second", now: LATER });
+    expect(
+      stopping && [phaseOfAgentExecution(stopping), stopping.spec?.session, stopping.status?.session],
+    ).toEqual([Phase.RUNNING, "second", "first"]);
+    expect(stopping?.spec?.specVersion).toBe(2n);
+    expect(stopping?.metadata?.updatedAt && timestampMs(stopping.metadata.updatedAt)).toBe(LATER);
+    expect(stopping && stoppingAgentExecution(stopping, { session: "third", now: LATER })).toBeUndefined();
   });
 
   test("keeps why it was told so, whatever its runner says at the end", () => {
     const lost = { reason: Reason.ENVIRONMENT, message: "its environment was stopped" };
-    const told = failingAgentExecution(
+    const stopping = failingAgentExecution(
       stoppingAgentExecution(running(), { session: "second", now: LATER }) ?? run(),
       lost,
     );
     const failure = { reason: Reason.AGENT_EXECUTION, message: "killed" };
-    const { spec, status } = stoppedAgentExecution(told, {
+    const { spec, status } = stoppedAgentExecution(stopping, {
       event: "stop",
       failure,
       session: "third",
@@ -113,7 +111,7 @@ test("a run that ends by itself is wanted stopped, too, and waits for nothing an
 
 test("what is answered has the progress and the sub-agents, and the row stays as it was", () => {
   const stored = running();
-  const progress = { ...firstProgress(AgentMode.PLANNING), changes: 3 };
+  const progress = { ...initialProgress(AgentMode.PLANNING), changes: 3 };
   const { status } = withProgress(stored, progress, []);
   expect([status?.mode, status?.statusVersion]).toEqual([AgentMode.PLANNING, 5n]);
   expect([stored.status?.mode, stored.status?.statusVersion]).toEqual([AgentMode.UNSPECIFIED, 2n]);
@@ -128,7 +126,7 @@ test("whatever happens in whatever order, no run leaves the table, and versions 
     ...events.map(
       (event): Step =>
         (present) =>
-          movedAgentExecution(present, event),
+          transitionedAgentExecution(present, event),
     ),
     begunAgentExecution,
     lostAgentExecution,

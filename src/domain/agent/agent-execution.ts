@@ -12,8 +12,8 @@ import {
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { type AgentProgress, showProgress } from "./agent-progress.ts";
-import { type AgentEvent, isFinalAgent, transitionAgent } from "./agent-transitions.ts";
+import { type AgentProgress, applyProgress } from "./agent-progress.ts";
+import { type AgentEvent, isFinalAgentPhase, transitionAgentPhase } from "./agent-transitions.ts";
 
 /** The values that a new execution is created from. */
 export interface AgentExecutionTemplate {
@@ -36,7 +36,7 @@ export interface AgentExecutionTemplate {
   readonly extAgentSettings: ExtAgentSettings | undefined;
   readonly environmentId: string;
   /** True when the environment is created for it. */
-  readonly madeEnvironment: boolean;
+  readonly createdEnvironment: boolean;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
 }
@@ -70,7 +70,7 @@ export function newAgentExecution(template: AgentExecutionTemplate): AgentExecut
       statusVersion: 1n,
       session,
       phase: Phase.PENDING,
-      usedEnvironments: [{ environmentId, createdByAgent: template.madeEnvironment }],
+      usedEnvironments: [{ environmentId, createdByAgent: template.createdEnvironment }],
       ...(extAgentSettings && { extAgentSettings }),
     },
   });
@@ -82,7 +82,7 @@ export function phaseOfAgentExecution({ status }: AgentExecution): Phase {
 
 /** Returns whether it has ended, so that nothing changes it any more. */
 export function hasStopped(execution: AgentExecution): boolean {
-  return isFinalAgent(phaseOfAgentExecution(execution));
+  return isFinalAgentPhase(phaseOfAgentExecution(execution));
 }
 
 /** Returns whether it is wanted stopped. */
@@ -91,16 +91,16 @@ export function isWantedStopped({ spec }: AgentExecution): boolean {
 }
 
 /**
- * Returns the execution with its status changed by an event. @throws DomainError PHASE_UNSUITABLE
- * for an illegal transition
+ * Returns the execution with its status changed by an event.
+ * @throws DomainError PHASE_UNSUITABLE for an illegal transition
  */
-export function movedAgentExecution(
+export function transitionedAgentExecution(
   present: AgentExecution,
   event: AgentEvent,
   change: (status: AgentExecution_Status, execution: AgentExecution) => void = () => undefined,
 ): AgentExecution {
   return changedAgentExecution(present, (status, execution) => {
-    status.phase = transitionAgent(status.phase, event);
+    status.phase = transitionAgentPhase(status.phase, event);
     change(status, execution);
   });
 }
@@ -123,7 +123,9 @@ export function changedAgentExecution(
  * keeps waiting.
  */
 export function begunAgentExecution(present: AgentExecution): AgentExecution | undefined {
-  return phaseOfAgentExecution(present) === Phase.PENDING ? movedAgentExecution(present, "begin") : undefined;
+  return phaseOfAgentExecution(present) === Phase.PENDING
+    ? transitionedAgentExecution(present, "begin")
+    : undefined;
 }
 
 /**
@@ -131,7 +133,9 @@ export function begunAgentExecution(present: AgentExecution): AgentExecution | u
  * already for a runner.
  */
 export function lostAgentExecution(present: AgentExecution): AgentExecution | undefined {
-  return phaseOfAgentExecution(present) === Phase.RUNNING ? movedAgentExecution(present, "lose") : undefined;
+  return phaseOfAgentExecution(present) === Phase.RUNNING
+    ? transitionedAgentExecution(present, "lose")
+    : undefined;
 }
 
 /**
@@ -175,7 +179,7 @@ export function stoppedAgentExecution(
   present: AgentExecution,
   { event, failure, session, now }: AgentExecutionEnd,
 ): AgentExecution {
-  return movedAgentExecution(present, failure ? "fail" : event, (status, execution) => {
+  return transitionedAgentExecution(present, failure ? "fail" : event, (status, execution) => {
     if (!isWantedStopped(execution)) wantStopped(execution, session, now);
     status.session = execution.spec?.session ?? session;
     delete status.waitingInfo;
@@ -199,7 +203,7 @@ export function withProgress(
 ): AgentExecution {
   const execution = clone(AgentExecutionSchema, stored);
   if (execution.status) {
-    showProgress(execution.status, progress);
+    applyProgress(execution.status, progress);
     execution.status.subagents = [...subagents];
   }
   return execution;

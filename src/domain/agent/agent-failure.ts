@@ -16,10 +16,11 @@ export const RUNNER_REASONS: Readonly<Record<string, Reason>> = {
 };
 
 /** Returns the failure of an execution from its runner's report. */
-export function failureOfAgent(said: Pick<Failure, "reason" | "message"> | undefined): AgentFailure {
-  const reason = said && Object.hasOwn(RUNNER_REASONS, said.reason) ? RUNNER_REASONS[said.reason] : undefined;
+export function failureOfAgent(reported: Pick<Failure, "reason" | "message"> | undefined): AgentFailure {
+  const reason =
+    reported && Object.hasOwn(RUNNER_REASONS, reported.reason) ? RUNNER_REASONS[reported.reason] : undefined;
   return {
     reason: reason ?? Reason.AGENT_EXECUTION,
-    message: said?.message || "the agent failed; the runner said no more",
+    message: reported?.message || "the agent failed; the runner said no more",
   };
 }

@@ -11,8 +11,8 @@ const PNG = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 const text = (content: string) => ({ case: "text", value: { content } }) as const;
 const image = (data: Uint8Array, more: object = {}) =>
   ({ case: "image", value: { data, mimeType: "image/png", ...more } }) as const;
-const accepted = (sent: Sent, keepsNotes = false) =>
-  acceptedMessage(create(BlockSchema, sent), { id: "made", now: 7, keepsNotes });
+const accepted = (sent: Sent, keepsMetadata = false) =>
+  acceptedMessage(create(BlockSchema, sent), { id: "made", now: 7, keepsMetadata });
 
 /** Returns the field that a message is rejected for. */
 function refusedField(sent: Sent): string | undefined {
@@ -39,8 +39,8 @@ describe("a message", () => {
   });
 
   test("was made when it came, whatever its sender says", () => {
-    for (const keepsNotes of [false, true]) {
-      const { createdAt } = accepted({ input: text("x"), createdAt: timestampFromMs(1) }, keepsNotes);
+    for (const keepsMetadata of [false, true]) {
+      const { createdAt } = accepted({ input: text("x"), createdAt: timestampFromMs(1) }, keepsMetadata);
       expect(createdAt).toEqual(timestampFromMs(7));
     }
   });

@@ -8,7 +8,6 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { valueUnusable } from "../error.ts";
-import { isOfType } from "./image-type.ts";
 
 /** Facts about a message that the server adds. */
 export interface MessageFacts {
@@ -20,7 +19,7 @@ export interface MessageFacts {
    * True when the message's metadata counts: that of integrations and runners does, a person's does
    * not.
    */
-  readonly keepsNotes: boolean;
+  readonly keepsMetadata: boolean;
 }
 
 /**
@@ -28,15 +27,15 @@ export interface MessageFacts {
  * set.
  * @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for an image that is not of its type
  */
-export function acceptedMessage(sent: Block, { id, now, keepsNotes }: MessageFacts): Block {
+export function acceptedMessage(sent: Block, { id, now, keepsMetadata }: MessageFacts): Block {
   const parts = partsOf(sent);
   for (const { path, part } of parts) requireValidPart(part, path);
   const { metadata } = sent;
   return create(BlockSchema, {
     id: sent.id || id,
-    inputs: parts.map(({ part }) => (keepsNotes ? part : withoutReference(part))),
+    inputs: parts.map(({ part }) => (keepsMetadata ? part : withoutReference(part))),
     createdAt: timestampFromMs(now),
-    ...(keepsNotes && metadata && { metadata }),
+    ...(keepsMetadata && metadata && { metadata }),
   });
 }
 
@@ -55,7 +54,7 @@ function requireValidPart({ input }: Part, path: string): void {
   if (input.case === "text") requireNoDeceptiveText(input.value.content, `${path}.content`);
   if (input.case !== "image") return;
   const { data, mimeType } = input.value;
-  if (isOfType(data, mimeType)) return;
+  if (hasImageType(data, mimeType)) return;
   throw valueUnusable(`${path}.data`, `${path}.data does not begin as a file of the type ${mimeType} does`);
 }
 
@@ -63,4 +62,21 @@ function withoutReference(part: Part): Part {
   const { input } = part;
   if (input.case !== "image" || input.value.dataRef === "") return part;
   return create(PartSchema, { input: { case: "image", value: { ...input.value, dataRef: "" } } });
+}
+
+/**
+ * The first bytes of files of each type: PNG, section 5.2 of its specification; JPEG, the marker
+ * SOI and the next one.
+ */
+const FIRST_BYTES: ReadonlyMap<string, readonly number[]> = new Map([
+  ["image/png", [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]],
+  ["image/jpeg", [0xff, 0xd8, 0xff]],
+]);
+
+/**
+ * Returns whether the first bytes of a file match the type that it claims; false for any other
+ * type.
+ */
+export function hasImageType(data: Uint8Array, mimeType: string): boolean {
+  return FIRST_BYTES.get(mimeType)?.every((byte, index) => data[index] === byte) ?? false;
 }

@@ -10,7 +10,7 @@ import {
   EnvironmentSchema,
   EnvironmentPhase as Phase,
 } from "#gen/service/v1/environment_pb.js";
-import { endedWaits, interestRow, stillWaitingFor, waitingFor } from "./agent-interest.ts";
+import { endedWaits, interestRow, newWaitingInfo, remainingWaitingInfo } from "./agent-interest.ts";
 
 const NOW = 1_000_000;
 const interest = (id: string, value: Interest["interest"]): Interest =>
@@ -25,7 +25,7 @@ const ENVIRONMENT = interest("place", {
 
 describe("what a run waits for", () => {
   test("is shown in the words of its status", () => {
-    expect(waitingFor("wait", [TIMER, SUBAGENT, MESSAGE, ENVIRONMENT], NOW)).toMatchObject({
+    expect(newWaitingInfo("wait", [TIMER, SUBAGENT, MESSAGE, ENVIRONMENT], NOW)).toMatchObject({
       waitId: "wait",
       waitingSince: timestampFromMs(NOW),
       interests: [
@@ -38,7 +38,7 @@ describe("what a run waits for", () => {
         { id: "place", interest: { case: "environment", value: { environmentId: "env", phase: "running" } } },
       ],
     });
-    expect(waitingFor("wait", [], NOW)).toBeUndefined();
+    expect(newWaitingInfo("wait", [], NOW)).toBeUndefined();
   });
 
   test("is found again by what ends the wait", () => {
@@ -58,11 +58,11 @@ describe("what a run waits for", () => {
   });
 
   test("grows less with each interest that fires, until nothing is left", () => {
-    const all = waitingFor("wait", [SUBAGENT, MESSAGE], NOW);
-    const one = stillWaitingFor(all, ["sub"]);
+    const all = newWaitingInfo("wait", [SUBAGENT, MESSAGE], NOW);
+    const one = remainingWaitingInfo(all, ["sub"]);
     expect(one).toMatchObject({ waitId: "wait", interests: [{ id: "word" }] });
-    expect(stillWaitingFor(one, ["word"])).toBeUndefined();
-    expect(stillWaitingFor(undefined, ["word"])).toBeUndefined();
+    expect(remainingWaitingInfo(one, ["word"])).toBeUndefined();
+    expect(remainingWaitingInfo(undefined, ["word"])).toBeUndefined();
   });
 });
 

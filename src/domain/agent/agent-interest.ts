@@ -15,17 +15,17 @@ const MS_PER_S = 1_000;
  * Returns the waiting info of an execution as its status shows it; `now` in milliseconds since 1970
  * UTC.
  */
-export function waitingFor(
+export function newWaitingInfo(
   waitId: string,
   reported: readonly ReportedInterest[],
   now: number,
 ): WaitingInfo | undefined {
   if (reported.length === 0) return undefined;
-  const interests = reported.map((each) => shown(each, now));
+  const interests = reported.map((each) => toInterest(each, now));
   return create(WaitingInfoSchema, { waitId, interests, waitingSince: timestampFromMs(now) });
 }
 
-function shown({ id, interest }: ReportedInterest, now: number): Interest {
+function toInterest({ id, interest }: ReportedInterest, now: number): Interest {
   switch (interest.case) {
     case "timer": {
       const waitMs = durationMs(interest.value);
@@ -73,7 +73,7 @@ export function interestRow({ id, interest }: ReportedInterest, now: number): In
 }
 
 /** Returns the remaining waiting info after interests have fired; undefined when none remains. */
-export function stillWaitingFor(
+export function remainingWaitingInfo(
   present: WaitingInfo | undefined,
   fired: readonly string[],
 ): WaitingInfo | undefined {
@@ -85,13 +85,13 @@ export function stillWaitingFor(
 export type AwaitedPhase = "running" | "stopped" | "deleted";
 
 /** The outcome of an environment's change for executions that wait for a phase of it. */
-export interface AwaitedEnd {
+export interface WaitResult {
   readonly phase: AwaitedPhase;
   /** Reasons why the phase will not be reached; empty when it was reached. */
   readonly failureMessages: readonly string[];
 }
 
-const AWAITED: ReadonlyMap<Phase, AwaitedPhase> = new Map([
+const AWAITED_PHASES: ReadonlyMap<Phase, AwaitedPhase> = new Map([
   [Phase.RUNNING, "running"],
   [Phase.STOPPED, "stopped"],
   [Phase.DELETED, "deleted"],
@@ -102,7 +102,7 @@ const AWAITED: ReadonlyMap<Phase, AwaitedPhase> = new Map([
  * two of them.
  */
 export function awaitedPhase({ status }: Environment): AwaitedPhase | undefined {
-  return AWAITED.get(status?.phase ?? Phase.UNSPECIFIED);
+  return AWAITED_PHASES.get(status?.phase ?? Phase.UNSPECIFIED);
 }
 
 /**
@@ -110,7 +110,7 @@ export function awaitedPhase({ status }: Environment): AwaitedPhase | undefined 
  * reached, then those for phases that it will not reach.
  * @param after undefined for an environment that was removed
  */
-export function endedWaits(before: Environment, after: Environment | undefined): AwaitedEnd[] {
+export function endedWaits(before: Environment, after: Environment | undefined): WaitResult[] {
   const reached = after ? awaitedPhase(after) : "deleted";
   if (reached === undefined || reached === awaitedPhase(before)) return [];
   const ended = { phase: reached, failureMessages: [] };

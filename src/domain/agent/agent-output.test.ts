@@ -4,7 +4,7 @@ import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { type AgentOutputBlock, AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
 import { replay } from "../../../test/harness/seed.ts";
-import { newBlocks, textOf } from "./agent-output.ts";
+import { appendText, newBlocks } from "./agent-output.ts";
 
 const block = (sequence: number, content = `${sequence}`, inputId = ""): AgentOutputBlock =>
   create(AgentOutputBlockSchema, {
@@ -47,12 +47,12 @@ describe("reported blocks", () => {
     const reports = fc.array(fc.tuple(fc.nat(5), fc.nat(6)), { maxLength: 30 });
     fc.assert(
       fc.property(reports, (steps) => {
-        const kept: AgentOutputBlock[] = [];
+        const stored: AgentOutputBlock[] = [];
         for (const [back, count] of steps) {
-          const from = Math.max(1, kept.length + 1 - back);
+          const from = Math.max(1, stored.length + 1 - back);
           const blocks = Array.from({ length: count }, (_, index) => block(from + index));
-          kept.push(...newBlocks(blocks, place(kept.length)));
-          expect(numbers(kept)).toEqual(kept.map((_, index) => index + 1));
+          stored.push(...newBlocks(blocks, place(stored.length)));
+          expect(numbers(stored)).toEqual(stored.map((_, index) => index + 1));
         }
       }),
       replay,
@@ -63,14 +63,14 @@ describe("reported blocks", () => {
 describe("the words of blocks", () => {
   test("are those of texts, one behind the other", () => {
     const error = create(AgentOutputBlockSchema, { block: { case: "error", value: { message: "no" } } });
-    expect(textOf("So ", [block(1, "I "), error, block(2, "went.")], 100)).toBe("So I went.");
+    expect(appendText("So ", [block(1, "I "), error, block(2, "went.")], 100)).toBe("So I went.");
   });
 
   test.each([
     [4, "😀😀😀"],
     [3, "😀😀😀"],
     [2, "😀😀"],
-  ])("are cut to %i characters", (most, words) => {
-    expect(textOf("", [block(1, "😀😀"), block(2, "😀")], most)).toBe(words);
+  ])("are cut to %i characters", (maxCharacters, words) => {
+    expect(appendText("", [block(1, "😀😀"), block(2, "😀")], maxCharacters)).toBe(words);
   });
 });

@@ -4,7 +4,7 @@ import { AgentOutputBlockSchema, type AgentOutputBlock as Block } from "#gen/ser
 import { valueUnusable } from "../error.ts";
 
 /** The state of an execution's output when new blocks arrive. */
-export interface OutputPlace {
+export interface OutputPosition {
   /** Number of its last block; 0 before the first. */
   readonly lastSequence: number;
   /**
@@ -20,9 +20,12 @@ export interface OutputPlace {
  * Returns the reported blocks that the execution does not have yet, as they are stored.
  * @throws DomainError VALUE_UNUSABLE for a block that leaves a gap, or is empty
  */
-export function newBlocks(reported: readonly Block[], { lastSequence, inputId, now }: OutputPlace): Block[] {
+export function newBlocks(
+  reported: readonly Block[],
+  { lastSequence, inputId, now }: OutputPosition,
+): Block[] {
   const added: Block[] = [];
-  for (const [index, { sequence, inputId: said, block }] of reported.entries()) {
+  for (const [index, { sequence, inputId: ownInputId, block }] of reported.entries()) {
     const next = lastSequence + added.length + 1;
     if (block.case === undefined) {
       throw valueUnusable(`blocks[${index}]`, "a block is a text, a file change, a tool request or an error");
@@ -36,7 +39,7 @@ export function newBlocks(reported: readonly Block[], { lastSequence, inputId, n
       create(AgentOutputBlockSchema, {
         sequence,
         at: timestampFromMs(now),
-        inputId: said || inputId,
+        inputId: ownInputId || inputId,
         block,
       }),
     );
@@ -45,8 +48,8 @@ export function newBlocks(reported: readonly Block[], { lastSequence, inputId, n
 }
 
 /** Returns a text with the words of blocks appended, cut to a number of characters. */
-export function textOf(before: string, blocks: readonly Block[], most: number): string {
-  const said = blocks.map(({ block }) => (block.case === "text" ? block.value.content : ""));
-  const words = before + said.join("");
-  return words.length <= most ? words : [...words].slice(0, most).join("");
+export function appendText(before: string, blocks: readonly Block[], maxCharacters: number): string {
+  const ownInputId = blocks.map(({ block }) => (block.case === "text" ? block.value.content : ""));
+  const words = before + ownInputId.join("");
+  return words.length <= maxCharacters ? words : [...words].slice(0, maxCharacters).join("");
 }

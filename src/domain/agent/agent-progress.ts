@@ -4,7 +4,7 @@ import {
   ReportAgentRequest_UsageSchema as UsageSchema,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentExecution_Status, AgentMode } from "#gen/service/v1/agent_pb.js";
-import { type GoalUse, showGoalUse, UNUSED } from "./goal/agent-goal-use.ts";
+import { applyGoalUse, type GoalUse, NO_USE } from "./goal/agent-goal-use.ts";
 
 /** The fast-changing part of an execution, which changes too often to record every change. */
 export interface AgentProgress {
@@ -18,7 +18,7 @@ export interface AgentProgress {
 }
 
 /** A runner's update of the progress; fields that are left out stay as before. */
-export interface ProgressNews {
+export interface ProgressUpdate {
   readonly usage?: Usage | undefined;
   /** Unspecified means unchanged. */
   readonly mode?: AgentMode;
@@ -27,29 +27,29 @@ export interface ProgressNews {
 }
 
 /** Returns the progress of an execution that has not begun. */
-export function firstProgress(mode: AgentMode): AgentProgress {
-  return { changes: 0, usage: create(UsageSchema), mode, currentActivity: "", goalUse: UNUSED };
+export function initialProgress(mode: AgentMode): AgentProgress {
+  return { changes: 0, usage: create(UsageSchema), mode, currentActivity: "", goalUse: NO_USE };
 }
 
 /**
  * Returns the progress after an update; undefined when nothing changes. Used tokens and iterations
  * never decrease.
  */
-export function progressAfter(present: AgentProgress, news: ProgressNews): AgentProgress | undefined {
-  const usage = news.usage ? usageAfter(present.usage, news.usage) : present.usage;
-  const mode = news.mode || present.mode;
-  const currentActivity = news.currentActivity || present.currentActivity;
-  const isKnown =
+export function updatedProgress(present: AgentProgress, update: ProgressUpdate): AgentProgress | undefined {
+  const usage = update.usage ? mergedUsage(present.usage, update.usage) : present.usage;
+  const mode = update.mode || present.mode;
+  const currentActivity = update.currentActivity || present.currentActivity;
+  const isUnchanged =
     mode === present.mode && currentActivity === present.currentActivity && isSame(usage, present.usage);
-  return isKnown ? undefined : { ...present, changes: present.changes + 1, usage, mode, currentActivity };
+  return isUnchanged ? undefined : { ...present, changes: present.changes + 1, usage, mode, currentActivity };
 }
 
 /** Puts progress into the status of an execution before it is sent. */
-export function showProgress(
+export function applyProgress(
   status: AgentExecution_Status,
   { changes, usage, mode, goalUse }: AgentProgress,
 ): void {
-  if (status.goal) showGoalUse(status.goal, goalUse);
+  if (status.goal) applyGoalUse(status.goal, goalUse);
   status.statusVersion += BigInt(changes);
   status.mode = mode;
   status.iterations = usage.iterations;
@@ -66,21 +66,21 @@ export function tokensBetween({ usage: before }: AgentProgress, { usage: after }
   return Number(after.inputTokens - before.inputTokens + after.outputTokens - before.outputTokens);
 }
 
-const RISING = [
+const CUMULATIVE = [
   "iterations",
   "inputTokens",
   "outputTokens",
   "cachedCreationTokens",
   "cachedInputTokens",
 ] as const;
-const FREE = ["contextWindowLength", "contextWindowLimit"] as const;
+const CURRENT = ["contextWindowLength", "contextWindowLimit"] as const;
 
-function usageAfter(present: Usage, told: Usage): Usage {
-  const usage = create(UsageSchema, told);
-  for (const name of RISING) if (usage[name] < present[name]) usage[name] = present[name];
+function mergedUsage(present: Usage, reported: Usage): Usage {
+  const usage = create(UsageSchema, reported);
+  for (const name of CUMULATIVE) if (usage[name] < present[name]) usage[name] = present[name];
   return usage;
 }
 
 function isSame(one: Usage, other: Usage): boolean {
-  return [...RISING, ...FREE].every((name) => one[name] === other[name]);
+  return [...CUMULATIVE, ...CURRENT].every((name) => one[name] === other[name]);
 }

@@ -3,12 +3,12 @@ import fc from "fast-check";
 import { replay } from "../../../test/harness/seed.ts";
 import {
   type AgentQueue,
-  moved,
-  newlyPlaced,
+  newlyPlacedInputs,
   nextInput,
-  steered,
   withInput,
+  withMovedInput,
   withoutInput,
+  withSteeredInput,
 } from "./agent-queue.ts";
 
 const EMPTY: AgentQueue = { revision: 0, inputs: [] };
@@ -57,13 +57,13 @@ function taken(queue: AgentQueue, model: Model, step: Step, number: number): [Ag
   if (step.kind === "remove") return [withoutInput(queue, id), left];
   if (step.kind === "steer") {
     const next = model.urgent.includes(id) ? model : { ...left, urgent: [...left.urgent, id] };
-    return [steered(queue, id), next];
+    return [withSteeredInput(queue, id), next];
   }
   const beforeId = step.before === null ? "" : named(step.before);
-  if (beforeId === id) return [moved(queue, id, beforeId), model];
+  if (beforeId === id) return [withMovedInput(queue, id, beforeId), model];
   const index = left.urgent.includes(beforeId) ? 0 : left.rest.indexOf(beforeId);
   const rest = left.rest.toSpliced(beforeId === "" ? left.rest.length : index, 0, id);
-  return [moved(queue, id, beforeId), { urgent: left.urgent, rest }];
+  return [withMovedInput(queue, id, beforeId), { urgent: left.urgent, rest }];
 }
 
 describe("a queue", () => {
@@ -78,7 +78,7 @@ describe("a queue", () => {
           const isSame = JSON.stringify(next[1]) === JSON.stringify(model);
           expect(next[0].revision).toBe(queue.revision + (isSame ? 0 : 1));
           const kept = new Map(queue.inputs.map((input) => [input.id, input]));
-          for (const placed of newlyPlaced(queue, next[0])) kept.set(placed.id, placed);
+          for (const placed of newlyPlacedInputs(queue, next[0])) kept.set(placed.id, placed);
           [queue, model] = next;
           expect(ids(queue)).toEqual([...model.urgent, ...model.rest]);
           expect(queue.inputs.map(({ steer }) => steer)).toEqual([
@@ -97,52 +97,53 @@ describe("a queue", () => {
 
   test("writes only the input that moves, as long as there is room between its neighbours", () => {
     const queue = of("a", "b", "c");
-    const next = moved(queue, "c", "b");
+    const next = withMovedInput(queue, "c", "b");
     expect(ids(next)).toEqual(["a", "c", "b"]);
-    expect(newlyPlaced(queue, next).map(({ id }) => id)).toEqual(["c"]);
+    expect(newlyPlacedInputs(queue, next).map(({ id }) => id)).toEqual(["c"]);
   });
 
   test("makes room when its inputs have been moved between the same two a hundred times", () => {
     let queue = of("first", "a", "b", "last");
-    let most = 0;
+    let maxPlaced = 0;
     for (let time = 0; time < 100; time++) {
       const id = time % 2 === 0 ? "b" : "a";
-      const next = moved(queue, id, time % 2 === 0 ? "a" : "b");
-      most = Math.max(most, newlyPlaced(queue, next).length);
+      const next = withMovedInput(queue, id, time % 2 === 0 ? "a" : "b");
+      maxPlaced = Math.max(maxPlaced, newlyPlacedInputs(queue, next).length);
       queue = next;
       expect(ids(queue)).toEqual(time % 2 === 0 ? ["first", "b", "a", "last"] : ["first", "a", "b", "last"]);
     }
-    expect(most).toBe(4);
+    expect(maxPlaced).toBe(4);
   });
 
   test("is not changed by a move to where the input is, or of a steer of what is steered", () => {
-    const queue = steered(of("a", "b", "c"), "b");
+    const queue = withSteeredInput(of("a", "b", "c"), "b");
     expect(ids(queue)).toEqual(["b", "a", "c"]);
-    expect(steered(queue, "b")).toBe(queue);
-    expect(moved(queue, "a", "c")).toBe(queue);
-    expect(moved(queue, "a", "a")).toBe(queue);
-    expect(moved(queue, "c", "")).toBe(queue);
+    expect(withSteeredInput(queue, "b")).toBe(queue);
+    expect(withMovedInput(queue, "a", "c")).toBe(queue);
+    expect(withMovedInput(queue, "a", "a")).toBe(queue);
+    expect(withMovedInput(queue, "c", "")).toBe(queue);
   });
 
   test("delivers what is steered at once, and the rest only to an idle agent", () => {
     const queue = of("a", "b");
     expect(nextInput(queue, false)).toBeUndefined();
     expect(nextInput(queue, true)?.id).toBe("a");
-    expect(nextInput(steered(queue, "b"), false)?.id).toBe("b");
+    expect(nextInput(withSteeredInput(queue, "b"), false)?.id).toBe("b");
     expect(nextInput(EMPTY, true)).toBeUndefined();
   });
 
   test("takes the steering back from what is moved, and lets nothing before what is steered", () => {
-    const queue = steered(steered(of("a", "b", "c"), "b"), "c");
+    const queue = withSteeredInput(withSteeredInput(of("a", "b", "c"), "b"), "c");
     expect(ids(queue)).toEqual(["b", "c", "a"]);
-    const back = moved(queue, "b", "");
+    const back = withMovedInput(queue, "b", "");
     expect(ids(back)).toEqual(["c", "a", "b"]);
     expect(nextInput(withoutInput(back, "c"), false)).toBeUndefined();
-    expect(ids(moved(back, "b", "c"))).toEqual(["c", "b", "a"]);
+    expect(ids(withMovedInput(back, "b", "c"))).toEqual(["c", "b", "a"]);
   });
 
   test("refuses to change what it does not hold", () => {
-    for (const change of [withoutInput, steered]) expect(() => change(EMPTY, "a")).toThrow("not queued");
-    expect(() => moved(EMPTY, "a", "")).toThrow("not queued");
+    for (const change of [withoutInput, withSteeredInput])
+      expect(() => change(EMPTY, "a")).toThrow("not queued");
+    expect(() => withMovedInput(EMPTY, "a", "")).toThrow("not queued");
   });
 });

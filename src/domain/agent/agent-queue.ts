@@ -25,33 +25,33 @@ export interface AgentQueue {
  */
 export function withInput(queue: AgentQueue, id: string, steer: boolean): AgentQueue {
   const { inputs } = queue;
-  return changed(queue, inserted(inputs, steer ? urgentCount(inputs) : inputs.length, { id, steer }));
+  return withInputs(queue, inserted(inputs, steer ? steeringCount(inputs) : inputs.length, { id, steer }));
 }
 
 /** Returns the queue without an input, which was delivered or deleted. */
 export function withoutInput(queue: AgentQueue, id: string): AgentQueue {
-  return changed(queue, others(queue, id));
+  return withInputs(queue, inputsExcept(queue, id));
 }
 
 /** Returns the queue with an input marked for immediate delivery, after those marked before it. */
-export function steered(queue: AgentQueue, id: string): AgentQueue {
+export function withSteeredInput(queue: AgentQueue, id: string): AgentQueue {
   if (queue.inputs.some((input) => input.id === id && input.steer)) return queue;
-  const rest = others(queue, id);
-  return changed(queue, inserted(rest, urgentCount(rest), { id, steer: true }));
+  const rest = inputsExcept(queue, id);
+  return withInputs(queue, inserted(rest, steeringCount(rest), { id, steer: true }));
 }
 
 /**
  * Returns the queue with an input moved in front of another, or to the end when `beforeId` is
  * empty. A moved input is no longer delivered immediately, and so comes after all inputs that are.
  */
-export function moved(queue: AgentQueue, id: string, beforeId: string): AgentQueue {
+export function withMovedInput(queue: AgentQueue, id: string, beforeId: string): AgentQueue {
   if (beforeId === id) return queue;
-  const rest = others(queue, id);
+  const rest = inputsExcept(queue, id);
   const target = beforeId === "" ? rest.length : rest.findIndex((input) => input.id === beforeId);
-  const index = Math.max(target, urgentCount(rest));
+  const index = Math.max(target, steeringCount(rest));
   const present = queue.inputs.findIndex((input) => input.id === id);
   if (index === present && !queue.inputs[present]?.steer) return queue;
-  return changed(queue, inserted(rest, index, { id, steer: false }));
+  return withInputs(queue, inserted(rest, index, { id, steer: false }));
 }
 
 /**
@@ -64,23 +64,23 @@ export function nextInput({ inputs }: AgentQueue, isIdle: boolean): QueuedInput 
 }
 
 /** Returns the inputs of a queue that an older state of it lacks or has at another place. */
-export function newlyPlaced(before: AgentQueue, after: AgentQueue): QueuedInput[] {
+export function newlyPlacedInputs(before: AgentQueue, after: AgentQueue): QueuedInput[] {
   // An unchanged input is the same object before and after.
   const known = new Set(before.inputs);
   return after.inputs.filter((input) => !known.has(input));
 }
 
-function changed({ revision }: AgentQueue, inputs: readonly QueuedInput[]): AgentQueue {
+function withInputs({ revision }: AgentQueue, inputs: readonly QueuedInput[]): AgentQueue {
   return { revision: revision + 1, inputs };
 }
 
-function others({ inputs }: AgentQueue, id: string): QueuedInput[] {
+function inputsExcept({ inputs }: AgentQueue, id: string): QueuedInput[] {
   const rest = inputs.filter((input) => input.id !== id);
   if (rest.length === inputs.length) throw new Error(`the input ${id} is not queued`);
   return rest;
 }
 
-function urgentCount(inputs: readonly QueuedInput[]): number {
+function steeringCount(inputs: readonly QueuedInput[]): number {
   return inputs.filter(({ steer }) => steer).length;
 }
 

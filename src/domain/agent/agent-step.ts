@@ -4,7 +4,7 @@ import {
   type WorkflowStep,
 } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../error.ts";
-import { isToStop } from "../workflow/execution/workflow-action-transitions.ts";
+import { mustStop } from "../workflow/execution/workflow-action-transitions.ts";
 
 /**
  * Returns the key of the agent execution that carries out a step of an action, in one attempt.
@@ -15,9 +15,9 @@ export function stepKey(attempt: number, stepIndex: number, outputKey: string): 
 }
 
 /** Returns whether the step that a key of {@link stepKey} names still needs its agent execution. */
-export function isStepGoingOn(action: WorkflowExecutionAction, key: string): boolean {
+export function isStepRunning(action: WorkflowExecutionAction, key: string): boolean {
   const [attempt, stepIndex] = key.split(".");
-  if (isToStop(action) || Number(attempt) !== action.status?.attempt) return false;
+  if (mustStop(action) || Number(attempt) !== action.status?.attempt) return false;
   return action.status.stepStatuses[Number(stepIndex)]?.phase === StepPhase.RUNNING;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
-import { AGENT_TRANSITIONS, isFinalAgent, transitionAgent } from "./agent-transitions.ts";
+import { AGENT_TRANSITIONS, isFinalAgentPhase, transitionAgentPhase } from "./agent-transitions.ts";
 
 const PHASES = [Phase.PENDING, Phase.RUNNING, Phase.WAITING_FOR_INPUT, Phase.STOPPED];
 
@@ -22,18 +22,18 @@ describe("the moves of a run", () => {
 
   test("stop a run in whatever phase, and nothing follows", () => {
     for (const phase of PHASES.filter((each) => each !== Phase.STOPPED)) {
-      expect(transitionAgent(phase, "stop")).toBe(Phase.STOPPED);
-      expect(transitionAgent(phase, "fail")).toBe(Phase.STOPPED);
-      expect(isFinalAgent(phase)).toBe(false);
+      expect(transitionAgentPhase(phase, "stop")).toBe(Phase.STOPPED);
+      expect(transitionAgentPhase(phase, "fail")).toBe(Phase.STOPPED);
+      expect(isFinalAgentPhase(phase)).toBe(false);
     }
-    expect(isFinalAgent(Phase.STOPPED)).toBe(true);
+    expect(isFinalAgentPhase(Phase.STOPPED)).toBe(true);
   });
 });
 
 test("a move that is not in the table is refused with the phase", () => {
-  expect(() => transitionAgent(Phase.STOPPED, "begin")).toThrow(
+  expect(() => transitionAgentPhase(Phase.STOPPED, "begin")).toThrow(
     expect.objectContaining({ metadata: { resource: "agent execution", phase: "STOPPED" } }),
   );
-  expect(() => transitionAgent(Phase.PENDING, "end")).toThrow("is PENDING, in which end is no move");
-  expect(() => transitionAgent(Phase.WAITING_FOR_INPUT, "lose")).toThrow("in which lose is no move");
+  expect(() => transitionAgentPhase(Phase.PENDING, "end")).toThrow("is PENDING, in which end is no move");
+  expect(() => transitionAgentPhase(Phase.WAITING_FOR_INPUT, "lose")).toThrow("in which lose is no move");
 });

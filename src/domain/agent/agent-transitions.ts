@@ -26,10 +26,10 @@ export const AGENT_TRANSITIONS: readonly Transition<Phase, AgentEvent>[] = [
 ];
 
 /**
- * Returns the phase after an event. @throws DomainError PHASE_UNSUITABLE for a transition that is
- * not in the table
+ * Returns the phase after an event.
+ * @throws DomainError PHASE_UNSUITABLE for a transition that is not in the table
  */
-export function transitionAgent(from: Phase, event: AgentEvent): Phase {
+export function transitionAgentPhase(from: Phase, event: AgentEvent): Phase {
   const to = AGENT_TRANSITIONS.find(([phase, on]) => phase === from && on === event)?.[2];
   if (to !== undefined) return to;
   const name = Phase[from] ?? "UNSPECIFIED";
@@ -37,6 +37,6 @@ export function transitionAgent(from: Phase, event: AgentEvent): Phase {
 }
 
 /** Returns whether a phase is final: no event leads out of it. */
-export function isFinalAgent(phase: Phase): boolean {
+export function isFinalAgentPhase(phase: Phase): boolean {
   return !AGENT_TRANSITIONS.some(([from]) => from === phase);
 }

@@ -23,8 +23,8 @@ describe("the command of an agent", () => {
     ['["coder"', "begins like a JSON list"],
     ['["coder", 1]', "each a string"],
     ['["co\\u0000der"]', "zero character"],
-  ])("is refused as %j", (text, said) => {
-    expect(() => commandWords(text)).toThrow(said);
+  ])("is refused as %j", (text, message) => {
+    expect(() => commandWords(text)).toThrow(message);
   });
 
   test("has at most 64 words of at most 4,096 characters", () => {

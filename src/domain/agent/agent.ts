@@ -2,13 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
 import { valueUnusable } from "../error.ts";
 
-const MOST_NAME_CHARACTERS = 80;
-const MOST_DESCRIPTION_CHARACTERS = 500;
-const MOST_WORDS = 64;
-const MOST_WORD_CHARACTERS = 4_096;
+const MAX_NAME_CHARACTERS = 80;
+const MAX_DESCRIPTION_CHARACTERS = 500;
+const MAX_WORDS = 64;
+const MAX_WORD_CHARACTERS = 4_096;
 
 /** Characters that have a meaning only in a shell: a text that contains one expects a shell. */
-const SHELL = /['"`\\$|&;<>*?(){}]/;
+const SHELL_CHARACTERS = /['"`\\$|&;<>*?(){}]/;
 
 /** The operator's description of a new agent. */
 export interface AgentTemplate {
@@ -31,8 +31,8 @@ export function newAgent({ id, name, description, takesSettings }: AgentTemplate
       "the name must not be empty, nor begin or end with spaces, nor have control characters",
     );
   }
-  requireMaxLength("name", name, MOST_NAME_CHARACTERS);
-  requireMaxLength("description", description, MOST_DESCRIPTION_CHARACTERS);
+  requireMaxLength("name", name, MAX_NAME_CHARACTERS);
+  requireMaxLength("description", description, MAX_DESCRIPTION_CHARACTERS);
   return create(AgentSchema, { id, name, description, takesSettings });
 }
 
@@ -45,10 +45,10 @@ export function commandWords(text: string): string[] {
   const words = text.trimStart().startsWith("[") ? listedWords(text) : plainWords(text);
   const [program] = words;
   if (!program) throw valueUnusable("command", "the command must name a program");
-  if (words.length > MOST_WORDS)
-    throw valueUnusable("command", `the command has more than ${MOST_WORDS} words`);
+  if (words.length > MAX_WORDS)
+    throw valueUnusable("command", `the command has more than ${MAX_WORDS} words`);
   for (const word of words) {
-    requireMaxLength("command", word, MOST_WORD_CHARACTERS);
+    requireMaxLength("command", word, MAX_WORD_CHARACTERS);
     if (word.includes("\0"))
       throw valueUnusable("command", "no word of the command may have a zero character");
   }
@@ -56,7 +56,7 @@ export function commandWords(text: string): string[] {
 }
 
 function plainWords(text: string): string[] {
-  if (SHELL.test(text)) {
+  if (SHELL_CHARACTERS.test(text)) {
     throw valueUnusable(
       "command",
       'the command is run without a shell: write words with quotes or special characters as a JSON list, such as ["sh", "-c", "agent < plan"]',
@@ -76,6 +76,6 @@ function listedWords(text: string): string[] {
   throw valueUnusable("command", "the JSON list of a command has words only, each a string");
 }
 
-function requireMaxLength(field: string, text: string, most: number): void {
-  if ([...text].length > most) throw valueUnusable(field, `the ${field} has more than ${most} characters`);
+function requireMaxLength(field: string, text: string, max: number): void {
+  if ([...text].length > max) throw valueUnusable(field, `the ${field} has more than ${max} characters`);
 }

@@ -19,8 +19,8 @@ const ship = create(ProjectSchema, {
   environmentClasses: [classEntry(CLASS), classEntry(OTHER_CLASS)],
 });
 
-function specOf(project = ship, asked?: MessageInitShape<typeof EnvironmentSpecSchema>) {
-  return specFromProject(project, asked && create(EnvironmentSpecSchema, asked));
+function specOf(project = ship, requested?: MessageInitShape<typeof EnvironmentSpecSchema>) {
+  return specFromProject(project, requested && create(EnvironmentSpecSchema, requested));
 }
 
 describe("the spec of an environment of a project", () => {
@@ -34,14 +34,14 @@ describe("the spec of an environment of a project", () => {
   });
 
   test("has the request's own where that says something", () => {
-    const asked = {
+    const requested = {
       machine: { class: OTHER_CLASS },
       content: { initializer: git("https://git.example.org/team/boat.git") },
       devcontainer: { devcontainerFilePath: "mine.json" },
       automationsFile: { automationsFilePath: "mine.yaml" },
       admission: AdmissionLevel.ORGANIZATION,
     };
-    expect(specOf(ship, asked)).toMatchObject(asked);
+    expect(specOf(ship, requested)).toMatchObject(requested);
   });
 
   test("keeps what the request adds beside the project's", () => {
@@ -81,8 +81,8 @@ describe("the local runner", () => {
     ["is not meant when a class comes first", [classEntry(CLASS), localEntry], {}, false],
     ["is not meant when the request names a class", [localEntry], { machine: { class: CLASS } }, false],
     ["is not meant without any entry", [], {}, false],
-  ])("%s", (_, environmentClasses, asked, expected) => {
+  ])("%s", (_, environmentClasses, requested, expected) => {
     const project = create(ProjectSchema, { environmentClasses });
-    expect(startsLocally(project, specOf(project, asked))).toBe(expected);
+    expect(startsLocally(project, specOf(project, requested))).toBe(expected);
   });
 });

@@ -15,9 +15,9 @@ import { requireNotDeleted } from "../project/project.ts";
  * file paths, each unless `asked` has its own.
  * @throws DomainError PENDING_DELETION for a project that is marked for removal
  */
-export function specFromProject(project: Project, asked: EnvironmentSpec | undefined): EnvironmentSpec {
+export function specFromProject(project: Project, requested: EnvironmentSpec | undefined): EnvironmentSpec {
   requireNotDeleted(project);
-  const spec = asked ? clone(EnvironmentSpecSchema, asked) : create(EnvironmentSpecSchema);
+  const spec = requested ? clone(EnvironmentSpecSchema, requested) : create(EnvironmentSpecSchema);
   if (project.initializer) {
     spec.content ??= create(EnvironmentSpec_ContentSchema);
     spec.content.initializer ??= project.initializer;

@@ -10,13 +10,13 @@ import { phaseUnsuitable } from "../error.ts";
 import { isStopped } from "./environment.ts";
 
 /** Maximum number of failures that are kept of an environment; the oldest are dropped. */
-const MOST_FAILURES = 10;
+const MAX_FAILURES = 10;
 
 /**
  * The phases that a runner may report after each phase. A phase may be reported again, and a new
  * attempt may repeat what a lost attempt had begun; an environment never returns from its deletion.
  */
-const MOVES: Readonly<Record<Phase, readonly Phase[]>> = {
+const TRANSITIONS: Readonly<Record<Phase, readonly Phase[]>> = {
   [Phase.UNSPECIFIED]: [],
   [Phase.CREATING]: [Phase.STARTING, Phase.RUNNING, Phase.STOPPING, Phase.STOPPED],
   [Phase.STARTING]: [Phase.CREATING, Phase.RUNNING, Phase.STOPPING, Phase.STOPPED],
@@ -70,12 +70,12 @@ export function reportedEnvironment(
   { phase, failureMessage }: PhaseReport,
 ): Environment | undefined {
   const status = present.status ?? create(EnvironmentStatusSchema);
-  const isMove = phase !== Phase.UNSPECIFIED && phase !== status.phase;
-  if (isMove) requireTransition(status.phase, phase, present.spec?.desiredPhase ?? Phase.UNSPECIFIED);
+  const isTransition = phase !== Phase.UNSPECIFIED && phase !== status.phase;
+  if (isTransition) requireTransition(status.phase, phase, present.spec?.desiredPhase ?? Phase.UNSPECIFIED);
   const isFailure = failureMessage !== "" && status.failureMessage.at(-1) !== failureMessage;
-  if (!isMove && !isFailure) return undefined;
+  if (!isTransition && !isFailure) return undefined;
   const environment = raiseVersion(clone(EnvironmentSchema, present));
-  if (isMove) environment.status.phase = phase;
+  if (isTransition) environment.status.phase = phase;
   if (isFailure) addFailure(environment.status, failureMessage);
   // Earlier failures are resolved once the environment is up.
   else if (phase === Phase.RUNNING) environment.status.failureMessage = [];
@@ -124,7 +124,7 @@ function requireTransition(from: Phase, to: Phase, wanted: Phase): void {
   if (isEnding && wanted !== Phase.DELETED) {
     throw phaseUnsuitable("environment", name, "the environment is not wanted deleted: keep it");
   }
-  if (isEnding ? from !== Phase.DELETED : MOVES[from].includes(to)) return;
+  if (isEnding ? from !== Phase.DELETED : TRANSITIONS[from].includes(to)) return;
   throw phaseUnsuitable("environment", name, `an environment does not come from ${name} to ${next}`);
 }
 
@@ -137,5 +137,5 @@ function raiseVersion(environment: Environment): WithStatus {
 }
 
 function addFailure(status: WithStatus["status"], message: string): void {
-  status.failureMessage = [...status.failureMessage, message].slice(-MOST_FAILURES);
+  status.failureMessage = [...status.failureMessage, message].slice(-MAX_FAILURES);
 }

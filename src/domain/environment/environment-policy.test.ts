@@ -9,8 +9,8 @@ import type { PolicyDenied } from "../policy/policy-decision.ts";
 import { requireEnvironmentQuota, requireRunningQuota } from "./environment-limit.ts";
 import {
   boundLifetime,
-  type EnvironmentSurroundings,
   hasOutlived,
+  type NewEnvironmentFacts,
   requireAdmissionAllowed,
   requireNotLockedDown,
   specUnderPolicies,
@@ -25,7 +25,7 @@ function policies(set: MessageInitShape<typeof OrganizationPoliciesSchema>): Pol
 
 const spec = (init: MessageInitShape<typeof EnvironmentSpecSchema> = {}) =>
   create(EnvironmentSpecSchema, init);
-const WITHOUT_PROJECT: EnvironmentSurroundings = { role: "member", fromProject: false, local: false };
+const WITHOUT_PROJECT: NewEnvironmentFacts = { role: "member", fromProject: false, local: false };
 
 /** Returns the field of the policy that denies; undefined when none does. */
 function denier(act: () => unknown): string | undefined {
@@ -39,23 +39,28 @@ function denier(act: () => unknown): string | undefined {
 
 describe("the spec of a new environment", () => {
   test("is left as it is while nothing is set", () => {
-    const asked = spec({ timeout: { disconnected: { seconds: 0n } }, admission: AdmissionLevel.EVERYONE });
-    expect(specUnderPolicies(policies({}), asked, { ...WITHOUT_PROJECT, local: true })).toEqual(asked);
+    const requested = spec({
+      timeout: { disconnected: { seconds: 0n } },
+      admission: AdmissionLevel.EVERYONE,
+    });
+    expect(specUnderPolicies(policies({}), requested, { ...WITHOUT_PROJECT, local: true })).toEqual(
+      requested,
+    );
   });
 
   test("is not changed in the request itself", () => {
-    const asked = spec();
+    const requested = spec();
     const under = specUnderPolicies(
       policies({ maximumEnvironmentTimeout: { seconds: 3600n }, securityPolicyId: "p" }),
-      asked,
+      requested,
       WITHOUT_PROJECT,
     );
     expect(under).toMatchObject({ timeout: { disconnected: { seconds: 3600n } }, securityPolicyId: "p" });
-    expect(asked).toEqual(spec());
+    expect(requested).toEqual(spec());
   });
 
   test.each(["member", "service_account"] as const)("of a %s is held to what is for members", (role) => {
-    const from = (surroundings: Partial<EnvironmentSurroundings>) => ({
+    const from = (surroundings: Partial<NewEnvironmentFacts>) => ({
       ...WITHOUT_PROJECT,
       role,
       ...surroundings,
@@ -161,13 +166,13 @@ describe("a lifetime", () => {
 });
 
 describe("the number of a user's environments", () => {
-  const most = (all: bigint, running: bigint) =>
+  const quota = (all: bigint, running: bigint) =>
     policies({ maximumEnvironmentsPerUser: all, maximumRunningEnvironmentsPerUser: running });
 
   test("is limited to the maximum itself, and 0 limits nothing", () => {
     const denied = (limit: bigint, count: number) => [
-      denier(() => requireEnvironmentQuota(most(limit, 0n), { all: count, running: 0 })),
-      denier(() => requireRunningQuota(most(0n, limit), { all: 0, running: count })),
+      denier(() => requireEnvironmentQuota(quota(limit, 0n), { all: count, running: 0 })),
+      denier(() => requireRunningQuota(quota(0n, limit), { all: 0, running: count })),
     ];
     const both = ["maximumEnvironmentsPerUser", "maximumRunningEnvironmentsPerUser"];
     const neither = [undefined, undefined];

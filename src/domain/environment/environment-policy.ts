@@ -10,11 +10,11 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import type { Caller } from "../identity/caller.ts";
 import type { Policies } from "../policy/policies.ts";
-import { denied } from "../policy/policy-decision.ts";
+import { policyDenied } from "../policy/policy-decision.ts";
 import { isLimit, limitMs } from "../policy/policy-limit.ts";
 
 /** Facts about a new environment that the policies check besides its spec. */
-export interface EnvironmentSurroundings {
+export interface NewEnvironmentFacts {
   readonly role: Caller["role"];
   /** True when it is created from a project. */
   readonly fromProject: boolean;
@@ -29,23 +29,23 @@ export interface EnvironmentSurroundings {
  */
 export function specUnderPolicies(
   policies: Policies,
-  asked: EnvironmentSpec | undefined,
-  { role, fromProject, local }: EnvironmentSurroundings,
+  requested: EnvironmentSpec | undefined,
+  { role, fromProject, local }: NewEnvironmentFacts,
 ): EnvironmentSpec {
-  const spec = asked ? clone(EnvironmentSpecSchema, asked) : create(EnvironmentSpecSchema);
+  const spec = requested ? clone(EnvironmentSpecSchema, requested) : create(EnvironmentSpecSchema);
   const { inForce } = policies;
   const isFree = role === "administrator";
   if (inForce.membersRequireProjects && !fromProject && !isFree) {
     const allowed = "members to create environments from projects only";
-    throw denied(policies, { fieldPath: "membersRequireProjects", allowed });
+    throw policyDenied(policies, { fieldPath: "membersRequireProjects", allowed });
   }
   if (inForce.disableFromScratch && !isFree && !spec.content?.initializer?.specs.length) {
     const allowed = "members to create environments with a git or URL initializer only";
-    throw denied(policies, { fieldPath: "disableFromScratch", allowed });
+    throw policyDenied(policies, { fieldPath: "disableFromScratch", allowed });
   }
   if (!inForce.allowLocalRunners && local) {
     const allowed = "environments on runners that are not local";
-    throw denied(policies, { fieldPath: "allowLocalRunners", asked: true, allowed });
+    throw policyDenied(policies, { fieldPath: "allowLocalRunners", requested: true, allowed });
   }
   requireAdmissionAllowed(policies, spec.admission);
   boundTimeout(policies, spec);
@@ -72,7 +72,7 @@ export function requireNotLockedDown(policies: Policies, { metadata }: Environme
   if (!policies.inForce.maximumEnvironmentLifetimeStrict || !metadata?.lockdownAt) return;
   if (now < timestampMs(metadata.lockdownAt)) return;
   const fieldPath = "maximumEnvironmentLifetimeStrict";
-  throw denied(policies, { fieldPath, allowed: "starts until the lockdownAt of an environment only" });
+  throw policyDenied(policies, { fieldPath, allowed: "starts until the lockdownAt of an environment only" });
 }
 
 /** Returns whether the lifetime has ended without a start since. */
@@ -97,34 +97,34 @@ const OPENNESS: Readonly<Record<AdmissionLevel, number>> = {
  * @throws PolicyDenied
  */
 export function requireAdmissionAllowed(policies: Policies, level: AdmissionLevel): void {
-  const { portSharingDisabled, maxPortAdmissionLevel: most } = policies.inForce;
+  const { portSharingDisabled, maxPortAdmissionLevel: max } = policies.inForce;
   if (OPENNESS[level] === 0) return;
-  const asked = levelName(level);
+  const requested = levelName(level);
   if (portSharingDisabled) {
     const allowed = `only ${levelName(AdmissionLevel.CREATOR_ONLY)}`;
-    throw denied(policies, { fieldPath: "portSharingDisabled", asked, allowed });
+    throw policyDenied(policies, { fieldPath: "portSharingDisabled", requested, allowed });
   }
-  if (most === AdmissionLevel.UNSPECIFIED || OPENNESS[level] <= OPENNESS[most]) return;
-  throw denied(policies, {
+  if (max === AdmissionLevel.UNSPECIFIED || OPENNESS[level] <= OPENNESS[max]) return;
+  throw policyDenied(policies, {
     fieldPath: "maxPortAdmissionLevel",
-    asked,
-    allowed: `at most ${levelName(most)}`,
+    requested,
+    allowed: `at most ${levelName(max)}`,
   });
 }
 
 function boundTimeout(policies: Policies, spec: EnvironmentSpec): void {
-  const most = policies.inForce.maximumEnvironmentTimeout;
-  if (!isLimit(most)) return;
+  const max = policies.inForce.maximumEnvironmentTimeout;
+  if (!isLimit(max)) return;
   spec.timeout ??= create(EnvironmentSpec_TimeoutSchema);
-  spec.timeout.disconnected ??= most;
-  const asked = spec.timeout.disconnected;
+  spec.timeout.disconnected ??= max;
+  const requested = spec.timeout.disconnected;
   // An environment with a timeout of 0 s is never stopped for being idle, which is longer than any
   // limit.
-  if (isLimit(asked) && compare(asked, most) <= 0) return;
-  throw denied(policies, {
+  if (isLimit(requested) && compare(requested, max) <= 0) return;
+  throw policyDenied(policies, {
     fieldPath: "maximumEnvironmentTimeout",
-    asked: toJson(DurationSchema, asked),
-    allowed: `a timeout of at most ${toJson(DurationSchema, most)}`,
+    requested: toJson(DurationSchema, requested),
+    allowed: `a timeout of at most ${toJson(DurationSchema, max)}`,
   });
 }
 
@@ -133,8 +133,8 @@ function assignSecurityPolicy(policies: Policies, spec: EnvironmentSpec): void {
   if (assigned === "") return;
   spec.securityPolicyId ||= assigned;
   if (spec.securityPolicyId === assigned) return;
-  const asked = spec.securityPolicyId;
-  throw denied(policies, { fieldPath: "securityPolicyId", asked, allowed: `only ${assigned}` });
+  const requested = spec.securityPolicyId;
+  throw policyDenied(policies, { fieldPath: "securityPolicyId", requested, allowed: `only ${assigned}` });
 }
 
 function levelName(level: AdmissionLevel): JsonValue {

@@ -46,8 +46,8 @@ describe("a new environment", () => {
     [EnvironmentPhase.UNSPECIFIED, EnvironmentPhase.RUNNING],
     [EnvironmentPhase.RUNNING, EnvironmentPhase.RUNNING],
     [EnvironmentPhase.STOPPED, EnvironmentPhase.STOPPED],
-  ])("asked for phase %d is wanted in phase %d", (asked, wanted) => {
-    expect(environmentOf({ desiredPhase: asked }).spec?.desiredPhase).toBe(wanted);
+  ])("asked for phase %d is wanted in phase %d", (requested, wanted) => {
+    expect(environmentOf({ desiredPhase: requested }).spec?.desiredPhase).toBe(wanted);
   });
 
   test.each([

@@ -9,7 +9,7 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import { pendingDeletion, valueUnusable } from "../error.ts";
 import { fold } from "../fold.ts";
-import type { Origin } from "../project/project.ts";
+import type { CreationContext } from "../project/project.ts";
 
 /** The values for a new environment from a request and the project that it names. */
 export interface EnvironmentTemplate {
@@ -34,7 +34,7 @@ const FIRST_VERSION = 1n;
  * Returns a new environment, which no runner has taken on.
  * @throws DomainError VALUE_UNUSABLE for a desired phase other than running or stopped
  */
-export function newEnvironment(template: EnvironmentTemplate, origin: Origin): Environment {
+export function newEnvironment(template: EnvironmentTemplate, origin: CreationContext): Environment {
   const spec = template.spec ? clone(EnvironmentSpecSchema, template.spec) : create(EnvironmentSpecSchema);
   spec.specVersion = FIRST_VERSION;
   spec.desiredPhase = firstDesiredPhase(spec.desiredPhase);
@@ -118,13 +118,13 @@ export function environmentSearchText({ id, metadata }: Environment): string {
   return fold([metadata?.name ?? "", id].join("\n"));
 }
 
-function firstDesiredPhase(asked: EnvironmentPhase): EnvironmentPhase {
-  switch (asked) {
+function firstDesiredPhase(requested: EnvironmentPhase): EnvironmentPhase {
+  switch (requested) {
     case EnvironmentPhase.UNSPECIFIED:
       return EnvironmentPhase.RUNNING;
     case EnvironmentPhase.RUNNING:
     case EnvironmentPhase.STOPPED:
-      return asked;
+      return requested;
     default:
       throw valueUnusable(
         "spec.desiredPhase",

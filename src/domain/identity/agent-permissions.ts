@@ -1,7 +1,7 @@
 import { CREATORS, MEMBERS, type Permission } from "./grants.ts";
 
 const STARTED = "agent runs that the caller started";
-const STARTED_OR_HELD = `${STARTED}; a runner's: the agent runs on it`;
+const STARTED_OR_ASSIGNED = `${STARTED}; a runner's: the agent runs on it`;
 const SHARED = "what the organization's conversation sharing policy opens to the caller";
 
 /** Rows of the permissions table for agents and their executions. */
@@ -9,23 +9,23 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentService/StartAgent": {
     permission: "start_agent",
     grants: MEMBERS,
-    besides: "the organization's policies; an environment that it names is one that the caller could start",
+    condition: "the organization's policies; an environment that it names is one that the caller could start",
   },
   "AgentService/SendToAgentExecution": {
     permission: "send_to_agent_execution",
     grants: { ...CREATORS, runner: "own" },
-    own: STARTED_OR_HELD,
+    own: STARTED_OR_ASSIGNED,
   },
   "AgentService/GetAgentExecution": {
     permission: "get_agent_execution",
     grants: { ...MEMBERS, runner: "own" },
     own: "the agent runs on the runner",
-    besides: SHARED,
+    condition: SHARED,
   },
   "AgentService/ListAgentExecutions": {
     permission: "list_agent_executions",
     grants: MEMBERS,
-    besides: SHARED,
+    condition: SHARED,
   },
   "AgentService/StopAgentExecution": { permission: "stop_agent_execution", grants: CREATORS, own: STARTED },
   "AgentService/DeleteAgentExecution": {
@@ -36,8 +36,8 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentService/WatchAgentExecution": {
     permission: "watch_agent_execution",
     grants: MEMBERS,
-    besides: SHARED,
+    condition: SHARED,
   },
-  "AgentService/ListAgentInputs": { permission: "list_agent_inputs", grants: MEMBERS, besides: SHARED },
+  "AgentService/ListAgentInputs": { permission: "list_agent_inputs", grants: MEMBERS, condition: SHARED },
   "AgentService/ListAgents": { permission: "list_agents", grants: MEMBERS },
 };

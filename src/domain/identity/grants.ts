@@ -13,7 +13,7 @@ export interface Permission {
   /** Definition of the caller's own resources; present where a role is limited to them. */
   readonly own?: string;
   /** A further condition. */
-  readonly besides?: string;
+  readonly condition?: string;
 }
 
 export type Grants = Permission["grants"];

@@ -8,7 +8,7 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
-import { type MemberFacts, memberMessage, memberOrder, statusesAskedFor } from "./member.ts";
+import { type MemberFacts, memberMessage, memberOrder, requestedStatuses } from "./member.ts";
 
 const MEMBER: MemberFacts = {
   userId: "0190c0de-0000-7000-8000-00000000000a",
@@ -34,10 +34,10 @@ describe("the status of a member", () => {
 describe("a list of members", () => {
   test("leaves out only those that left while no status is asked for", () => {
     const statuses = [UserStatus.ACTIVE, UserStatus.SUSPENDED];
-    expect(statusesAskedFor(undefined)).toEqual(statuses);
-    expect(statusesAskedFor(create(ListMembersRequest_FilterSchema))).toEqual(statuses);
+    expect(requestedStatuses(undefined)).toEqual(statuses);
+    expect(requestedStatuses(create(ListMembersRequest_FilterSchema))).toEqual(statuses);
     const left = create(ListMembersRequest_FilterSchema, { statuses: [UserStatus.LEFT] });
-    expect(statusesAskedFor(left)).toEqual([UserStatus.LEFT]);
+    expect(requestedStatuses(left)).toEqual([UserStatus.LEFT]);
   });
 
   test("is by joining, ascending unless said otherwise", () => {

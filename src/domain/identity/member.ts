@@ -50,7 +50,7 @@ export function memberMessage(member: MemberFacts): OrganizationMember {
 }
 
 /** Returns the statuses that a list shows. */
-export function statusesAskedFor(filter: ListMembersRequest_Filter | undefined): readonly UserStatus[] {
+export function requestedStatuses(filter: ListMembersRequest_Filter | undefined): readonly UserStatus[] {
   return filter?.statuses.length ? filter.statuses : DEFAULT_STATUSES;
 }
 

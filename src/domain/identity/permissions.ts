@@ -32,12 +32,12 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AccountService/BlockAccount": {
     permission: "block_account",
     grants: ADMINISTRATORS,
-    besides: "an administrator of every organization that the account is a member of",
+    condition: "an administrator of every organization that the account is a member of",
   },
   "AccountService/UnblockAccount": {
     permission: "block_account",
     grants: ADMINISTRATORS,
-    besides: "an administrator of every organization that the account is a member of",
+    condition: "an administrator of every organization that the account is a member of",
   },
 
   ...AGENT_PERMISSIONS,
@@ -55,12 +55,12 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "EnvironmentService/CreateEnvironment": {
     permission: "create_environment",
     grants: MEMBERS,
-    besides: "the organization's policies",
+    condition: "the organization's policies",
   },
   "EnvironmentService/CreateEnvironmentFromProject": {
     permission: "create_environment",
     grants: MEMBERS,
-    besides: "the organization's policies",
+    condition: "the organization's policies",
   },
   "EnvironmentService/StartEnvironment": {
     permission: "start_environment",
@@ -83,7 +83,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "EventService/WatchEvents": {
     permission: "watch_events",
     grants: MEMBERS,
-    besides: "the events of what the caller may read, asked for each",
+    condition: "the events of what the caller may read, asked for each",
   },
 
   "IdentityService/GetAuthenticatedIdentity": {
@@ -94,7 +94,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "OrganizationService/CreateOrganization": {
     permission: "create_organization",
     grants: PEOPLE,
-    besides: "the setting --allow-organization-creation",
+    condition: "the setting --allow-organization-creation",
   },
   "OrganizationService/GetOrganization": { permission: "get_organization", grants: MEMBERS },
   "OrganizationService/ListMembers": { permission: "list_members", grants: MEMBERS },
@@ -112,17 +112,17 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "ProjectService/CreateProject": {
     permission: "create_project",
     grants: MEMBERS,
-    besides: `the organization's policies; ${PREBUILDS}`,
+    condition: `the organization's policies; ${PREBUILDS}`,
   },
   "ProjectService/CreateProjects": {
     permission: "create_project",
     grants: MEMBERS,
-    besides: `the organization's policies; ${PREBUILDS}`,
+    condition: `the organization's policies; ${PREBUILDS}`,
   },
   "ProjectService/CreateProjectFromEnvironment": {
     permission: "create_project",
     grants: MEMBERS,
-    besides: "the organization's policies",
+    condition: "the organization's policies",
   },
   "ProjectService/GetProject": {
     permission: "get_project",
@@ -134,13 +134,13 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     permission: "update_project",
     grants: CREATORS,
     own: OWNED_BY_CREATOR,
-    besides: PREBUILDS_LATER,
+    condition: PREBUILDS_LATER,
   },
   "ProjectService/UpdateProjects": {
     permission: "update_project",
     grants: CREATORS,
     own: OWNED_BY_CREATOR,
-    besides: PREBUILDS_LATER,
+    condition: PREBUILDS_LATER,
   },
   "ProjectService/DeleteProject": { permission: "delete_project", grants: CREATORS, own: OWNED_BY_CREATOR },
   "ProjectService/ListProjectEnvironmentClasses": {

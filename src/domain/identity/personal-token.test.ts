@@ -13,14 +13,14 @@ describe("how long a personal access token holds", () => {
     ["30 days when nothing is said", 0, 30 * DAY_MS],
     ["as long as is said", 1, 1],
     ["90 days at most", 90 * DAY_MS, 90 * DAY_MS],
-  ])("is %s", (_, asked, expected) => {
-    const { token, expiresAtMs } = newPersonalToken({ ...template, validForMs: asked }, "id", NOW);
+  ])("is %s", (_, requested, expected) => {
+    const { token, expiresAtMs } = newPersonalToken({ ...template, validForMs: requested }, "id", NOW);
     expect(expiresAtMs).toBe(NOW + expected);
     expect(token.expiresAt).toEqual(timestampFromMs(NOW + expected));
   });
 
-  test.each([90 * DAY_MS + 1, -1, Number.NaN])("is never %d ms", (asked) => {
-    expect(() => newPersonalToken({ ...template, validForMs: asked }, "id", NOW)).toThrow(
+  test.each([90 * DAY_MS + 1, -1, Number.NaN])("is never %d ms", (requested) => {
+    expect(() => newPersonalToken({ ...template, validForMs: requested }, "id", NOW)).toThrow(
       expect.objectContaining({ reason: ErrorReason.VALUE_UNUSABLE }),
     );
   });

@@ -66,8 +66,8 @@ export function validForMs(validFor: Duration | undefined): number {
  * nobody.
  * @throws DomainError PERMISSION_DENIED for anybody else
  */
-export function ownUserId(asked: string, callerId: string): string {
-  if (asked !== "" && asked !== callerId) {
+export function ownUserId(requested: string, callerId: string): string {
+  if (requested !== "" && requested !== callerId) {
     throw permissionDenied(
       "create_personal_access_token",
       "personal access tokens are created by the user that they act for",

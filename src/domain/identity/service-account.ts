@@ -13,7 +13,7 @@ import { momentMs, requireTimestampInRange } from "../timestamp-range.ts";
 import { TOKEN_VALID_DEFAULT_MS } from "./personal-token.ts";
 
 /** Values of a new service account that the request does not contain. */
-export interface ServiceAccountOrigin {
+export interface ServiceAccountCreationContext {
   readonly id: string;
   readonly organizationId: string;
   readonly creator: Subject;
@@ -27,7 +27,7 @@ export interface ServiceAccountOrigin {
  */
 export function newServiceAccount(
   { name, description, validUntil }: CreateServiceAccountRequest,
-  { id, organizationId, creator, now }: ServiceAccountOrigin,
+  { id, organizationId, creator, now }: ServiceAccountCreationContext,
 ): { serviceAccount: ServiceAccount; validUntilMs: number } {
   requireTimestampInRange("validUntil", validUntil);
   const validUntilMs = momentMs(validUntil);

@@ -8,7 +8,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkflowService/CreateWorkflow": {
     permission: "create_workflow",
     grants: MEMBERS,
-    besides: "the organization's policies; the executor is the caller or a service account",
+    condition: "the organization's policies; the executor is the caller or a service account",
   },
   "WorkflowService/GetWorkflow": { permission: "get_workflow", grants: MEMBERS },
   "WorkflowService/ListWorkflows": { permission: "list_workflows", grants: MEMBERS },
@@ -16,7 +16,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     permission: "update_workflow",
     grants: CREATORS,
     own: OWNED_BY_CREATOR,
-    besides:
+    condition:
       "the organization's policies; the executor as in CreateWorkflow, or as it was; only administrators change what is done as another person",
   },
   "WorkflowService/DeleteWorkflow": {
@@ -28,7 +28,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     permission: "start_workflow",
     grants: CREATORS,
     own: OWNED_BY_CREATOR,
-    besides:
+    condition:
       "what the request's context names can be used by the caller; only administrators give one of their own choice to a workflow that runs as another person",
   },
   "WorkflowService/ListWorkflowExecutions": { permission: "list_workflow_executions", grants: MEMBERS },

@@ -16,7 +16,7 @@ import {
 } from "#gen/service/v1/organization_pb.js";
 import type { Caller, Role } from "../identity/caller.ts";
 import {
-  mayRead,
+  mayReadAgentExecution,
   requireAgentAllowed,
   requireAgentSettingsAllowed,
   requireGoalsAllowed,
@@ -72,8 +72,8 @@ describe("the agent of a run or workflow", () => {
 });
 
 describe("the settings of an agent", () => {
-  const refusal = (policy: MessageInitShape<typeof AgentPolicySchema>, asked: typeof FULL | object) =>
-    denied(() => requireAgentSettingsAllowed(agents(policy), settings(asked)));
+  const refusal = (policy: MessageInitShape<typeof AgentPolicySchema>, requested: typeof FULL | object) =>
+    denied(() => requireAgentSettingsAllowed(agents(policy), settings(requested)));
 
   test("are any while no policy is set", () => {
     expect(refusal({}, FULL)).toBeUndefined();
@@ -147,14 +147,14 @@ describe("sub-agents", () => {
     [0, 5],
     [1, 1],
     [10, 10],
-  ])("are as many as the policy %i says", (maxSubagentsPerEnvironment, most) => {
+  ])("are as many as the policy %i says", (maxSubagentsPerEnvironment, max) => {
     const set = agents({ maxSubagentsPerEnvironment });
-    expect(denied(() => requireSubagentQuota(set, most - 1))).toBeUndefined();
-    expect(denied(() => requireSubagentQuota(set, most))?.slice(0, 2)).toEqual([
+    expect(denied(() => requireSubagentQuota(set, max - 1))).toBeUndefined();
+    expect(denied(() => requireSubagentQuota(set, max))?.slice(0, 2)).toEqual([
       "agentPolicy.maxSubagentsPerEnvironment",
-      String(most + 1),
+      String(max + 1),
     ]);
-    expect(denied(() => requireSubagentQuota(set, most + 1))).toBeDefined();
+    expect(denied(() => requireSubagentQuota(set, max + 1))).toBeDefined();
   });
 });
 
@@ -175,26 +175,26 @@ describe("the run of another", () => {
     "is read by administrators alone while the policy is %s",
     (conversationSharingPolicy) => {
       const set = agents({ conversationSharingPolicy });
-      expect(mayRead(set, caller("administrator"), run)).toBe(true);
-      expect(mayRead(set, caller("member"), run)).toBe(false);
-      expect(mayRead(set, caller("service_account"), run)).toBe(false);
+      expect(mayReadAgentExecution(set, caller("administrator"), run)).toBe(true);
+      expect(mayReadAgentExecution(set, caller("member"), run)).toBe(false);
+      expect(mayReadAgentExecution(set, caller("service_account"), run)).toBe(false);
     },
   );
 
   test("is read by every member and service account where conversations are shared", () => {
-    expect(mayRead(shared, caller("member"), run)).toBe(true);
-    expect(mayRead(shared, caller("service_account"), run)).toBe(true);
-    expect(mayRead(shared, caller("environment"), run)).toBe(false);
+    expect(mayReadAgentExecution(shared, caller("member"), run)).toBe(true);
+    expect(mayReadAgentExecution(shared, caller("service_account"), run)).toBe(true);
+    expect(mayReadAgentExecution(shared, caller("environment"), run)).toBe(false);
   });
 
   test("is read by its creator, and by nobody of the same id and another kind", () => {
-    expect(mayRead(agents({}), caller("member", "creator"), run)).toBe(true);
+    expect(mayReadAgentExecution(agents({}), caller("member", "creator"), run)).toBe(true);
     const namesake = caller("service_account", "creator", Principal.SERVICE_ACCOUNT);
-    expect(mayRead(agents({}), namesake, run)).toBe(false);
+    expect(mayReadAgentExecution(agents({}), namesake, run)).toBe(false);
   });
 
   test("is read by the runner that it is on, and by no other however conversations are shared", () => {
-    expect(mayRead(agents({}), caller("runner", "runner", Principal.RUNNER), run)).toBe(true);
-    expect(mayRead(shared, caller("runner", "another", Principal.RUNNER), run)).toBe(false);
+    expect(mayReadAgentExecution(agents({}), caller("runner", "runner", Principal.RUNNER), run)).toBe(true);
+    expect(mayReadAgentExecution(shared, caller("runner", "another", Principal.RUNNER), run)).toBe(false);
   });
 });

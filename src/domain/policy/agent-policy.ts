@@ -12,7 +12,7 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { ConversationSharingPolicy, ExtAgentModelPolicyState } from "#gen/service/v1/organization_pb.js";
 import type { Caller, Role } from "../identity/caller.ts";
 import type { Policies } from "./policies.ts";
-import { denied } from "./policy-decision.ts";
+import { policyDenied } from "./policy-decision.ts";
 
 /**
  * Maximum number of concurrent sub-agents of an execution where the policy says 0 (contract,
@@ -30,9 +30,9 @@ export function requireAgentAllowed(policies: Policies, agentId: string): void {
   if (agentId === "" || allowed.length === 0) return;
   // Policies keep ids as they were written; ids of requests are in lower case by now.
   if (allowed.some((id) => id.toLowerCase() === agentId.toLowerCase())) return;
-  throw denied(policies, {
+  throw policyDenied(policies, {
     fieldPath: "agentPolicy.allowedAgentIds",
-    asked: agentId,
+    requested: agentId,
     allowed: `only the agents ${allowed.join(", ")}`,
   });
 }
@@ -65,7 +65,7 @@ export function requireModeAllowed(policies: Policies, mode: AgentMode): void {
  */
 export function requireGoalsAllowed(policies: Policies): void {
   if (!policies.inForce.agentPolicy?.goalModeDisabled) return;
-  throw denied(policies, { fieldPath: "agentPolicy.goalModeDisabled", allowed: "runs without a goal" });
+  throw policyDenied(policies, { fieldPath: "agentPolicy.goalModeDisabled", allowed: "runs without a goal" });
 }
 
 /**
@@ -74,20 +74,20 @@ export function requireGoalsAllowed(policies: Policies): void {
  * @throws PolicyDenied
  */
 export function requireSubagentQuota(policies: Policies, count: number): void {
-  const most = policies.inForce.agentPolicy?.maxSubagentsPerEnvironment || DEFAULT_SUBAGENTS;
-  if (count < most) return;
-  throw denied(policies, {
+  const max = policies.inForce.agentPolicy?.maxSubagentsPerEnvironment || DEFAULT_SUBAGENTS;
+  if (count < max) return;
+  throw policyDenied(policies, {
     fieldPath: "agentPolicy.maxSubagentsPerEnvironment",
-    asked: count + 1,
-    allowed: `${most} sub-agents of a run at a time`,
+    requested: count + 1,
+    allowed: `${max} sub-agents of a run at a time`,
   });
 }
 
 /**
  * Returns whether a caller may read every agent execution: administrators always, everybody else
- * where conversations are shared. Otherwise {@link mayRead} decides.
+ * where conversations are shared. Otherwise {@link mayReadAgentExecution} decides.
  */
-export function readsEveryAgentExecution({ inForce }: Policies, role: Role): boolean {
+export function mayReadEveryAgentExecution({ inForce }: Policies, role: Role): boolean {
   if (role === "administrator") return true;
   if (role !== "member" && role !== "service_account") return false;
   return inForce.agentPolicy?.conversationSharingPolicy === ConversationSharingPolicy.ORGANIZATION;
@@ -102,9 +102,9 @@ export interface AgentExecutionOwners {
 
 /**
  * Returns whether a caller may read an agent execution: its creator and the runner that it is on
- * may, besides {@link readsEveryAgentExecution}.
+ * may, besides {@link mayReadEveryAgentExecution}.
  */
-export function mayRead(
+export function mayReadAgentExecution(
   policies: Policies,
   caller: Caller,
   { creator, runnerId }: AgentExecutionOwners,
@@ -112,7 +112,7 @@ export function mayRead(
   const { id, principal } = caller.subject;
   if (caller.role === "runner") return runnerId === id;
   if (creator?.id === id && creator.principal === principal) return true;
-  return readsEveryAgentExecution(policies, caller.role);
+  return mayReadEveryAgentExecution(policies, caller.role);
 }
 
 function requireModelAllowed(policies: Policies, model: ExtAgentModel): void {
@@ -121,16 +121,16 @@ function requireModelAllowed(policies: Policies, model: ExtAgentModel): void {
   if (model === 0 || !Object.hasOwn(states, name) || states[name] !== ExtAgentModelPolicyState.DISABLED)
     return;
   const allowed = "models that are not disabled";
-  throw denied(policies, { fieldPath: "agentPolicy.extAgentModelPolicy", asked: name, allowed });
+  throw policyDenied(policies, { fieldPath: "agentPolicy.extAgentModelPolicy", requested: name, allowed });
 }
 
 function requireEffortAllowed(policies: Policies, effort: ExtAgentReasoningEffort): void {
   const allowed = policies.inForce.agentPolicy?.allowedExtAgentReasoningEfforts ?? [];
   if (effort === 0 || allowed.length === 0 || allowed.includes(effort)) return;
   const nameOf = (each: ExtAgentReasoningEffort) => ExtAgentReasoningEffortSchema.value[each]?.name ?? "";
-  throw denied(policies, {
+  throw policyDenied(policies, {
     fieldPath: "agentPolicy.allowedExtAgentReasoningEfforts",
-    asked: nameOf(effort),
+    requested: nameOf(effort),
     allowed: `only ${allowed.map(nameOf).join(", ")}`,
   });
 }
@@ -139,9 +139,9 @@ function requireTierAllowed(policies: Policies, tier: ExtAgentServiceTier): void
   const allowed = policies.inForce.agentPolicy?.allowedExtAgentServiceTiers ?? [];
   if (tier === 0 || allowed.length === 0 || allowed.includes(tier)) return;
   const nameOf = (each: ExtAgentServiceTier) => ExtAgentServiceTierSchema.value[each]?.name ?? "";
-  throw denied(policies, {
+  throw policyDenied(policies, {
     fieldPath: "agentPolicy.allowedExtAgentServiceTiers",
-    asked: nameOf(tier),
+    requested: nameOf(tier),
     allowed: `only ${allowed.map(nameOf).join(", ")}`,
   });
 }

@@ -14,9 +14,8 @@ import {
   UpdateOrganizationPoliciesRequest_UpdateAgentPolicySchema,
   UpdateOrganizationPoliciesRequestSchema,
 } from "#gen/service/v1/organization_service_pb.js";
-import { type PolicyOrigin, policiesInForce, type SetPolicies } from "./policies.ts";
+import { type PolicyOrigin, policiesInForce, SAFELIST, type SetPolicies } from "./policies.ts";
 import { updatedPolicies, withoutEnterprise } from "./policy-update.ts";
-import { SAFELIST } from "./safelist.ts";
 
 const ID = "0190c0de-0000-7000-8000-000000000000";
 const NOTHING: SetPolicies = { policies: create(OrganizationPoliciesSchema), origins: {} };

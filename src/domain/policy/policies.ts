@@ -12,7 +12,6 @@ import {
   OrganizationPoliciesSchema,
   VetoExecPolicySchema,
 } from "#gen/service/v1/organization_pb.js";
-import { SAFELIST } from "./safelist.ts";
 
 /** The subject that set a policy, and the time. */
 export interface PolicyOrigin {
@@ -86,3 +85,36 @@ function overlay<D extends DescMessage>(schema: D, under: MessageShape<D>, over:
     if (isFieldSet(over, field)) target[field.localName] = source[field.localName];
   }
 }
+
+/**
+ * Names of executables that no deny list can block: without the shells, the first process, the
+ * container runtime and the login, an environment could neither start nor be entered to correct the
+ * policy.
+ */
+export const SAFELIST: readonly string[] = [
+  "agetty",
+  "ash",
+  "bash",
+  "busybox",
+  "conmon",
+  "containerd",
+  "containerd-shim-runc-v2",
+  "crun",
+  "dash",
+  "docker-init",
+  "dockerd",
+  "dumb-init",
+  "env",
+  "init",
+  "ld-linux-aarch64.so.1",
+  "ld-linux-x86-64.so.2",
+  "login",
+  "mount",
+  "runc",
+  "sh",
+  "sshd",
+  "systemd",
+  "systemd-executor",
+  "tini",
+  "umount",
+];

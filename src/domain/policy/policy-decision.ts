@@ -27,19 +27,22 @@ export interface Denial {
   /** Path of the deciding field of OrganizationPolicies, in JSON names. */
   readonly fieldPath: string;
   /** The requested value; undefined when the request has no value to show. */
-  readonly asked?: JsonValue;
+  readonly requested?: JsonValue;
   /** End of a sentence that begins with "it allows". */
   readonly allowed: string;
 }
 
 /** Returns the error with the value in force and its origin. */
-export function denied({ inForce, origins }: Policies, { fieldPath, asked, allowed }: Denial): PolicyDenied {
+export function policyDenied(
+  { inForce, origins }: Policies,
+  { fieldPath, requested, allowed }: Denial,
+): PolicyDenied {
   const json = toJson(OrganizationPoliciesSchema, inForce, { alwaysEmitImplicit: true });
   const decision = create(PolicyDecisionSchema, {
     policy: "OrganizationPolicies",
     fieldPath,
     valueInForce: JSON.stringify(valueAt(json, fieldPath) ?? null),
-    valueAsked: asked === undefined ? "" : JSON.stringify(asked),
+    valueAsked: requested === undefined ? "" : JSON.stringify(requested),
     allowed,
   });
   const origin = originOf(origins, fieldPath);

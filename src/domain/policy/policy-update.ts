@@ -63,14 +63,14 @@ export function withoutEnterprise({ policies: present, origins }: SetPolicies): 
 }
 
 /** The target of a merge, and its path in JSON names with a closing dot. */
-interface Stored {
+interface MergeTarget {
   readonly stored: Message;
   readonly schema: DescMessage;
   readonly json: string;
 }
 
 /** The source of a merge, and its path in .proto names with a closing dot. */
-interface Update {
+interface MergeSource {
   readonly update: Message | undefined;
   readonly schema: DescMessage;
   readonly path: string;
@@ -80,36 +80,38 @@ interface Update {
  * Merges an update. Appends to `touched` the paths in JSON names of the fields that were set or
  * cleared.
  */
-function merge(into: Stored, from: Update, cleared: ReadonlySet<string>, touched: string[]): void {
+function merge(into: MergeTarget, from: MergeSource, cleared: ReadonlySet<string>, touched: string[]): void {
   for (const field of into.schema.fields) {
-    const asked = from.schema.fields.find(({ name }) => name === field.name);
-    if (!asked || field.name === "organization_id") continue;
+    const updateField = from.schema.fields.find(({ name }) => name === field.name);
+    if (!updateField || field.name === "organization_id") continue;
     const path = from.path + field.name;
     const json = into.json + field.jsonName;
-    const isSet = from.update !== undefined && isFieldSet(from.update, asked);
-    const messages = mergedMessages(field, asked);
+    const isSet = from.update !== undefined && isFieldSet(from.update, updateField);
+    const messages = mergedMessages(field, updateField);
     if (messages) {
       if (cleared.has(path)) {
         clearField(into.stored, field);
         touched.push(json);
       }
-      const isReached = isSet || [...cleared].some((each) => each.startsWith(`${path}.`));
-      if (!isReached) continue;
+      const isAffected = isSet || [...cleared].some((each) => each.startsWith(`${path}.`));
+      if (!isAffected) continue;
       const nested =
         ((into.stored as unknown as Values)[field.localName] as Message) ?? create(messages.stored);
-      const value = isSet ? ((from.update as unknown as Values)[asked.localName] as Message) : undefined;
+      const value = isSet
+        ? ((from.update as unknown as Values)[updateField.localName] as Message)
+        : undefined;
       merge(
         { stored: nested, schema: messages.stored, json: `${json}.` },
         { update: value, schema: messages.update, path: `${path}.` },
         cleared,
         touched,
       );
-      if (isSet || hasAny(nested, messages.stored)) {
+      if (isSet || hasAnyField(nested, messages.stored)) {
         (into.stored as unknown as Values)[field.localName] = nested;
       }
     } else if (isSet) {
       (into.stored as unknown as Values)[field.localName] = (from.update as unknown as Values)[
-        asked.localName
+        updateField.localName
       ];
       touched.push(json);
     } else if (cleared.has(path)) {
@@ -124,14 +126,14 @@ function merge(into: Stored, from: Update, cleared: ReadonlySet<string>, touched
  */
 function mergedMessages(
   field: DescField,
-  asked: DescField,
+  updateField: DescField,
 ): { stored: DescMessage; update: DescMessage } | undefined {
-  if (field.fieldKind !== "message" || asked.fieldKind !== "message") return undefined;
-  if (field.message.typeName === asked.message.typeName) return undefined;
-  return { stored: field.message, update: asked.message };
+  if (field.fieldKind !== "message" || updateField.fieldKind !== "message") return undefined;
+  if (field.message.typeName === updateField.message.typeName) return undefined;
+  return { stored: field.message, update: updateField.message };
 }
 
-function hasAny(message: Message, schema: DescMessage): boolean {
+function hasAnyField(message: Message, schema: DescMessage): boolean {
   return schema.fields.some((field) => isFieldSet(message, field));
 }
 

@@ -5,7 +5,7 @@ import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
 import type { Policies } from "./policies.ts";
 
 /** Returns those of an organization's policies that a runner enforces, as a lease contains them. */
-export function policiesOfLease(
+export function leasePolicies(
   { inForce }: Policies,
   securityPolicy: SecurityPolicy | undefined,
 ): LeasePolicies {

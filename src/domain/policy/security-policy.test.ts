@@ -54,9 +54,9 @@ describe("a security policy can be assigned", () => {
 });
 
 test("a security policy in use is named with who uses it first", () => {
-  const usedBy = (assigned: boolean, held: boolean) => {
+  const usedBy = (assigned: boolean, applied: boolean) => {
     try {
-      requireUnused({ assigned, held });
+      requireUnused({ assigned, applied });
       return undefined;
     } catch (error) {
       return (error as DomainError).metadata.used_by;

@@ -17,7 +17,7 @@ import { fold } from "../fold.ts";
  * Values of a new security policy that the request does not contain; `now` in milliseconds since
  * 1970 UTC.
  */
-export interface SecurityPolicyOrigin {
+export interface SecurityPolicyCreationContext {
   readonly id: string;
   readonly organizationId: string;
   readonly now: number;
@@ -25,7 +25,7 @@ export interface SecurityPolicyOrigin {
 
 export function newSecurityPolicy(
   { metadata, spec }: CreateSecurityPolicyRequest,
-  { id, organizationId, now }: SecurityPolicyOrigin,
+  { id, organizationId, now }: SecurityPolicyCreationContext,
 ): SecurityPolicy {
   const createdAt = timestampFromMs(now);
   const securityPolicy = create(SecurityPolicySchema, {
@@ -90,16 +90,19 @@ export interface SecurityPolicyUse {
   /** True when the organization's policies assign it to new environments. */
   readonly assigned: boolean;
   /** True when it applies in at least one environment. */
-  readonly held: boolean;
+  readonly applied: boolean;
 }
 
-/** Requires that a security policy is not used. @throws DomainError IN_USE */
-export function requireUnused({ assigned, held }: SecurityPolicyUse): void {
+/**
+ * Requires that a security policy is not used.
+ * @throws DomainError IN_USE
+ */
+export function requireUnused({ assigned, applied }: SecurityPolicyUse): void {
   if (assigned) {
     const message = "the organization's policies assign the security policy: set securityPolicyId to another";
     throw inUse("security policy", "organization policies", message);
   }
-  if (held) {
+  if (applied) {
     const message = "the security policy holds in environments: delete them first";
     throw inUse("security policy", "environment", message);
   }

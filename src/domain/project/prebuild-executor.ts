@@ -43,8 +43,8 @@ export function adoptsSource(
   { subject }: Pick<Caller, "subject">,
 ): boolean {
   if (initializer) return true;
-  const namesCaller = isSameSubject(prebuildConfiguration?.executor, subject);
-  return namesCaller && !isSameSubject(before.prebuildConfiguration?.executor, subject);
+  const makesCallerExecutor = isSameSubject(prebuildConfiguration?.executor, subject);
+  return makesCallerExecutor && !isSameSubject(before.prebuildConfiguration?.executor, subject);
 }
 
 function hasSameSource({ initializer: before }: Project, { initializer: after }: Project): boolean {

@@ -77,7 +77,10 @@ export function duePrebuild(
  * Returns whether a workspace with one initializer suits an environment with another. Branches may
  * differ, since the runner updates the workspace; other sources would be left behind in it.
  */
-export function suits({ initializer }: Prebuild, wanted: EnvironmentInitializer | undefined): boolean {
+export function suitsInitializer(
+  { initializer }: Prebuild,
+  wanted: EnvironmentInitializer | undefined,
+): boolean {
   if (!initializer || !wanted) return false;
   return equals(EnvironmentInitializerSchema, initializer, wanted);
 }

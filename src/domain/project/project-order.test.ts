@@ -4,7 +4,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { SortOrder, SortSchema } from "#gen/service/v1/pagination_pb.js";
 import { projectOrder } from "./project-order.ts";
 
-const asked = (field: string, order: SortOrder) => projectOrder(create(SortSchema, { field, order }));
+const requested = (field: string, order: SortOrder) => projectOrder(create(SortSchema, { field, order }));
 
 describe("the order of a project list", () => {
   test("is by popularity, highest first, when nothing is asked", () => {
@@ -22,13 +22,13 @@ describe("the order of a project list", () => {
     ["id", SortOrder.ASC, "id", "asc"],
     ["id", SortOrder.DESC, "id", "desc"],
   ])("by %j in order %i is %s %s", (field, order, by, direction) => {
-    expect(asked(field, order)).toEqual({ field: by, direction });
+    expect(requested(field, order)).toEqual({ field: by, direction });
   });
 
   test.each(["name", "ID", "Popularity", " id", "metadata.name", "constructor"])(
     "by %j is refused, and the two that can be asked are named",
     (field) => {
-      expect(() => asked(field, SortOrder.ASC)).toThrow(
+      expect(() => requested(field, SortOrder.ASC)).toThrow(
         expect.objectContaining({
           reason: ErrorReason.VALUE_UNUSABLE,
           metadata: { field: "sort.field" },

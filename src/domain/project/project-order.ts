@@ -14,7 +14,11 @@ export function projectOrder(sort: Sort | undefined): {
   if (field !== "id" && field !== "popularity") {
     throw valueUnusable("sort.field", `projects can be sorted by "id" and "popularity", not by "${field}"`);
   }
-  const usual = field === "id" ? "asc" : "desc";
-  const asked = { [SortOrder.UNSPECIFIED]: usual, [SortOrder.ASC]: "asc", [SortOrder.DESC]: "desc" } as const;
-  return { field, direction: asked[sort?.order ?? SortOrder.UNSPECIFIED] };
+  const defaultDirection = field === "id" ? "asc" : "desc";
+  const requested = {
+    [SortOrder.UNSPECIFIED]: defaultDirection,
+    [SortOrder.ASC]: "asc",
+    [SortOrder.DESC]: "desc",
+  } as const;
+  return { field, direction: requested[sort?.order ?? SortOrder.UNSPECIFIED] };
 }

@@ -1,16 +1,16 @@
 import type { RecommendedEditors } from "#gen/service/v1/project_pb.js";
 import type { Caller } from "../identity/caller.ts";
 import type { Policies } from "../policy/policies.ts";
-import { denied } from "../policy/policy-decision.ts";
+import { policyDenied } from "../policy/policy-decision.ts";
 
 /**
- * Requires that the role may create projects. @throws PolicyDenied for everybody but administrators
- * while members may not create projects
+ * Requires that the role may create projects.
+ * @throws PolicyDenied for everybody but administrators while members may not create projects
  */
 export function requireProjectCreationAllowed(policies: Policies, role: Caller["role"]): void {
   if (policies.inForce.membersCreateProjects || role === "administrator") return;
   const allowed = "administrators alone to create projects";
-  throw denied(policies, { fieldPath: "membersCreateProjects", allowed });
+  throw policyDenied(policies, { fieldPath: "membersCreateProjects", allowed });
 }
 
 /**
@@ -19,10 +19,10 @@ export function requireProjectCreationAllowed(policies: Policies, role: Caller["
  */
 export function requireEditorsAllowed(policies: Policies, { editors }: RecommendedEditors): void {
   const { allowedEditorIds, editorVersionRestrictions } = policies.inForce;
-  const asked = Object.keys(editors);
-  if (allowedEditorIds.length > 0 && asked.some((editor) => !allowedEditorIds.includes(editor))) {
+  const requested = Object.keys(editors);
+  if (allowedEditorIds.length > 0 && requested.some((editor) => !allowedEditorIds.includes(editor))) {
     const allowed = `only the editors ${allowedEditorIds.join(", ")}`;
-    throw denied(policies, { fieldPath: "allowedEditorIds", asked, allowed });
+    throw policyDenied(policies, { fieldPath: "allowedEditorIds", requested, allowed });
   }
   if (Object.keys(editorVersionRestrictions).length === 0) return;
   for (const [editor, { versions }] of Object.entries(editors)) {
@@ -35,7 +35,11 @@ export function requireEditorsAllowed(policies: Policies, { editors }: Recommend
         ? `only the versions ${permitted.join(", ")} of ${editor}`
         : `the latest version of ${editor} alone, which is recommended by naming no version`;
     const fieldPath = "editorVersionRestrictions";
-    throw denied(policies, { fieldPath, asked: { [editor]: { allowedVersions: versions } }, allowed });
+    throw policyDenied(policies, {
+      fieldPath,
+      requested: { [editor]: { allowedVersions: versions } },
+      allowed,
+    });
   }
 }
 

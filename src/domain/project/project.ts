@@ -28,7 +28,7 @@ const NAME_MAX_CHARACTERS = 80;
 const PREBUILD_TIMEOUT_DEFAULT_SECONDS = 3600n;
 
 /** Values of a new project that the request does not contain. */
-export interface Origin {
+export interface CreationContext {
   readonly id: string;
   readonly organizationId: string;
   readonly creator: Subject;
@@ -54,7 +54,7 @@ export type ProjectTemplate = Pick<CreateProjectRequest, "initializer"> &
  * Returns a new, active project.
  * @throws DomainError VALUE_UNUSABLE when the request has no name and the initializer implies none
  */
-export function newProject(template: ProjectTemplate, origin: Origin): Project {
+export function newProject(template: ProjectTemplate, origin: CreationContext): Project {
   const createdAt = timestampFromMs(origin.now);
   const project = create(ProjectSchema, {
     id: origin.id,
@@ -173,7 +173,10 @@ export function deletedProject(present: Project, now: number): Project | undefin
   return project;
 }
 
-/** Requires that a project is not marked for removal. @throws DomainError PENDING_DELETION */
+/**
+ * Requires that a project is not marked for removal.
+ * @throws DomainError PENDING_DELETION
+ */
 export function requireNotDeleted(project: Pick<Project, "desiredPhase">): void {
   if (project.desiredPhase === ProjectPhase.DELETED) throw pendingDeletion("project");
 }

@@ -4,11 +4,11 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { replay } from "../../../test/harness/seed.ts";
 import { DomainError } from "../error.ts";
 import {
-  checkSchedule,
   dueInstant,
   MAX_MISSED,
   nextInstant,
   prebuildInstant,
+  requireValidSchedule,
   type Schedule,
   upcomingInstants,
 } from "./schedule.ts";
@@ -22,7 +22,7 @@ const at = (text: string) => Date.parse(text);
 
 function refusal(expression: string): string {
   try {
-    checkSchedule(utc(expression), START_MS, "triggers[0].time");
+    requireValidSchedule(utc(expression), START_MS, "triggers[0].time");
   } catch (error) {
     expect(error).toBeInstanceOf(DomainError);
     const { reason, metadata, message } = error as DomainError;
@@ -176,7 +176,7 @@ describe("a time zone", () => {
     upcomingInstants(schedule, at(from)).map((ms) => new Date(ms).toISOString().slice(8, 16));
 
   test.each(["Nowhere/Land", "Mars", "../x"])("that is none is refused: %s", (timeZone) => {
-    const refused = () => checkSchedule(inZone("0 9 * * *", timeZone), START_MS, "triggers[0].time");
+    const refused = () => requireValidSchedule(inZone("0 9 * * *", timeZone), START_MS, "triggers[0].time");
     expect(refused).toThrow(
       expect.objectContaining({
         reason: ErrorReason.VALUE_UNUSABLE,

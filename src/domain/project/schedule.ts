@@ -38,7 +38,7 @@ export const MAX_MISSED = 1_000;
  * @throws DomainError VALUE_UNUSABLE when the expression does not parse or is never due after
  * nowMs, and for an unknown time zone
  */
-export function checkSchedule(schedule: Schedule, nowMs: number, path: string): void {
+export function requireValidSchedule(schedule: Schedule, nowMs: number, path: string): void {
   const { cronExpression, timeZone } = schedule;
   const field = `${path}.cronExpression`;
   const problem = problemOf(cronExpression);
@@ -65,7 +65,7 @@ export function nextInstant(schedule: Schedule, afterMs: number): number | undef
 }
 
 /** Maximum number of instants that are returned for a schedule. */
-const UPCOMING = 5;
+const MAX_UPCOMING = 5;
 const YEAR_MS = 366 * 86_400_000;
 
 /**
@@ -78,10 +78,10 @@ export function upcomingInstants(schedule: Schedule, afterMs: number): number[] 
   const cron = instants(schedule);
   const found: number[] = [];
   let instant = cron.nextRun(new Date(afterMs));
-  while (instant !== null && found.length < UPCOMING) {
+  while (instant !== null && found.length < MAX_UPCOMING) {
     if (found.length > 0 && instant.getTime() - afterMs > YEAR_MS) break;
     found.push(instant.getTime());
-    instant = found.length < UPCOMING ? cron.nextRun(instant) : null;
+    instant = found.length < MAX_UPCOMING ? cron.nextRun(instant) : null;
   }
   return found;
 }

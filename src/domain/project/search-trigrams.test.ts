@@ -37,12 +37,14 @@ test("a text that contains a term has every gram that the term asks for", () => 
   const line = fc.string({ unit: "binary", maxLength: 12 }).map((text) => text.replaceAll("\n", " "));
   const property = fc.property(line, line, line, (before, term, after) => {
     fc.pre(term !== "");
-    const grams = searchTrigrams(`first\n${before}${term}${after}`).split(" ");
+    const trigrams = searchTrigrams(`first\n${before}${term}${after}`).split(" ");
     return trigramQuery(term)
       .split(" AND ")
       .every((wanted) => {
-        const gram = wanted.slice(1, wanted.lastIndexOf('"'));
-        return wanted.endsWith("*") ? grams.some((each) => each.startsWith(gram)) : grams.includes(gram);
+        const trigram = wanted.slice(1, wanted.lastIndexOf('"'));
+        return wanted.endsWith("*")
+          ? trigrams.some((each) => each.startsWith(trigram))
+          : trigrams.includes(trigram);
       });
   });
   fc.assert(property, { numRuns: 500, ...replay });

@@ -1,20 +1,20 @@
 /** Length of a trigram in characters. */
-const LENGTH = 3;
+const TRIGRAM_LENGTH = 3;
 
 /**
  * Maximum number of trigrams in a query for one term: each costs the time of reading its rows, and
  * a few are almost as selective as all.
  */
-const ASKED_AT_MOST = 8;
+const MAX_QUERY_TRIGRAMS = 8;
 
 /** Number of those that overlap at the end of the term. */
-const ASKED_OF_END = 4;
+const QUERY_TRIGRAMS_AT_END = 4;
 
 /**
  * Characters that the index's tokenizer would drop or change; it takes all others as parts of a
  * token.
  */
-const UNTAKEN = /[^a-z0-9\u0080-\uffff]/g;
+const NON_TOKEN = /[^a-z0-9\u0080-\uffff]/g;
 
 const SURROGATE = /[\ud800-\udfff]/;
 
@@ -25,11 +25,11 @@ const SURROGATE = /[\ud800-\udfff]/;
  * trigrams do.
  */
 export function searchTrigrams(text: string): string {
-  let grams = "";
+  let trigrams = "";
   for (const line of text.split("\n")) {
-    for (const gram of gramsOf(line, true)) grams += `${gram} `;
+    for (const trigram of trigramsOf(line, true)) trigrams += `${trigram} `;
   }
-  return grams;
+  return trigrams;
 }
 
 /**
@@ -37,7 +37,7 @@ export function searchTrigrams(text: string): string {
  * be verified. The term is not empty and has no line break.
  */
 export function trigramQuery(term: string): string {
-  return isShort(term) ? `"${taken(term)}"*` : allTrigrams(queryTrigrams(term));
+  return isShort(term) ? `"${toTokenCharacters(term)}"*` : everyTrigramQuery(queryTrigrams(term));
 }
 
 /**
@@ -45,13 +45,13 @@ export function trigramQuery(term: string): string {
  * trigram.
  */
 export function queryTrigrams(term: string): string[] {
-  const grams = gramsOf(term, false);
-  return [...new Set(grams.length <= ASKED_AT_MOST ? grams : lastGrams(grams))];
+  const trigrams = trigramsOf(term, false);
+  return [...new Set(trigrams.length <= MAX_QUERY_TRIGRAMS ? trigrams : lastTrigrams(trigrams))];
 }
 
 /** Returns the full-text query that finds the texts with all of these trigrams. */
-export function allTrigrams(grams: readonly string[]): string {
-  return grams.map((gram) => `"${gram}"`).join(" AND ");
+export function everyTrigramQuery(trigrams: readonly string[]): string {
+  return trigrams.map((trigram) => `"${trigram}"`).join(" AND ");
 }
 
 /**
@@ -59,33 +59,35 @@ export function allTrigrams(grams: readonly string[]): string {
  * trigrams.
  */
 export function isShort(term: string): boolean {
-  return term.length < 2 * LENGTH && [...term].length < LENGTH;
+  return term.length < 2 * TRIGRAM_LENGTH && [...term].length < TRIGRAM_LENGTH;
 }
 
 /**
  * Selects trigrams from the end, where texts and ids differ most: all of the last ones, as numbers
  * that share their digits differ only there, and those before without overlap.
  */
-function lastGrams(grams: readonly string[]): string[] {
-  return grams
+function lastTrigrams(trigrams: readonly string[]): string[] {
+  return trigrams
     .filter((_, place) => {
-      const behind = grams.length - 1 - place;
-      return behind < ASKED_OF_END || (behind - ASKED_OF_END + 1) % LENGTH === 0;
+      const behind = trigrams.length - 1 - place;
+      return behind < QUERY_TRIGRAMS_AT_END || (behind - QUERY_TRIGRAMS_AT_END + 1) % TRIGRAM_LENGTH === 0;
     })
-    .slice(-ASKED_AT_MOST);
+    .slice(-MAX_QUERY_TRIGRAMS);
 }
 
 /**
  * Returns the trigrams of a line.
  * @param withEnd true to include the shorter ones at the end
  */
-function gramsOf(line: string, withEnd: boolean): string[] {
-  const text = taken(line);
+function trigramsOf(line: string, withEnd: boolean): string[] {
+  const text = toTokenCharacters(line);
   // A list of characters costs more than the text itself, and few texts need one.
   const characters = SURROGATE.test(text) ? [...text] : undefined;
-  const count = (characters ?? text).length - (withEnd ? 0 : LENGTH - 1);
+  const count = (characters ?? text).length - (withEnd ? 0 : TRIGRAM_LENGTH - 1);
   return Array.from({ length: count }, (_, start) =>
-    characters ? characters.slice(start, start + LENGTH).join("") : text.slice(start, start + LENGTH),
+    characters
+      ? characters.slice(start, start + TRIGRAM_LENGTH).join("")
+      : text.slice(start, start + TRIGRAM_LENGTH),
   );
 }
 
@@ -94,6 +96,6 @@ function gramsOf(line: string, withEnd: boolean): string[] {
  * private use area. A text that uses that area itself may be found wrongly, and is dropped when the
  * results are verified.
  */
-function taken(text: string): string {
-  return text.replace(UNTAKEN, (character) => String.fromCharCode(0xe000 + character.charCodeAt(0)));
+function toTokenCharacters(text: string): string {
+  return text.replace(NON_TOKEN, (character) => String.fromCharCode(0xe000 + character.charCodeAt(0)));
 }

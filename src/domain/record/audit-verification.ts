@@ -21,7 +21,7 @@ export interface ChainReport {
   /** Number of rows present. */
   readonly rows: number;
   /** Number of valid rows before the break; all rows without one. */
-  readonly holding: number;
+  readonly validRows: number;
   /** Number of those that are rows of the first release, which no hash covers. */
   readonly unhashed: number;
   /** Hash of the last valid row; null when none has one. */
@@ -59,7 +59,7 @@ export type AuditMac = (keyId: string, bytes: Uint8Array) => Uint8Array | undefi
  */
 export function chainVerifier(organizationId: string | null, mac: AuditMac) {
   let rows = 0;
-  let holding = 0;
+  let validRows = 0;
   let unhashed = 0;
   let sequence = 0;
   let previous: Uint8Array | null = null;
@@ -69,9 +69,9 @@ export function chainVerifier(organizationId: string | null, mac: AuditMac) {
     add(row: StoredAuditRow): boolean {
       rows += 1;
       if (broken) return false;
-      broken = outOfPlace(row, sequence + 1) ?? unvouched(row, previous, mac);
+      broken = sequenceProblem(row, sequence + 1) ?? hashProblem(row, previous, mac);
       if (broken) return false;
-      holding += 1;
+      validRows += 1;
       sequence = row.sequence;
       previous = row.hash;
       if (row.hash === null) unhashed += 1;
@@ -79,8 +79,8 @@ export function chainVerifier(organizationId: string | null, mac: AuditMac) {
     },
     /** @param head undefined when the organization itself is gone */
     end(head: ChainHead | undefined): ChainReport {
-      broken ??= beyond({ sequence, hash: previous }, head);
-      return { organizationId, rows, holding, unhashed, hash: previous, ...(broken && { broken }) };
+      broken ??= endProblem({ sequence, hash: previous }, head);
+      return { organizationId, rows, validRows, unhashed, hash: previous, ...(broken && { broken }) };
     },
   };
 }
@@ -115,10 +115,10 @@ export function removalIn(row: StoredAuditRow): ChainRemoval | undefined {
  * left.
  */
 export function removedChain(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
-  const gone = { organizationId, rows: 0, holding: 0, unhashed: 0 };
-  if (removal) return { ...gone, hash: removal.head.chain_hash, removal };
+  const base = { organizationId, rows: 0, validRows: 0, unhashed: 0 };
+  if (removal) return { ...base, hash: removal.head.chain_hash, removal };
   const problem = "the chain is gone with its organization, which the installation's chain names";
-  return { ...gone, hash: null, broken: { sequence: 1, problem } };
+  return { ...base, hash: null, broken: { sequence: 1, problem } };
 }
 
 /**
@@ -126,10 +126,10 @@ export function removedChain(organizationId: string, removal: ChainRemoval | und
  */
 export function resurrectedChain(report: ChainReport): ChainReport {
   const problem = "the installation's chain says that the organization was removed";
-  return { ...report, holding: 0, broken: { sequence: 1, problem } };
+  return { ...report, validRows: 0, broken: { sequence: 1, problem } };
 }
 
-function outOfPlace({ sequence }: StoredAuditRow, expected: number): ChainBreak | undefined {
+function sequenceProblem({ sequence }: StoredAuditRow, expected: number): ChainBreak | undefined {
   if (sequence === expected) return undefined;
   if (sequence < expected) return { sequence, problem: "its number appears twice" };
   const last = sequence - 1;
@@ -137,7 +137,11 @@ function outOfPlace({ sequence }: StoredAuditRow, expected: number): ChainBreak 
   return { sequence: expected, problem };
 }
 
-function unvouched(row: StoredAuditRow, previous: Uint8Array | null, mac: AuditMac): ChainBreak | undefined {
+function hashProblem(
+  row: StoredAuditRow,
+  previous: Uint8Array | null,
+  mac: AuditMac,
+): ChainBreak | undefined {
   const { sequence, key_id, hash } = row;
   if (hash === null || key_id === null) {
     const isFirstRelease = hash === null && key_id === null && row.previous_hash === null;
@@ -154,7 +158,7 @@ function unvouched(row: StoredAuditRow, previous: Uint8Array | null, mac: AuditM
   return undefined;
 }
 
-function beyond(
+function endProblem(
   last: { sequence: number; hash: Uint8Array | null },
   head: ChainHead | undefined,
 ): ChainBreak | undefined {

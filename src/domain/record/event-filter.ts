@@ -6,7 +6,7 @@ import type {
 import type { EventFacts } from "../event-facts.ts";
 
 /** The fields of an event that filters and permissions use. */
-export interface JudgedEvent extends EventFacts {
+export interface EventDescription extends EventFacts {
   readonly resourceType: ResourceType;
   /** Lower-case UUID. */
   readonly resourceId: string;
@@ -16,16 +16,16 @@ export interface JudgedEvent extends EventFacts {
  * Returns whether a request asks for an event: the event is in the scope, and one of the filters
  * matches it.
  */
-export function isWanted(
+export function matchesRequest(
   req: Pick<WatchEventsRequest, "scope" | "resourceTypeFilters">,
-  event: JudgedEvent,
+  event: EventDescription,
 ): boolean {
   const { scope, resourceTypeFilters: filters } = req;
   if (scope.case === "environmentId" && event.environmentId !== scope.value) return false;
   return filters.length === 0 || filters.some((filter) => matches(filter, event));
 }
 
-function matches(filter: WatchEventsRequest_ResourceTypeFilter, event: JudgedEvent): boolean {
+function matches(filter: WatchEventsRequest_ResourceTypeFilter, event: EventDescription): boolean {
   const { resourceType, resourceIds, creatorIds } = filter;
   if (resourceType !== event.resourceType) return false;
   if (resourceIds.length > 0 && !resourceIds.includes(event.resourceId)) return false;

@@ -55,7 +55,10 @@ export function updatedEnvironmentClass(
   return equals(EnvironmentClassSchema, present, environmentClass) ? undefined : environmentClass;
 }
 
-/** Requires that a class accepts new environments. @throws DomainError PHASE_UNSUITABLE */
+/**
+ * Requires that a class accepts new environments.
+ * @throws DomainError PHASE_UNSUITABLE
+ */
 export function requireEnabled({ enabled }: EnvironmentClass): void {
   if (enabled) return;
   throw phaseUnsuitable(

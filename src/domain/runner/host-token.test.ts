@@ -30,16 +30,16 @@ const newToken = (init: object) =>
   );
 
 describe("the subject of a host token", () => {
-  const asked = { subject: undefined, userId: "" };
+  const requested = { subject: undefined, userId: "" };
 
   test("is the caller when nobody is named, whether a user or a service account", () => {
-    expect(hostTokenSubject(asked, user)).toEqual(user);
-    expect(hostTokenSubject(asked, serviceAccount)).toEqual(serviceAccount);
+    expect(hostTokenSubject(requested, user)).toEqual(user);
+    expect(hostTokenSubject(requested, serviceAccount)).toEqual(serviceAccount);
   });
 
   test("is whom the subject names, and else the deprecated user", () => {
-    expect(hostTokenSubject({ ...asked, subject: serviceAccount }, user)).toEqual(serviceAccount);
-    expect(hostTokenSubject({ ...asked, userId: "user" }, serviceAccount)).toEqual(user);
+    expect(hostTokenSubject({ ...requested, subject: serviceAccount }, user)).toEqual(serviceAccount);
+    expect(hostTokenSubject({ ...requested, userId: "user" }, serviceAccount)).toEqual(user);
     expect(hostTokenSubject({ subject: user, userId: "user" }, serviceAccount)).toEqual(user);
   });
 
@@ -62,8 +62,8 @@ describe("the subject of a host token", () => {
       Principal.RUNNER_MANAGER,
     ]) {
       const subject = create(SubjectSchema, { id: "x", principal });
-      expect(() => hostTokenSubject({ ...asked, subject }, user)).toThrow(unusable("subject.principal"));
-      expect(() => hostTokenSubject(asked, subject)).toThrow(unusable("subject.principal"));
+      expect(() => hostTokenSubject({ ...requested, subject }, user)).toThrow(unusable("subject.principal"));
+      expect(() => hostTokenSubject(requested, subject)).toThrow(unusable("subject.principal"));
     }
   });
 });

@@ -91,7 +91,7 @@ export function updatedHostToken(
   req: UpdateHostAuthenticationTokenRequest,
   now: number,
 ): HostTokenUpdate | undefined {
-  const named = namedFields(req);
+  const named = maskedFields(req);
   const token = clone(HostAuthenticationTokenSchema, present);
   if (req.expiresAt) {
     requireUnexpired(req.expiresAt, now);
@@ -114,7 +114,7 @@ export function updatedHostToken(
  * Returns the fields that the mask names. A credential is replaced, never cleared: a token without
  * one is deleted instead.
  */
-function namedFields({ updateMask, token }: UpdateHostAuthenticationTokenRequest): ReadonlySet<string> {
+function maskedFields({ updateMask, token }: UpdateHostAuthenticationTokenRequest): ReadonlySet<string> {
   const fixed = token === undefined ? ["id", "token"] : ["id"];
   return maskedPaths(UpdateHostAuthenticationTokenRequestSchema, updateMask, fixed);
 }

@@ -16,7 +16,7 @@ const LOCAL_CONFIGURATION_NAME = "Local runners";
  * Values of a new runner that the request does not contain; the one that the system creates has no
  * creator.
  */
-export interface RunnerOrigin {
+export interface RunnerCreationContext {
   readonly id: string;
   readonly creator?: Subject;
   /** Milliseconds since 1970 UTC. */
@@ -29,7 +29,7 @@ export interface RunnerOrigin {
  */
 export function newRunner(
   { name, kind, spec }: Pick<CreateRunnerRequest, "name" | "kind" | "spec">,
-  origin: RunnerOrigin,
+  origin: RunnerCreationContext,
 ): Runner {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw valueUnusable("kind", "a runner of the kind RUNNER_KIND_LOCAL_CONFIGURATION is made by the system");
@@ -40,7 +40,7 @@ export function newRunner(
 /**
  * Returns the runner that represents the local runners of all members; each organization has one.
  */
-export function newLocalConfiguration(origin: RunnerOrigin): Runner {
+export function newLocalConfiguration(origin: RunnerCreationContext): Runner {
   return createdRunner(LOCAL_CONFIGURATION_NAME, RunnerKind.LOCAL_CONFIGURATION, RunnerPhase.ACTIVE, origin);
 }
 
@@ -50,8 +50,8 @@ export function isLocalKind(kind: RunnerKind): boolean {
 }
 
 /**
- * Requires that a program can connect as the runner. @throws DomainError VALUE_UNUSABLE for the
- * runner that represents local runners
+ * Requires that a program can connect as the runner.
+ * @throws DomainError VALUE_UNUSABLE for the runner that represents local runners
  */
 export function requireExchangeable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
@@ -60,8 +60,9 @@ export function requireExchangeable({ kind }: Runner): void {
 }
 
 /**
- * Requires that a project may name the runner's classes. @throws DomainError VALUE_UNUSABLE for a
- * runner on a member's own machine: a project is not for one person
+ * Requires that a project may name the runner's classes.
+ * @throws DomainError VALUE_UNUSABLE for a runner on a member's own machine: a project is not for
+ * one person
  */
 export function requireNoLocalClass({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL) {
@@ -73,8 +74,8 @@ export function requireNoLocalClass({ kind }: Runner): void {
 }
 
 /**
- * Requires that a runner may be deleted. @throws DomainError IN_USE for the runner that represents
- * local runners
+ * Requires that a runner may be deleted.
+ * @throws DomainError IN_USE for the runner that represents local runners
  */
 export function requireDeletable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
@@ -90,7 +91,7 @@ function createdRunner(
   name: string,
   kind: RunnerKind,
   desiredPhase: RunnerPhase,
-  { id, creator, now }: RunnerOrigin,
+  { id, creator, now }: RunnerCreationContext,
 ): Runner {
   const at = timestampFromMs(now);
   return create(RunnerSchema, {

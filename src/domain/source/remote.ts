@@ -5,7 +5,7 @@
 const SCP_FORM = /^([^\s/@:[]+@)?([^\s/@:[]+|\[[0-9a-fA-F:.]+\]):(?!\/\/)(.+)$/;
 
 /** Transports that git may clone from; a setting of the runner decides about `file:`. */
-const CLONED_FROM = new Set(["https:", "http:", "ssh:", "file:"]);
+const CLONE_PROTOCOLS = new Set(["https:", "http:", "ssh:", "file:"]);
 
 /**
  * Returns whether a text names a repository in a form that runners clone: a URL of https, http, ssh
@@ -15,7 +15,7 @@ const CLONED_FROM = new Set(["https:", "http:", "ssh:", "file:"]);
 export function isClonable(remote: string): boolean {
   if (/^-|^[\w+.-]*::/.test(remote)) return false;
   const url = URL.parse(sshForm(remote) ?? remote);
-  if (!url || !CLONED_FROM.has(url.protocol) || url.pathname.replaceAll("/", "") === "") return false;
+  if (!url || !CLONE_PROTOCOLS.has(url.protocol) || url.pathname.replaceAll("/", "") === "") return false;
   if (!remote.includes("://") && sshForm(remote) === undefined) return false;
   return url.protocol === "file:" ? url.hostname === "" : !/^-|^$/.test(url.hostname);
 }

@@ -6,9 +6,9 @@ import { type SourceSetter, uniqueSubjects, untrustedSetter } from "./source-tru
 const subject = (id: string, principal = Principal.USER) => create(SubjectSchema, { id, principal });
 const [ann, bob] = [subject("ann"), subject("bob")];
 const robot = subject("robot", Principal.SERVICE_ACCOUNT);
-const setBy = (who: typeof ann, standing: SourceSetter["standing"] = "other"): SourceSetter => ({
+const setBy = (who: typeof ann, role: SourceSetter["role"] = "other"): SourceSetter => ({
   subject: who,
-  standing,
+  role,
 });
 const untrusted = (
   executor: typeof ann,

@@ -29,7 +29,7 @@ export interface SourceSetter {
    * and give them their first token, so each of them is one that an administrator named.
    * - `other`: everybody else, including members who left or are blocked.
    */
-  readonly standing: "administrator" | "service_account" | "other";
+  readonly role: "administrator" | "service_account" | "other";
 }
 
 /**
@@ -56,7 +56,7 @@ export function untrustedSetter({ executor, namedBy, setters }: SourceUse): Subj
   const isNamer = (subject: Subject) =>
     executor.principal === Principal.SERVICE_ACCOUNT && isSameSubject(subject, namedBy);
   return setters.find(
-    ({ subject, standing }) => standing === "other" && !isSameSubject(subject, executor) && !isNamer(subject),
+    ({ subject, role }) => role === "other" && !isSameSubject(subject, executor) && !isNamer(subject),
   )?.subject;
 }
 

@@ -21,7 +21,7 @@ export const MAX_CRITERIA_CHARACTERS = 4_096;
  * largest value, 4,096 characters of two UTF-16 units. Without it a short expression could produce
  * megabytes and search them.
  */
-const LONGEST_SUM = 8_192;
+const MAX_SUM_LENGTH = 8_192;
 
 /**
  * White space of a length that makes the CEL parser slow: its time grows with the square of the
@@ -130,5 +130,5 @@ function typeOfValue(value: CriteriaValue): CelType {
 }
 
 function requireMaxCharacters(length: number): void {
-  if (length > LONGEST_SUM) throw new Error(`a text of more than ${LONGEST_SUM} characters`);
+  if (length > MAX_SUM_LENGTH) throw new Error(`a text of more than ${MAX_SUM_LENGTH} characters`);
 }

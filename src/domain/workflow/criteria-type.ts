@@ -56,14 +56,14 @@ export function typeOfCriteria(
     const target = call.target && typeOf(call.target, depth + 1);
     const args = call.args.map((argument) => typeOf(argument, depth + 1));
     const [first, second, third] = args;
-    if (name === "matches") countPattern(call.args.at(-1));
+    if (name === "matches") addPatternCost(call.args.at(-1));
     if ((name === "_&&_" || name === "_||_") && args.every((argument) => argument.name === "bool")) {
       return CelScalar.BOOL;
     }
     if (name === "_?_:_" && first?.name === "bool" && second && second.name === third?.name) return second;
     if ((name === "_==_" || name === "_!=_") && comparable(first, second)) return CelScalar.BOOL;
     if (name === "@in" && second?.kind === "list" && comparable(first, second.element)) return CelScalar.BOOL;
-    for (const overload of OWN_RULE.has(name) ? [] : (functions.find(name) ?? [])) {
+    for (const overload of SPECIAL_OPERATORS.has(name) ? [] : (functions.find(name) ?? [])) {
       const fits =
         accepts(overload.target, target) &&
         overload.arguments.length === args.length &&
@@ -82,7 +82,7 @@ export function typeOfCriteria(
    * Adds the cost of a pattern. Only a literal can be checked, and its cost known, before the
    * expression runs.
    */
-  function countPattern(pattern: Expression | undefined): void {
+  function addPatternCost(pattern: Expression | undefined): void {
     const constant = pattern?.exprKind.case === "constExpr" ? pattern.exprKind.value.constantKind : undefined;
     if (constant?.case !== "stringValue")
       throw new CriteriaProblem("matches a pattern that is no literal text");
@@ -96,7 +96,7 @@ export function typeOfCriteria(
 }
 
 /** Operators whose overloads are less precise than CEL's rules. */
-const OWN_RULE = new Set(["_&&_", "_||_", "_?_:_", "_==_", "_!=_", "@in"]);
+const SPECIAL_OPERATORS = new Set(["_&&_", "_||_", "_?_:_", "_==_", "_!=_", "@in"]);
 const NUMBERS = new Set(["int", "uint", "double"]);
 
 function typeOfConstant(kind: string | undefined): CelType {

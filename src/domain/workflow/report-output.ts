@@ -16,8 +16,8 @@ import { type CriteriaValue, checkCriteria, meetsCriteria } from "./acceptance-c
 export const MAX_OUTPUT_CHARACTERS = 4_096;
 
 /** Range of an int64. */
-const LEAST_INTEGER = -(2n ** 63n);
-const MOST_INTEGER = 2n ** 63n - 1n;
+const MIN_INTEGER = -(2n ** 63n);
+const MAX_INTEGER = 2n ** 63n - 1n;
 
 const INTEGER = /^[+-]?\d+$/;
 const FLOAT = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -47,11 +47,14 @@ export function checkOutputSpecs(specs: readonly WorkflowStep_Report_OutputSpec[
 /**
  * Parses the output of a command as the value of an output, or returns the problem. The problem
  * names the output but never repeats the text, which may be anything.
+ *
  * One newline at the end is cut, and 4,096 characters may remain.
+ *
  * - string: the text, some part of which matches the pattern.
  * - integer: decimal digits with an optional sign, within 64 bits and the bounds.
  * - float: a decimal number, with or without fraction and exponent, finite and within the bounds.
  * - boolean: `true` or `false`.
+ *
  * All but a string may have white space around them. A value must meet the acceptance criteria,
  * too.
  * @param spec one that {@link checkOutputSpecs} accepts
@@ -103,7 +106,7 @@ function readString(pattern: string, text: string): Read {
 function readInteger({ min, max }: WorkflowStep_Report_IntegerSchema, text: string): Read {
   if (!INTEGER.test(text)) return { problem: "is no whole number in decimal digits" };
   const value = BigInt(text.replace(/^\+/, ""));
-  if (value < LEAST_INTEGER || value > MOST_INTEGER) return { problem: "does not fit into 64 bits" };
+  if (value < MIN_INTEGER || value > MAX_INTEGER) return { problem: "does not fit into 64 bits" };
   if (min !== undefined && value < BigInt(min)) return { problem: `is less than ${min}` };
   if (max !== undefined && value > BigInt(max)) return { problem: `is more than ${max}` };
   return value;
@@ -116,8 +119,8 @@ function readFloat({ min, max }: WorkflowStep_Report_FloatSchema, text: string):
   // The bounds have 32 bits, where 0.1 is slightly larger than in 64: compared in 32 bits, 0.1 is
   // not below 0.1.
   const rounded = Math.fround(value);
-  if (min !== undefined && rounded < Math.fround(min)) return { problem: `is less than ${shown(min)}` };
-  if (max !== undefined && rounded > Math.fround(max)) return { problem: `is more than ${shown(max)}` };
+  if (min !== undefined && rounded < Math.fround(min)) return { problem: `is less than ${formatBound(min)}` };
+  if (max !== undefined && rounded > Math.fround(max)) return { problem: `is more than ${formatBound(max)}` };
   return value;
 }
 
@@ -148,10 +151,11 @@ function checkBounds(bounds: { min?: number | undefined; max?: number | undefine
     }
   }
   const { min = -Infinity, max = Infinity } = bounds;
-  if (min > max) throw valueUnusable(`${field}.min`, `min ${shown(min)} is more than max ${shown(max)}`);
+  if (min > max)
+    throw valueUnusable(`${field}.min`, `min ${formatBound(min)} is more than max ${formatBound(max)}`);
 }
 
 /** Formats a bound as it was written: 32 bits keep seven digits of any decimal number. */
-function shown(bound: number): string {
+function formatBound(bound: number): string {
   return Number.isInteger(bound) ? String(bound) : String(Number(bound.toPrecision(7)));
 }

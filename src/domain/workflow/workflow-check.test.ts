@@ -167,7 +167,7 @@ describe("a prompt that hides or reorders what is read", () => {
     create(WorkflowActionSchema, {
       steps: [create(WorkflowStepSchema, { step: step ?? { case: undefined } })],
     });
-  const asked = action({ case: "agent", value: { prompt } });
+  const requested = action({ case: "agent", value: { prompt } });
   const reported = action({
     case: "report",
     value: {
@@ -182,7 +182,7 @@ describe("a prompt that hides or reorders what is read", () => {
   });
 
   test.each<[string, () => void]>([
-    ["action.steps[0].agent.prompt", () => checkAction(asked, "action")],
+    ["action.steps[0].agent.prompt", () => checkAction(requested, "action")],
     ["report.steps[0].report.outputs[0].prompt", () => checkAction(reported, "report")],
     ["triggers[0].context.agent.prompt", () => checkTriggers([started], NOW)],
   ])("is refused in %s, with what may be written", (field, act) => {

@@ -7,7 +7,7 @@ import type {
 } from "#gen/service/v1/workflow_pb.js";
 import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { valueUnusable } from "../error.ts";
-import { checkSchedule } from "../project/schedule.ts";
+import { requireValidSchedule } from "../project/schedule.ts";
 import { isClonable } from "../source/remote.ts";
 import { checkOutputSpecs } from "./report-output.ts";
 
@@ -21,7 +21,7 @@ import { checkOutputSpecs } from "./report-output.ts";
 export function checkTriggers(triggers: readonly WorkflowTrigger[], nowMs: number): void {
   for (const [index, { trigger, context }] of triggers.entries()) {
     const path = `triggers[${index}]`;
-    if (trigger.case === "time") checkSchedule(trigger.value, nowMs, `${path}.time`);
+    if (trigger.case === "time") requireValidSchedule(trigger.value, nowMs, `${path}.time`);
     if (trigger.case === "pullRequest") requireSensibleResources(trigger.value, `${path}.pullRequest`);
     if (context?.context.case === "fromTrigger" && trigger.case !== "pullRequest") {
       throw valueUnusable(

@@ -1,7 +1,7 @@
 import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import type { Role } from "../identity/caller.ts";
 import type { Policies } from "../policy/policies.ts";
-import { denied } from "../policy/policy-decision.ts";
+import { policyDenied } from "../policy/policy-decision.ts";
 
 /**
  * Requires that the organization's policy allows a context: an agent without code works in an
@@ -15,5 +15,5 @@ export function requireContextAllowed(
 ): void {
   if (!policies.inForce.disableFromScratch || role === "administrator" || context.case !== "agent") return;
   const allowed = "members to run over projects and repositories only";
-  throw denied(policies, { fieldPath: "disableFromScratch", allowed });
+  throw policyDenied(policies, { fieldPath: "disableFromScratch", allowed });
 }

@@ -184,17 +184,18 @@ describe("a workflow that is pending deletion", () => {
 });
 
 describe("the executor that a request asks for anew", () => {
-  const asked = (executor: object) => newExecutor(create(UpdateWorkflowRequestSchema, { executor }), made());
+  const requested = (executor: object) =>
+    newExecutor(create(UpdateWorkflowRequestSchema, { executor }), made());
 
   test("is none where it stays or goes back to the creator", () => {
     expect(newExecutor(create(UpdateWorkflowRequestSchema), made())).toBeUndefined();
-    expect(asked({})).toBeUndefined();
-    expect(asked(robot)).toBeUndefined();
+    expect(requested({})).toBeUndefined();
+    expect(requested(robot)).toBeUndefined();
   });
 
   test("is every other, also one that is only half a subject", () => {
-    expect(asked(creator)).toEqual(creator);
-    expect(asked({ principal: Principal.USER })).toMatchObject({ id: "" });
+    expect(requested(creator)).toEqual(creator);
+    expect(requested({ principal: Principal.USER })).toMatchObject({ id: "" });
     expect(newExecutor(create(CreateWorkflowRequestSchema, { executor: robot }))).toEqual(robot);
   });
 });

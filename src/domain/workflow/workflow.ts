@@ -20,7 +20,7 @@ import type { Caller } from "../identity/caller.ts";
 import { upcomingInstants } from "../project/schedule.ts";
 
 /** Values of a new workflow that the request does not contain. */
-export interface WorkflowOrigin {
+export interface WorkflowCreationContext {
   readonly id: string;
   readonly creator: Subject;
   /** Milliseconds since 1970 UTC. */
@@ -28,7 +28,10 @@ export interface WorkflowOrigin {
 }
 
 /** Returns a new, enabled workflow. Its webhook URL is not included: see {@link withWebhookUrl}. */
-export function newWorkflow(req: CreateWorkflowRequest, { id, creator, now }: WorkflowOrigin): Workflow {
+export function newWorkflow(
+  req: CreateWorkflowRequest,
+  { id, creator, now }: WorkflowCreationContext,
+): Workflow {
   const { name, description, triggers, action, report, agentId, parameters } = req;
   const createdAt = timestampFromMs(now);
   const executor = isNamed(req.executor) ? req.executor : creator;
@@ -60,7 +63,7 @@ export function changedWorkflow(
   now: number,
 ): Workflow | undefined {
   requireNotDeleting(present);
-  const named = namedFields(req);
+  const named = maskedFields(req);
   const workflow = clone(WorkflowSchema, present);
   const { metadata, spec } = workflow;
   if (!metadata || !spec) return undefined;
@@ -116,7 +119,7 @@ export function newExecutor(
 export function requireMayRunAs(before: Workflow, after: Workflow, caller: Caller): void {
   const executor = after.metadata?.executor;
   if (caller.role === "administrator" || executor?.principal !== Principal.USER) return;
-  if (executor.id === caller.subject.id || sameWork(before, after)) return;
+  if (executor.id === caller.subject.id || hasSameWork(before, after)) return;
   throw permissionDenied(
     "update_workflow",
     "the workflow runs as another person: name yourself or a service account as its executor with this change",
@@ -132,7 +135,10 @@ export function deletingWorkflow(present: Workflow, now: number): Workflow | und
   return workflow;
 }
 
-/** Requires that a workflow is not marked for removal. @throws DomainError PENDING_DELETION */
+/**
+ * Requires that a workflow is not marked for removal.
+ * @throws DomainError PENDING_DELETION
+ */
 export function requireNotDeleting({ spec }: Workflow): void {
   if (spec?.deleting) throw pendingDeletion("workflow");
 }
@@ -168,7 +174,7 @@ export function workflowSearchText({ id, metadata }: Workflow): string {
 }
 
 /** Returns the fields that the mask names. Name and action are replaced, never cleared. */
-function namedFields({ updateMask, name, action }: UpdateWorkflowRequest): ReadonlySet<string> {
+function maskedFields({ updateMask, name, action }: UpdateWorkflowRequest): ReadonlySet<string> {
   return maskedPaths(UpdateWorkflowRequestSchema, updateMask, [
     "workflow_id",
     ...(name === undefined ? ["name"] : []),
@@ -179,7 +185,7 @@ function namedFields({ updateMask, name, action }: UpdateWorkflowRequest): Reado
 /**
  * Returns whether two states of a workflow do the same at the same times, while they are enabled.
  */
-function sameWork(before: Workflow, after: Workflow): boolean {
+function hasSameWork(before: Workflow, after: Workflow): boolean {
   const present = clone(WorkflowSchema, before).spec;
   if (!present || !after.spec) return false;
   present.disabled = after.spec.disabled;

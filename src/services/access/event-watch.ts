@@ -3,7 +3,7 @@ import type { WatchEventsRequest } from "#gen/service/v1/event_service_pb.js";
 import { mayReadEvent } from "../../domain/access/event-reading.ts";
 import { notFound, valueUnusable } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { isWanted } from "../../domain/record/event-filter.ts";
+import { matchesRequest } from "../../domain/record/event-filter.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import {
   type EventMessage,
@@ -58,7 +58,7 @@ export async function* watchEvents(
       }
       for (const event of events) {
         after = event.sequence;
-        if (!isWanted(req, event)) continue;
+        if (!matchesRequest(req, event)) continue;
         // Asked for each: a right may have been lost while the client took the event before.
         const reader = await feed.readerOf(caller);
         if (!mayReadEvent(reader.policies, reader.caller, event)) continue;

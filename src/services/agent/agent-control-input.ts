@@ -7,9 +7,9 @@ import {
   AgentInputReceipt as Receipt,
 } from "#gen/service/v1/agent_pb.js";
 import { changedAgentExecution } from "../../domain/agent/agent-execution.ts";
-import { moved, steered, withoutInput } from "../../domain/agent/agent-queue.ts";
-import { orderedGoal } from "../../domain/agent/goal/agent-goal.ts";
-import { countedUntil, useOfNewGoal } from "../../domain/agent/goal/agent-goal-use.ts";
+import { withMovedInput, withoutInput, withSteeredInput } from "../../domain/agent/agent-queue.ts";
+import { goalAfterControl } from "../../domain/agent/goal/agent-goal.ts";
+import { addTime, newGoalUse } from "../../domain/agent/goal/agent-goal-use.ts";
 import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -51,14 +51,14 @@ export async function handleControlInput(
     case "steerQueuedMessage": {
       const inputId = await requireQueuedMessage(tx, id, control.value.userInputId);
       const before = await readQueue(tx, stored);
-      return reorderQueue(tx, id, before, steered(before, inputId));
+      return reorderQueue(tx, id, before, withSteeredInput(before, inputId));
     }
     case "moveQueuedMessage": {
       const inputId = await requireQueuedMessage(tx, id, control.value.userInputId);
       const { beforeUserInputId } = control.value;
       if (beforeUserInputId !== "") await requireQueuedMessage(tx, id, beforeUserInputId);
       const before = await readQueue(tx, stored);
-      return reorderQueue(tx, id, before, moved(before, inputId, beforeUserInputId));
+      return reorderQueue(tx, id, before, withMovedInput(before, inputId, beforeUserInputId));
     }
     default:
       await requireQueueSpace(tx, stored);
@@ -89,7 +89,7 @@ async function changeGoal(
   if (action.case === "set")
     requireNoDeceptiveText(action.value.objective, "controlInput.goal.set.objective");
   const present = before.status?.goal;
-  const goal = orderedGoal(present, order, tx.now);
+  const goal = goalAfterControl(present, order, tx.now);
   const after = changedAgentExecution(before, (status) => {
     if (goal) status.goal = goal;
     else delete status.goal;
@@ -97,9 +97,7 @@ async function changeGoal(
   await updateAgentExecution(tx, caller, before, after);
   // The use up to now is counted by the state that the goal was in.
   const goalUse =
-    action.case === "set"
-      ? useOfNewGoal(progress.goalUse, tx.now)
-      : countedUntil(progress.goalUse, present, tx.now);
+    action.case === "set" ? newGoalUse(progress.goalUse, tx.now) : addTime(progress.goalUse, present, tx.now);
   await setProgress(tx, before.id, { ...progress, goalUse });
 }
 

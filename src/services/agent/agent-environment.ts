@@ -1,6 +1,6 @@
 import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
-import { carriesAgents, unavailableReason } from "../../domain/agent/agent-environment.ts";
+import { canRunAgents, unavailableReason } from "../../domain/agent/agent-environment.ts";
 import type { AgentFailure } from "../../domain/agent/agent-execution.ts";
 import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
@@ -23,7 +23,7 @@ export async function syncAgentExecutions(
 ): Promise<void> {
   await wakeForEnvironment(tx, scope, before, after);
   const message = unavailableReason(before, after);
-  if (message === undefined && !(after && carriesAgents(after))) return;
+  if (message === undefined && !(after && canRunAgents(after))) return;
   const failure: AgentFailure | undefined =
     message === undefined ? undefined : { reason: AgentExecutionFailureReason.ENVIRONMENT, message };
   for (const stored of await findOpenAgentExecutions(tx.db, scope, { environmentId: before.id })) {

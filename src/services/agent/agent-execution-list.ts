@@ -6,7 +6,7 @@ import {
   type ListAgentsRequest,
 } from "#gen/service/v1/agent_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { readsEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
+import { mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
 import { findAgentPage } from "../../store/agent/agent.ts";
 import { type AgentExecutionFilter, findAgentExecutionPage } from "../../store/agent/agent-execution-list.ts";
 import { findInputPage } from "../../store/agent/agent-input-list.ts";
@@ -32,7 +32,7 @@ export async function listAgentExecutions(
   { filter, pagination }: ListAgentExecutionsRequest,
 ) {
   const db = deps.store.reader;
-  const readsAll = readsEveryAgentExecution(await findPolicies(db, caller), caller.role);
+  const readsAll = mayReadEveryAgentExecution(await findPolicies(db, caller), caller.role);
   const visible: AgentExecutionFilter = {
     ids: filter?.agentExecutionIds ?? [],
     // The contract bounds these three by length only, so their case was not normalized.

@@ -9,9 +9,9 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { carriesAgents } from "../../domain/agent/agent-environment.ts";
+import { canRunAgents } from "../../domain/agent/agent-environment.ts";
 import { newAgentExecution, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
-import { firstProgress } from "../../domain/agent/agent-progress.ts";
+import { initialProgress } from "../../domain/agent/agent-progress.ts";
 import type { RegisteredAgent } from "../../store/agent/agent.ts";
 import { insertAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findWork, insertWork } from "../../store/runner/work.ts";
@@ -31,7 +31,7 @@ export interface AgentExecutionStart {
   /** Environment in which it works. */
   readonly environment: Environment;
   /** True when the environment was created for it. */
-  readonly madeEnvironment: boolean;
+  readonly createdEnvironment: boolean;
   /** Id of the requested runner; left out or null for that of the environment. */
   readonly runnerId?: string | null;
   readonly codeContext?: AgentCodeContext | undefined;
@@ -53,7 +53,7 @@ export async function insertStartedAgentExecution(
   scope: Scope,
   start: AgentExecutionStart,
 ): Promise<StoredAgentExecution> {
-  const { agent, environment, madeEnvironment, parent, action } = start;
+  const { agent, environment, createdEnvironment, parent, action } = start;
   const { takesSettings } = agent.agent;
   const execution = newAgentExecution({
     id: tx.newId(),
@@ -69,14 +69,14 @@ export async function insertStartedAgentExecution(
     codeContext: start.codeContext,
     extAgentSettings: takesSettings ? start.extAgentSettings : undefined,
     environmentId: environment.id,
-    madeEnvironment,
+    createdEnvironment,
     now: tx.now,
   });
   const facts = {
-    progress: firstProgress(start.mode || AgentMode.EXECUTION),
+    progress: initialProgress(start.mode || AgentMode.EXECUTION),
     accountId: start.accountId,
     environmentId: environment.id,
-    madeEnvironment,
+    createdEnvironment,
     runnerId: start.runnerId || null,
     stepKey: action?.stepKey ?? null,
   };
@@ -87,7 +87,7 @@ export async function insertStartedAgentExecution(
     firstTurn: start.firstTurn,
   });
   const stored = { execution, ...facts, queueRevision: 0, lastSequence: 0 };
-  if (carriesAgents(environment)) await queueAgentExecution(tx, scope, stored, environment);
+  if (canRunAgents(environment)) await queueAgentExecution(tx, scope, stored, environment);
   return stored;
 }
 

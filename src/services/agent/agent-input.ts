@@ -160,8 +160,8 @@ async function recordInput(
 async function acceptUserInput(context: InputContext, sent: UserInputBlock): Promise<void> {
   const { tx, caller, stored } = context;
   await requireQueueSpace(tx, stored);
-  const keepsNotes = caller.role === "runner";
-  const message = acceptedMessage(sent, { id: tx.newId(), now: tx.now, keepsNotes });
+  const keepsMetadata = caller.role === "runner";
+  const message = acceptedMessage(sent, { id: tx.newId(), now: tx.now, keepsMetadata });
   await endUserMessageInterests(tx, caller, stored);
   await enqueue(context, message.id, { case: "userInput", value: message });
 }

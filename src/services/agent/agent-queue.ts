@@ -1,5 +1,5 @@
 import type { AgentInput } from "#gen/service/v1/agent_pb.js";
-import { type AgentQueue, newlyPlaced, withInput } from "../../domain/agent/agent-queue.ts";
+import { type AgentQueue, newlyPlacedInputs, withInput } from "../../domain/agent/agent-queue.ts";
 import { queueFull } from "../../domain/error.ts";
 import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findQueuedInputs, type InputTurn, insertInput, setPlaces } from "../../store/agent/agent-input.ts";
@@ -43,7 +43,7 @@ export async function queueInput(
 ): Promise<void> {
   const before = await readQueue(tx, stored);
   const after = withInput(before, input.id, steer);
-  const placed = newlyPlaced(before, after);
+  const placed = newlyPlacedInputs(before, after);
   for (const each of placed) {
     if (each.id === input.id) await insertInput(tx, stored.execution.id, input, each, turn);
   }
@@ -58,7 +58,7 @@ export async function reorderQueue(
   before: AgentQueue,
   after: AgentQueue,
 ): Promise<void> {
-  if (after !== before) await writeOrder(tx, executionId, newlyPlaced(before, after));
+  if (after !== before) await writeOrder(tx, executionId, newlyPlacedInputs(before, after));
 }
 
 async function writeOrder(

@@ -3,7 +3,7 @@ import type { AgentExecution } from "#gen/service/v1/agent_pb.js";
 import { withProgress } from "../../domain/agent/agent-execution.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { mayRead } from "../../domain/policy/agent-policy.ts";
+import { mayReadAgentExecution } from "../../domain/policy/agent-policy.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findSubagents } from "../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
@@ -28,7 +28,7 @@ export async function getReadableAgentExecution(
     creator: stored.execution.metadata?.creator,
     runnerId: caller.role === "runner" ? await runnerOf(db, caller, stored) : "",
   };
-  if (!mayRead(policies, caller, owners)) throw notFound("agent execution");
+  if (!mayReadAgentExecution(policies, caller, owners)) throw notFound("agent execution");
   return stored;
 }
 

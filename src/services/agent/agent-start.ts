@@ -10,8 +10,8 @@ import {
   requireModeAllowed,
 } from "../../domain/policy/agent-policy.ts";
 import type { Policies } from "../../domain/policy/policies.ts";
-import { denied } from "../../domain/policy/policy-decision.ts";
-import { isAvailable } from "../../domain/runner/runner-life.ts";
+import { policyDenied } from "../../domain/policy/policy-decision.ts";
+import { isAvailable } from "../../domain/runner/runner-heartbeat.ts";
 import { hasSession } from "../../store/agent/agent-execution-search.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findKnownRunner, worksLocally } from "../../store/runner/runner-life.ts";
@@ -54,7 +54,7 @@ export function startAgent(
       annotations: req.annotations,
       sessionId,
       environment: placement.environment,
-      madeEnvironment: placement.created,
+      createdEnvironment: placement.created,
       runnerId: runnerId || null,
       codeContext,
       mode: req.mode,
@@ -86,7 +86,7 @@ async function requireReferences(
     }
     if (!policies.inForce.allowLocalRunners && (await worksLocally(db, caller, runnerId))) {
       const allowed = "runs on runners that are not local";
-      throw denied(policies, { fieldPath: "allowLocalRunners", asked: true, allowed });
+      throw policyDenied(policies, { fieldPath: "allowLocalRunners", requested: true, allowed });
     }
   }
   if (sessionId !== "" && !(await hasSession(db, caller, sessionId))) throw notFound("session");

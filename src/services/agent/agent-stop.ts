@@ -41,7 +41,7 @@ export function deleteAgentExecution(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const { execution, madeEnvironment, environmentId } = await getOwnedAgentExecution(
+    const { execution, createdEnvironment, environmentId } = await getOwnedAgentExecution(
       tx,
       ctx,
       caller,
@@ -52,7 +52,7 @@ export function deleteAgentExecution(
       throw phaseUnsuitable("agent execution", Phase[phaseOfAgentExecution(execution)] ?? "", message);
     }
     await removeAgentExecution(tx, caller, execution);
-    if (madeEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
+    if (createdEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
     return {};
   });
 }

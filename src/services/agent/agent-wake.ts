@@ -4,7 +4,7 @@ import { type AgentExecution, AgentInputSchema, type WakeEventSchema } from "#ge
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { changedAgentExecution, hasStopped, isWantedStopped } from "../../domain/agent/agent-execution.ts";
-import { endedWaits, stillWaitingFor } from "../../domain/agent/agent-interest.ts";
+import { endedWaits, remainingWaitingInfo } from "../../domain/agent/agent-interest.ts";
 import {
   findAgentExecution,
   type StoredAgentExecution,
@@ -76,7 +76,7 @@ export async function hideInterests(
   const shown = before.status?.waitingInfo;
   if (!shown?.interests.some(({ id }) => interestIds.includes(id))) return;
   const after = changedAgentExecution(before, (status) => {
-    const left = stillWaitingFor(status.waitingInfo, interestIds);
+    const left = remainingWaitingInfo(status.waitingInfo, interestIds);
     if (left) status.waitingInfo = left;
     else delete status.waitingInfo;
   });

@@ -1,5 +1,5 @@
 import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
-import { isStepGoingOn } from "../../domain/agent/agent-step.ts";
+import { isStepRunning } from "../../domain/agent/agent-step.ts";
 import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { haltAgentExecution } from "./halt-agent-execution.ts";
@@ -11,6 +11,6 @@ export async function haltStepAgents(
   action: WorkflowExecutionAction,
 ): Promise<void> {
   for (const stored of await findOpenAgentExecutions(tx.db, scope, { stepOfActionId: action.id })) {
-    if (!isStepGoingOn(action, stored.stepKey ?? "")) await haltAgentExecution(tx, scope, stored);
+    if (!isStepRunning(action, stored.stepKey ?? "")) await haltAgentExecution(tx, scope, stored);
   }
 }

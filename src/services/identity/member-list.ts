@@ -6,7 +6,7 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { memberMessage, memberOrder, statusesAskedFor } from "../../domain/identity/member.ts";
+import { memberMessage, memberOrder, requestedStatuses } from "../../domain/identity/member.ts";
 import { countMembers, findMemberPage } from "../../store/identity/member-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
@@ -14,7 +14,7 @@ import { listPage } from "../call/page.ts";
 /** Returns one page of the members of the caller's organization, and on the first page their count if requested. */
 export async function listMembers(deps: ServiceDependencies, caller: Caller, req: ListMembersRequest) {
   const filter = {
-    statuses: statusesAskedFor(req.filter),
+    statuses: requestedStatuses(req.filter),
     roles: req.filter?.roles ?? [],
     userIds: req.filter?.userIds ?? [],
     search: fold(req.filter?.search ?? ""),

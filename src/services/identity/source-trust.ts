@@ -36,7 +36,7 @@ export async function requireTrustedSource(
 ): Promise<void> {
   const withStanding: SourceSetter[] = [];
   for (const subject of setters) {
-    withStanding.push({ subject, standing: await findStanding(tx, scope, subject) });
+    withStanding.push({ subject, role: await findStanding(tx, scope, subject) });
   }
   const untrusted = untrustedSetter({ executor, namedBy, setters: withStanding });
   if (untrusted) throw credentialWithheld(host, untrusted.id, kinds);
@@ -61,7 +61,7 @@ async function findStanding(
   { db, now }: WriteTransaction,
   scope: Scope,
   { id, principal }: Subject,
-): Promise<SourceSetter["standing"]> {
+): Promise<SourceSetter["role"]> {
   if (principal === Principal.SERVICE_ACCOUNT) {
     const account = await findServiceAccount(db, scope, id);
     const isActive = account && account.suspended === 0 && !isSuspended(account.valid_until, now);

@@ -78,8 +78,8 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await requireSecurityPolicy(tx, caller, req.securityPolicyId);
       const securityPolicy = updatedSecurityPolicy(before, req, tx.now);
-      const { assigned, held } = await findUse(tx, caller, before.id);
-      if (assigned || held) requireAssignable(securityPolicy);
+      const { assigned, applied } = await findUse(tx, caller, before.id);
+      if (assigned || applied) requireAssignable(securityPolicy);
       await updateSecurityPolicy(tx, caller, before, securityPolicy);
       return { securityPolicy };
     });
@@ -109,6 +109,6 @@ async function findUse(tx: WriteTransaction, caller: Caller, id: string): Promis
   const { inForce } = await findPolicies(tx.db, caller);
   return {
     assigned: inForce.securityPolicyId === id,
-    held: await holdsInEnvironment(tx.db, caller, id),
+    applied: await holdsInEnvironment(tx.db, caller, id),
   };
 }

@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
-import { suits } from "../../domain/project/prebuild.ts";
+import { suitsInitializer } from "../../domain/project/prebuild.ts";
 import { findReadyPrebuild } from "../../store/project/prebuild.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Scope } from "../../store/store.ts";
@@ -16,5 +16,5 @@ export async function prebuildFor(
   if (!projectId || !environmentClassId) return "";
   const ready = await findReadyPrebuild(db, scope, { projectId, environmentClassId });
   if (ready?.runnerId !== metadata.runnerId) return "";
-  return suits(ready, spec?.content?.initializer) ? ready.id : "";
+  return suitsInitializer(ready, spec?.content?.initializer) ? ready.id : "";
 }

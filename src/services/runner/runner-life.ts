@@ -3,7 +3,11 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type HeartbeatRequest, HeartbeatResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { connectedRunner, HEARTBEAT_WITHIN_MS, type RunnerNews } from "../../domain/runner/runner-life.ts";
+import {
+  connectedRunner,
+  HEARTBEAT_INTERVAL_MS,
+  type RunnerUpdate,
+} from "../../domain/runner/runner-heartbeat.ts";
 import { findKnownRunner, type KnownRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
@@ -23,7 +27,7 @@ export async function heartbeat(
 ) {
   const caller = callerOf(ctx);
   const news = { version, degradedReason };
-  const answer = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_WITHIN_MS) });
+  const answer = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_INTERVAL_MS) });
   const known = await findKnownRunner(store.reader, caller, caller.subject.id);
   if (!known || (!connectedRunner(known.runner, news, now()) && !ctx.values.get(repeatableKey))) {
     await recordSignOfLife(store, caller, now());
@@ -55,7 +59,7 @@ export async function recordHeartbeat(
   return known;
 }
 
-async function updateHeard(tx: WriteTransaction, caller: Caller, news: RunnerNews): Promise<void> {
+async function updateHeard(tx: WriteTransaction, caller: Caller, news: RunnerUpdate): Promise<void> {
   const known = await findKnownRunner(tx.db, caller, caller.subject.id);
   const runner = known && connectedRunner(known.runner, news, tx.now);
   if (runner) await updateRunner(tx, caller, known.runner, { ...known, runner, seenAt: tx.now });

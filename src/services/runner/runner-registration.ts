@@ -8,7 +8,7 @@ import { unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { newEnvironmentClass } from "../../domain/runner/environment-class.ts";
 import { isLocalKind } from "../../domain/runner/runner.ts";
-import { RUNNER_TOKEN_VALID_MS, registeredRunner } from "../../domain/runner/runner-life.ts";
+import { RUNNER_TOKEN_VALID_MS, registeredRunner } from "../../domain/runner/runner-heartbeat.ts";
 import { findTokens, insertToken, removeToken } from "../../store/identity/token.ts";
 import { findClassesOfRunner, insertEnvironmentClass } from "../../store/runner/environment-class.ts";
 import { findKnownRunner, updateRunner } from "../../store/runner/runner-life.ts";

@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Work, WorkSchema } from "#gen/runner/v1/work_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
-import { policiesOfLease } from "../../domain/policy/runner-policies.ts";
+import { leasePolicies } from "../../domain/policy/runner-policies.ts";
 import type { Keys } from "../../keys.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
@@ -110,7 +110,7 @@ async function lease(
     expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
     attempt: leased.attempt,
     environmentToken: environment ? await issueToken(environment) : "",
-    policies: policiesOfLease(await findPolicies(tx.db, scope), securityPolicy),
+    policies: leasePolicies(await findPolicies(tx.db, scope), securityPolicy),
     work: content,
   });
 }

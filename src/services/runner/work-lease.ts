@@ -5,7 +5,7 @@ import type { Kysely } from "kysely";
 import { type LeaseWorkRequest, LeaseWorkResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import { unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { isAvailable } from "../../domain/runner/runner-life.ts";
+import { isAvailable } from "../../domain/runner/runner-heartbeat.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";

@@ -28,7 +28,7 @@ export interface StoredAgentExecution {
   /** The environment that it works in; by now it may be gone. */
   readonly environmentId: string;
   /** Whether that was made for it. */
-  readonly madeEnvironment: boolean;
+  readonly createdEnvironment: boolean;
   /** The runner that the request routed it to; null follows the environment. */
   readonly runnerId: string | null;
   /** Attempt, step and output of the action that it is for, such as `1.0.`; null for a run of its own. */
@@ -56,7 +56,7 @@ export function storedOfRow(row: Pick<AgentExecutionTable, StoredColumns>): Stor
     progress: progressOf(row.progress),
     accountId: row.account_id,
     environmentId: row.environment_id,
-    madeEnvironment: row.made_environment === 1,
+    createdEnvironment: row.made_environment === 1,
     runnerId: row.runner_id,
     stepKey: row.step_key,
     queueRevision: row.queue_revision,
@@ -86,7 +86,7 @@ export async function findAgentExecution(
 export interface NewAgentExecution
   extends Pick<
     StoredAgentExecution,
-    "progress" | "accountId" | "environmentId" | "madeEnvironment" | "runnerId" | "stepKey"
+    "progress" | "accountId" | "environmentId" | "createdEnvironment" | "runnerId" | "stepKey"
   > {
   /** Id of the project of its code context; null for another or none. */
   readonly projectId: string | null;
@@ -147,7 +147,7 @@ export async function insertAgentExecution(
     role: metadata?.role ?? AgentExecutionRole.DEFAULT,
     project_id: facts.projectId,
     environment_id: facts.environmentId,
-    made_environment: facts.madeEnvironment ? 1 : 0,
+    made_environment: facts.createdEnvironment ? 1 : 0,
     runner_id: facts.runnerId,
     session_id: metadata?.sessionId ?? "",
     parent_id: metadata?.parentExecutionId || null,

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
 import type { WatchEventsResponseSchema } from "#gen/service/v1/event_service_pb.js";
-import type { JudgedEvent } from "../../domain/record/event-filter.ts";
+import type { EventDescription } from "../../domain/record/event-filter.ts";
 import { kindOf } from "../resource-type.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
@@ -20,7 +20,7 @@ export interface EventPage {
 }
 
 /** An event as it is kept; what a stream makes of it is told by {@link toEvent}. */
-export interface EventRow extends JudgedEvent {
+export interface EventRow extends EventDescription {
   readonly operation: ResourceOperation;
   readonly sequence: number;
   /** Milliseconds since 1970 UTC. */

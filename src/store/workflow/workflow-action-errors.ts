@@ -4,7 +4,7 @@ import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import {
   type ActionErrors,
   addedErrors,
-  bringsErrors,
+  addsErrors,
 } from "../../domain/workflow/execution/execution-conclusion.ts";
 import { prepared } from "../prepared.ts";
 import type { WriteTransaction } from "../store.ts";
@@ -35,7 +35,7 @@ export async function addActionErrors(
   before: WorkflowExecutionAction,
   after: WorkflowExecutionAction,
 ): Promise<void> {
-  if (!bringsErrors(before, after)) return;
+  if (!addsErrors(before, after)) return;
   const [row] = await selectErrors(tx.db, { id: executionId });
   const errors = row && addedErrors(actionErrorsOfRow(row), before, after);
   if (!errors) return;

@@ -52,7 +52,7 @@ async function steppedRun() {
       name: "",
       sessionId: "",
       environment: present,
-      madeEnvironment: false,
+      createdEnvironment: false,
       mode: AgentMode.EXECUTION,
       action: { id: actionId, stepKey: stepKey(1, 0, "") },
     });

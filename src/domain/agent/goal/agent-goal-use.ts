@@ -21,7 +21,7 @@ interface Turn {
 }
 
 /** The use of a goal that no agent has worked towards. */
-export const UNUSED: GoalUse = { tokens: 0, timeMs: 0, turn: null };
+export const NO_USE: GoalUse = { tokens: 0, timeMs: 0, turn: null };
 
 /** A moment at which the use since the last count is added. */
 export interface CountedMoment {
@@ -37,7 +37,7 @@ export interface CountedMoment {
 }
 
 /** Adds the use up to a moment. Only use while the goal is active counts. */
-export function countedUse(
+export function addUse(
   { tokens, timeMs, turn }: GoalUse,
   { goal, now, fence, tokens: used, inTurn }: CountedMoment,
 ): GoalUse {
@@ -51,18 +51,18 @@ export function countedUse(
 }
 
 /** Adds the time up to a control input about the goal, which does not change the turn. */
-export function countedUntil(use: GoalUse, goal: Goal | undefined, now: number): GoalUse {
+export function addTime(use: GoalUse, goal: Goal | undefined, now: number): GoalUse {
   if (!use.turn) return use;
-  return countedUse(use, { goal, now, fence: use.turn.fence, tokens: 0, inTurn: true });
+  return addUse(use, { goal, now, fence: use.turn.fence, tokens: 0, inTurn: true });
 }
 
 /** Returns the use of a new goal, set during a turn or between two. */
-export function useOfNewGoal({ turn }: GoalUse, now: number): GoalUse {
+export function newGoalUse({ turn }: GoalUse, now: number): GoalUse {
   return { tokens: 0, timeMs: 0, turn: turn && { ...turn, countedAt: now } };
 }
 
 /** Puts the use of a goal into its message. */
-export function showGoalUse(goal: Goal, { tokens, timeMs }: GoalUse): void {
+export function applyGoalUse(goal: Goal, { tokens, timeMs }: GoalUse): void {
   goal.tokensUsed = BigInt(tokens);
   goal.timeUsed = durationFromMs(timeMs);
 }

@@ -10,7 +10,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { replay } from "../../../../test/harness/seed.ts";
 import { DomainError } from "../../error.ts";
-import { GOAL_TRANSITIONS, type GoalEvent, orderedGoal, reportedGoal } from "./agent-goal.ts";
+import { GOAL_TRANSITIONS, type GoalEvent, goalAfterControl, goalAfterReport } from "./agent-goal.ts";
 
 const NOW = 1_000;
 const STATUSES = [1, 2, 3, 4, 5, 6] as Status[];
@@ -32,7 +32,7 @@ const goal = (status: Status): Goal =>
 /** Returns the status of the goal after a control input; undefined for one that is rejected. */
 function ordered(present: Goal | undefined, event: GoalEvent): Status | undefined {
   try {
-    return orderedGoal(present, order(event), NOW)?.status ?? Status.UNSPECIFIED;
+    return goalAfterControl(present, order(event), NOW)?.status ?? Status.UNSPECIFIED;
   } catch (error) {
     expect(error).toBeInstanceOf(DomainError);
     return undefined;
@@ -51,25 +51,27 @@ describe("an order", () => {
 
   test("about a goal that there is not is refused, with what to do", () => {
     for (const event of EVENTS) expect(ordered(undefined, event)).toBeUndefined();
-    expect(() => orderedGoal(undefined, order("pause"), NOW)).toThrow("no goal to pause: set one first");
-    expect(() => orderedGoal(goal(Status.COMPLETED), order("pause"), NOW)).toThrow("the goal is COMPLETED");
+    expect(() => goalAfterControl(undefined, order("pause"), NOW)).toThrow("no goal to pause: set one first");
+    expect(() => goalAfterControl(goal(Status.COMPLETED), order("pause"), NOW)).toThrow(
+      "the goal is COMPLETED",
+    );
   });
 
   test("that sets a goal puts it in place of the one before, active unless it says otherwise", () => {
     for (const present of [undefined, ...STATUSES.map(goal)]) {
-      expect(orderedGoal(present, set("fly"), NOW)).toEqual({
+      expect(goalAfterControl(present, set("fly"), NOW)).toEqual({
         ...goal(Status.ACTIVE),
         objective: "fly",
         createdAt: timestampFromMs(NOW),
         updatedAt: timestampFromMs(NOW),
       });
     }
-    expect(orderedGoal(undefined, set("fly", Status.UNSPECIFIED), NOW)?.status).toBe(Status.ACTIVE);
-    expect(orderedGoal(undefined, set("fly", Status.PAUSED), NOW)?.status).toBe(Status.PAUSED);
+    expect(goalAfterControl(undefined, set("fly", Status.UNSPECIFIED), NOW)?.status).toBe(Status.ACTIVE);
+    expect(goalAfterControl(undefined, set("fly", Status.PAUSED), NOW)?.status).toBe(Status.PAUSED);
   });
 
   test("keeps what is to be reached and since when, and says when it changed", () => {
-    expect(orderedGoal(goal(Status.ACTIVE), order("pause"), NOW)).toEqual({
+    expect(goalAfterControl(goal(Status.ACTIVE), order("pause"), NOW)).toEqual({
       ...goal(Status.PAUSED),
       updatedAt: timestampFromMs(NOW),
     });
@@ -78,23 +80,33 @@ describe("an order", () => {
 
 describe("a report", () => {
   test("of an agent at work tells what it found out", () => {
-    for (const told of [Status.COMPLETED, Status.BUDGET_EXHAUSTED, Status.BLOCKED, Status.USAGE_LIMITED]) {
-      expect(reportedGoal(goal(Status.ACTIVE), told, NOW)?.status).toBe(told);
+    for (const reported of [
+      Status.COMPLETED,
+      Status.BUDGET_EXHAUSTED,
+      Status.BLOCKED,
+      Status.USAGE_LIMITED,
+    ]) {
+      expect(goalAfterReport(goal(Status.ACTIVE), reported, NOW)?.status).toBe(reported);
     }
-    expect(reportedGoal(goal(Status.BLOCKED), Status.ACTIVE, NOW)?.status).toBe(Status.ACTIVE);
+    expect(goalAfterReport(goal(Status.BLOCKED), Status.ACTIVE, NOW)?.status).toBe(Status.ACTIVE);
   });
 
   test("never takes back what people ordered, save that the goal is reached already", () => {
     fc.assert(
-      fc.property(fc.constantFrom(...STATUSES), fc.constantFrom(0 as Status, ...STATUSES), (from, told) => {
-        const after = reportedGoal(goal(from), told, NOW);
-        if (from === Status.COMPLETED) expect(after).toBeUndefined();
-        if (from === Status.PAUSED) expect(after === undefined || told === Status.COMPLETED).toBe(true);
-        if (told === Status.PAUSED || told === from || told === 0) expect(after).toBeUndefined();
-        if (after) expect(after.status).toBe(told);
-      }),
+      fc.property(
+        fc.constantFrom(...STATUSES),
+        fc.constantFrom(0 as Status, ...STATUSES),
+        (from, reported) => {
+          const after = goalAfterReport(goal(from), reported, NOW);
+          if (from === Status.COMPLETED) expect(after).toBeUndefined();
+          if (from === Status.PAUSED) expect(after === undefined || reported === Status.COMPLETED).toBe(true);
+          if (reported === Status.PAUSED || reported === from || reported === 0)
+            expect(after).toBeUndefined();
+          if (after) expect(after.status).toBe(reported);
+        },
+      ),
       replay,
     );
-    expect(reportedGoal(undefined, Status.ACTIVE, NOW)).toBeUndefined();
+    expect(goalAfterReport(undefined, Status.ACTIVE, NOW)).toBeUndefined();
   });
 });

@@ -12,7 +12,7 @@ import type { Transition } from "../../workflow/execution/workflow-transitions.t
 export type GoalEvent = "pause" | "resume" | "complete" | "clear";
 
 /** The goal status of an execution without a goal. */
-const NONE = Status.UNSPECIFIED;
+const NO_GOAL = Status.UNSPECIFIED;
 
 /**
  * The transitions that people may cause. `set` is not among them: it gives an execution a new goal
@@ -31,32 +31,36 @@ export const GOAL_TRANSITIONS: readonly Transition<Status, GoalEvent>[] = [
   [Status.BLOCKED, "complete", Status.COMPLETED],
   [Status.USAGE_LIMITED, "complete", Status.COMPLETED],
   [Status.BUDGET_EXHAUSTED, "complete", Status.COMPLETED],
-  [Status.ACTIVE, "clear", NONE],
-  [Status.PAUSED, "clear", NONE],
-  [Status.COMPLETED, "clear", NONE],
-  [Status.BLOCKED, "clear", NONE],
-  [Status.USAGE_LIMITED, "clear", NONE],
-  [Status.BUDGET_EXHAUSTED, "clear", NONE],
+  [Status.ACTIVE, "clear", NO_GOAL],
+  [Status.PAUSED, "clear", NO_GOAL],
+  [Status.COMPLETED, "clear", NO_GOAL],
+  [Status.BLOCKED, "clear", NO_GOAL],
+  [Status.USAGE_LIMITED, "clear", NO_GOAL],
+  [Status.BUDGET_EXHAUSTED, "clear", NO_GOAL],
 ];
 
 /**
  * The statuses that an agent may report for its goal, and the status from which it may continue by
  * itself.
  */
-const FOUND: readonly Status[] = [
+const REPORTABLE: readonly Status[] = [
   Status.COMPLETED,
   Status.BUDGET_EXHAUSTED,
   Status.BLOCKED,
   Status.USAGE_LIMITED,
 ];
-const STUCK: readonly Status[] = [Status.BUDGET_EXHAUSTED, Status.BLOCKED, Status.USAGE_LIMITED];
+const INTERRUPTED: readonly Status[] = [Status.BUDGET_EXHAUSTED, Status.BLOCKED, Status.USAGE_LIMITED];
 
 /**
  * Returns the goal of an execution after a control input; undefined for none.
  * @param now milliseconds since 1970 UTC
  * @throws DomainError PHASE_UNSUITABLE for an action that the goal's status does not allow
  */
-export function orderedGoal(present: Goal | undefined, { action }: Control, now: number): Goal | undefined {
+export function goalAfterControl(
+  present: Goal | undefined,
+  { action }: Control,
+  now: number,
+): Goal | undefined {
   const at = timestampFromMs(now);
   switch (action.case) {
     case "set": {
@@ -66,8 +70,8 @@ export function orderedGoal(present: Goal | undefined, { action }: Control, now:
     case undefined:
       return present;
     default: {
-      const status = movedGoal(present?.status ?? NONE, action.case);
-      return present && status !== NONE ? { ...present, status, updatedAt: at } : undefined;
+      const status = transitionGoal(present?.status ?? NO_GOAL, action.case);
+      return present && status !== NO_GOAL ? { ...present, status, updatedAt: at } : undefined;
     }
   }
 }
@@ -77,24 +81,24 @@ export function orderedGoal(present: Goal | undefined, { action }: Control, now:
  * report changes nothing either: the agent does not yet know the control input that came in the
  * meantime.
  */
-export function reportedGoal(present: Goal | undefined, told: Status, now: number): Goal | undefined {
-  if (!present || !follows(present.status, told)) return undefined;
-  return { ...present, status: told, updatedAt: timestampFromMs(now) };
+export function goalAfterReport(present: Goal | undefined, reported: Status, now: number): Goal | undefined {
+  if (!present || !mayReport(present.status, reported)) return undefined;
+  return { ...present, status: reported, updatedAt: timestampFromMs(now) };
 }
 
-function follows(from: Status, to: Status): boolean {
+function mayReport(from: Status, to: Status): boolean {
   if (from === to) return false;
   if (from === Status.PAUSED) return to === Status.COMPLETED;
-  if (from === Status.ACTIVE) return FOUND.includes(to);
-  return STUCK.includes(from) && (to === Status.ACTIVE || FOUND.includes(to));
+  if (from === Status.ACTIVE) return REPORTABLE.includes(to);
+  return INTERRUPTED.includes(from) && (to === Status.ACTIVE || REPORTABLE.includes(to));
 }
 
-function movedGoal(from: Status, event: GoalEvent): Status {
+function transitionGoal(from: Status, event: GoalEvent): Status {
   const to = GOAL_TRANSITIONS.find(([status, on]) => status === from && on === event)?.[2];
   if (to !== undefined) return to;
-  const name = from === NONE ? "NONE" : (Status[from] ?? "UNSPECIFIED");
+  const name = from === NO_GOAL ? "NONE" : (Status[from] ?? "UNSPECIFIED");
   const message =
-    from === NONE
+    from === NO_GOAL
       ? `the run has no goal to ${event}: set one first`
       : `the goal is ${name}, in which it takes no ${event}`;
   throw phaseUnsuitable("goal", name, message);

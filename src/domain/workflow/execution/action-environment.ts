@@ -16,10 +16,10 @@ import { repositoryIdentity } from "../../source/repository-identity.ts";
 import { remoteOfAction } from "./workflow-expansion.ts";
 
 /** Maximum length of an environment's name (contract, EnvironmentMetadata.name). */
-const MOST_NAME_CHARACTERS = 80;
+const MAX_NAME_CHARACTERS = 80;
 
 /** The values that the environment of an action is created from. */
-export interface ActionSurroundings {
+export interface ActionEnvironmentTemplate {
   readonly execution: WorkflowExecution;
   readonly action: WorkflowExecutionAction;
   /** Project of the action's context; undefined without one. */
@@ -38,7 +38,7 @@ export function specOfAction({
   action,
   project,
   environmentClassId,
-}: ActionSurroundings): EnvironmentSpec {
+}: ActionEnvironmentTemplate): EnvironmentSpec {
   const spec = create(EnvironmentSpecSchema);
   if (environmentClassId !== null) {
     spec.machine = create(EnvironmentSpec_MachineSchema, { class: environmentClassId });
@@ -66,7 +66,7 @@ export function pullRequestOfAction({ spec }: WorkflowExecution): PullRequest | 
 
 /** Returns the name of the environment of an action, for people. */
 export function environmentNameOf({ metadata }: WorkflowExecutionAction): string {
-  return [...(metadata?.actionName ?? "")].slice(0, MOST_NAME_CHARACTERS).join("");
+  return [...(metadata?.actionName ?? "")].slice(0, MAX_NAME_CHARACTERS).join("");
 }
 
 /**

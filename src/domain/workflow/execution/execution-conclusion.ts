@@ -33,7 +33,7 @@ export function addedErrors(
 }
 
 /** Returns whether a change of an action adds a failure or a warning. */
-export function bringsErrors(before: WorkflowExecutionAction, after: WorkflowExecutionAction): boolean {
+export function addsErrors(before: WorkflowExecutionAction, after: WorkflowExecutionAction): boolean {
   const counts = [before, after].map(
     ({ status }) => (status?.failures.length ?? 0) + (status?.warnings.length ?? 0),
   );

@@ -19,7 +19,7 @@ import {
 } from "../../../../test/harness/workflow-action.ts";
 import { countedAs, hasFailed, phaseOf } from "./workflow-action.ts";
 import type { ActionEnd } from "./workflow-action-end.ts";
-import { cancelledAction, expiredAction, isToStop, revokedAction } from "./workflow-action-transitions.ts";
+import { cancelledAction, expiredAction, mustStop, revokedAction } from "./workflow-action-transitions.ts";
 import { workflowError } from "./workflow-error.ts";
 
 describe("the end of an action", () => {
@@ -38,7 +38,7 @@ describe("the end of an action", () => {
   test("is a failure once a step failed, whatever the runner says, and cancels the later steps", () => {
     const failing = moved(running(), ...done(0), ...failed(1));
     expect(phases(failing)).toBe("DONE FAILED CANCELLED");
-    expect(isToStop(failing)).toBe(true);
+    expect(mustStop(failing)).toBe(true);
     for (const how of [
       { kind: "done" },
       { kind: "stopped" },
@@ -118,7 +118,7 @@ describe("the cancellation of an action", () => {
   test("lets one that runs end, which then is stopped, or was done before", () => {
     const stopping = cancelled(moved(running(), ...done(0), { stepIndex: 1, state: "running" }));
     if (!stopping) throw new Error("nothing was cancelled");
-    expect([phaseOf(stopping), isToStop(stopping), countedAs(stopping)]).toEqual([
+    expect([phaseOf(stopping), mustStop(stopping), countedAs(stopping)]).toEqual([
       Phase.STOPPING,
       true,
       "running",

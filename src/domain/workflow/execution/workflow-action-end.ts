@@ -5,7 +5,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { phaseUnsuitable } from "../../error.ts";
 import { deadlineOf } from "./workflow-action.ts";
-import { endInPlace, timeError, transitionBy } from "./workflow-action-transitions.ts";
+import { endInPlace, timeError, transitionedAction } from "./workflow-action-transitions.ts";
 import { addFailures, addWarnings, workflowError } from "./workflow-error.ts";
 import { areAllDone, resetSteps, stepErrors } from "./workflow-step.ts";
 import type { ActionEvent } from "./workflow-transitions.ts";
@@ -38,7 +38,7 @@ export function endedAction(
 ): WorkflowExecutionAction {
   const lost = end.kind === "lost" ? [lostWarning(end)] : [];
   const { event, failures } = eventOf(present, end, now);
-  return transitionBy(present, event, (action, status) => {
+  return transitionedAction(present, event, (action, status) => {
     addWarnings(status, ...warnings, ...lost);
     if (event === "lose") return resetSteps(status.stepStatuses);
     addFailures(status, ...failures);

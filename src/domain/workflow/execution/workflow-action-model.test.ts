@@ -45,7 +45,7 @@ const happenings: fc.Arbitrary<Happening> = fc.oneof(
   fc.nat({ max: 3 }).map((attempt) => (present: WorkflowExecutionAction) => running(attempt, present)),
   fc
     .array(stepMoves, { minLength: 1, maxLength: 3 })
-    .map((moves) => (present: WorkflowExecutionAction) => moved(present, ...moves)),
+    .map((transitions) => (present: WorkflowExecutionAction) => moved(present, ...transitions)),
   // In order, so that a sequence gets far enough.
   fc
     .nat({ max: steps.length - 1 })

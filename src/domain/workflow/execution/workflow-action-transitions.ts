@@ -25,7 +25,7 @@ export function begunAction(
   present: WorkflowExecutionAction,
   { environmentId, attempt, now }: { environmentId: string; attempt: number; now: number },
 ): WorkflowExecutionAction {
-  return transitionBy(present, "begin", (action, status) => {
+  return transitionedAction(present, "begin", (action, status) => {
     if (action.metadata) action.metadata.startedAt ??= timestampFromMs(now);
     status.environmentId = environmentId;
     status.attempt = attempt;
@@ -52,7 +52,7 @@ export interface SteppedAction {
 export function steppedAction(
   present: WorkflowExecutionAction,
   steps: readonly WorkflowStep[],
-  moves: readonly StepTransition[],
+  transitions: readonly StepTransition[],
   now: number,
 ): SteppedAction {
   const phase = phaseOf(present);
@@ -64,11 +64,11 @@ export function steppedAction(
   const statuses = action.status?.stepStatuses ?? [];
   const values: OutputValues = {};
   let [began, ended] = [false, false];
-  for (const move of moves) {
-    const before = statuses[move.stepIndex]?.phase;
-    Object.assign(values, advanceStep(statuses, steps, move, now));
-    if (statuses[move.stepIndex]?.phase === before) continue;
-    if (move.state === "running") began = true;
+  for (const transition of transitions) {
+    const before = statuses[transition.stepIndex]?.phase;
+    Object.assign(values, advanceStep(statuses, steps, transition, now));
+    if (statuses[transition.stepIndex]?.phase === before) continue;
+    if (transition.state === "running") began = true;
     else ended = true;
     if (stepErrors(statuses).length > 0) cancelSteps(statuses, now);
   }
@@ -76,7 +76,7 @@ export function steppedAction(
 }
 
 /** Returns whether the runner of an action must stop working on it. */
-export function isToStop(action: WorkflowExecutionAction): boolean {
+export function mustStop(action: WorkflowExecutionAction): boolean {
   const phase = phaseOf(action);
   if (phase === Phase.STOPPING || isFinalAction(phase)) return true;
   return stepErrors(action.status?.stepStatuses ?? []).length > 0;
@@ -94,7 +94,7 @@ export function cancelledAction(
   const phase = phaseOf(present);
   if (phase === Phase.STOPPING || isFinalAction(phase)) return undefined;
   if (phase === Phase.PENDING) return revokedAction(present, session, now);
-  return transitionBy(present, "cancel", (action) => wantStopped(action, session));
+  return transitionedAction(present, "cancel", (action) => wantStopped(action, session));
 }
 
 /**
@@ -106,7 +106,7 @@ export function revokedAction(
   now: number,
 ): WorkflowExecutionAction | undefined {
   if (isFinalAction(phaseOf(present))) return undefined;
-  return transitionBy(present, "stop", (action, status) => {
+  return transitionedAction(present, "stop", (action, status) => {
     wantStopped(action, session);
     endInPlace(action, status, now);
   });
@@ -118,7 +118,7 @@ export function revokedAction(
  */
 export function expiredAction(present: WorkflowExecutionAction): WorkflowExecutionAction | undefined {
   if (phaseOf(present) !== Phase.RUNNING) return undefined;
-  return transitionBy(present, "expire", (action, status) => addFailures(status, timeError(action)));
+  return transitionedAction(present, "expire", (action, status) => addFailures(status, timeError(action)));
 }
 
 /** Returns the action with one more warning; undefined when it already has one of that reason. */
@@ -133,7 +133,7 @@ export function warnedAction(
 }
 
 /** Returns the action after a transition of the table, with further changes by `change`. */
-export function transitionBy(
+export function transitionedAction(
   present: WorkflowExecutionAction,
   event: ActionEvent,
   change: (action: WorkflowExecutionAction, status: WorkflowExecutionAction_Status) => void,

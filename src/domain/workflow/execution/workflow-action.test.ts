@@ -86,10 +86,10 @@ describe("an action", () => {
 
 describe("the steps of an action", () => {
   test("move while a runner has it, and at no other time", () => {
-    const move: StepTransition = { stepIndex: 0, state: "running" };
-    expect(phases(moved(running(), move))).toBe("RUNNING PENDING PENDING");
+    const transition: StepTransition = { stepIndex: 0, state: "running" };
+    expect(phases(moved(running(), transition))).toBe("RUNNING PENDING PENDING");
     for (const action of [waiting(), end(allDone(), { kind: "done" })]) {
-      expect(() => moved(action, move)).toThrow("no runner has it");
+      expect(() => moved(action, transition)).toThrow("no runner has it");
     }
   });
 
@@ -123,8 +123,8 @@ describe("the steps of an action", () => {
     expect(values).toMatchObject({ lines: { value: { case: "intValue", value: 7n } } });
     const outcomes = [done(2, "-7"), done(2, "seven"), [done(2)[0], { stepIndex: 2, state: "done" }]];
     expect(
-      outcomes.map((moves) => {
-        const { action, values: none } = steppedAction(before, steps, moves as StepTransition[], START);
+      outcomes.map((transitions) => {
+        const { action, values: none } = steppedAction(before, steps, transitions as StepTransition[], START);
         const step = action.status?.stepStatuses[2];
         return [step?.error?.reason, step?.error?.meta, step?.failureMessage, Object.keys(none)];
       }),

@@ -83,7 +83,7 @@ export function workflowError(
 }
 
 /** The fields that the statuses of executions and actions have in common. */
-interface Troubled {
+interface StatusWithErrors {
   failures: WorkflowError[];
   warnings: WorkflowError[];
   failureMessage: string;
@@ -91,13 +91,13 @@ interface Troubled {
 }
 
 /** Adds failures, also to the deprecated field. */
-export function addFailures(status: Troubled, ...failures: readonly WorkflowError[]): void {
+export function addFailures(status: StatusWithErrors, ...failures: readonly WorkflowError[]): void {
   status.failures.push(...failures);
   status.failureMessage = messageOfError(status.failures);
 }
 
 /** Adds warnings, also to the deprecated field. */
-export function addWarnings(status: Troubled, ...warnings: readonly WorkflowError[]): void {
+export function addWarnings(status: StatusWithErrors, ...warnings: readonly WorkflowError[]): void {
   status.warnings.push(...warnings);
   status.warningMessage = messageOfError(status.warnings);
 }

@@ -61,7 +61,7 @@ export function newExecution(template: ExecutionTemplate): WorkflowExecution {
  * running.
  */
 export function begunExecution(present: WorkflowExecution): WorkflowExecution | undefined {
-  return phaseOfExecution(present) === Phase.PENDING ? moved(present, "begin") : undefined;
+  return phaseOfExecution(present) === Phase.PENDING ? transitionedExecution(present, "begin") : undefined;
 }
 
 /** Returns the execution after its end; with failures it failed as a whole. */
@@ -70,7 +70,7 @@ export function completedExecution(
   failures: readonly WorkflowError[],
   now: number,
 ): WorkflowExecution {
-  return moved(present, "complete", (execution, status) => {
+  return transitionedExecution(present, "complete", (execution, status) => {
     addFailures(status, ...failures);
     finish(execution, now);
   });
@@ -86,7 +86,7 @@ export function cancelledExecution(
 ): WorkflowExecution | undefined {
   const phase = phaseOfExecution(present);
   if (phase === Phase.STOPPING || isFinalExecution(phase)) return undefined;
-  return moved(present, isRunning ? "cancel" : "stop", (execution) => {
+  return transitionedExecution(present, isRunning ? "cancel" : "stop", (execution) => {
     if (execution.spec) {
       execution.spec.desiredPhase = Phase.STOPPED;
       execution.spec.session = session;
@@ -99,7 +99,7 @@ export function cancelledExecution(
  * Returns the execution while it is being cancelled in several transactions: wanted stopped, so
  * that it hands out no more work, although some of its actions are still pending.
  */
-export function unwantedExecution(present: WorkflowExecution, session: string): WorkflowExecution {
+export function stoppingExecution(present: WorkflowExecution, session: string): WorkflowExecution {
   const execution = clone(WorkflowExecutionSchema, present);
   const { spec, status } = execution;
   if (!spec || !status) throw new Error(`the execution ${present.id} has no spec or no status`);
@@ -112,7 +112,7 @@ export function unwantedExecution(present: WorkflowExecution, session: string): 
 
 /** Returns a cancelled execution after the last of its actions was released. */
 export function stoppedExecution(present: WorkflowExecution, now: number): WorkflowExecution {
-  return moved(present, "stop", (execution) => finish(execution, now));
+  return transitionedExecution(present, "stop", (execution) => finish(execution, now));
 }
 
 /** Returns the execution with more warnings. */
@@ -160,7 +160,7 @@ export function executionSearchText(id: string, workflowName: string): string {
   return fold([id, workflowName].join("\n"));
 }
 
-function moved(
+function transitionedExecution(
   present: WorkflowExecution,
   event: ExecutionEvent,
   change: (execution: WorkflowExecution, status: WorkflowExecution_Status) => void = () => undefined,

@@ -18,7 +18,7 @@ export interface ActionSource {
 }
 
 /** Results of the look-ups that a context needs. */
-export interface Findings {
+export interface ContextData {
   /** Names of the existing projects, by id. */
   readonly projectNames: ReadonlyMap<string, string>;
   /** Clone URLs that the search for repositories found, in the host's order. */
@@ -26,7 +26,7 @@ export interface Findings {
 }
 
 /** Maximum number of steps of an action (contract, WorkflowAction.steps). */
-const MOST_STEPS = 50;
+const MAX_STEPS = 50;
 
 /**
  * Returns the sources of an execution's actions, in order: one for each distinct project or
@@ -34,7 +34,7 @@ const MOST_STEPS = 50;
  */
 export function actionSources(
   { context, trigger }: WorkflowExecutionTrigger,
-  { projectNames, cloneUrls }: Findings,
+  { projectNames, cloneUrls }: ContextData,
 ): ActionSource[] {
   const pullRequest = trigger.case === "pullRequest" ? trigger.value : undefined;
   switch (context?.context.case) {
@@ -98,10 +98,10 @@ export function requireStepLimit(
   { context }: WorkflowTriggerContext,
   action: WorkflowAction | undefined,
 ): void {
-  if (context.case !== "agent" || (action?.steps.length ?? 0) < MOST_STEPS) return;
+  if (context.case !== "agent" || (action?.steps.length ?? 0) < MAX_STEPS) return;
   throw valueUnusable(
     "action.steps",
-    `the prompt of an agent context is a step too: with one, an action has at most ${MOST_STEPS - 1} others`,
+    `the prompt of an agent context is a step too: with one, an action has at most ${MAX_STEPS - 1} others`,
   );
 }
 

@@ -5,7 +5,8 @@ import type { Caller } from "../../identity/caller.ts";
 import { isSameSubject } from "../../source/source-trust.ts";
 
 /**
- * Requires that a workflow can be started. @throws DomainError PENDING_DELETION, WORKFLOW_DISABLED
+ * Requires that a workflow can be started.
+ * @throws DomainError PENDING_DELETION, WORKFLOW_DISABLED
  */
 export function requireStartable({ spec }: Workflow): void {
   if (spec?.deleting) throw pendingDeletion("workflow");

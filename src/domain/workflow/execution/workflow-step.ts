@@ -50,34 +50,34 @@ export function waitingSteps(count: number): StepStatus[] {
 export function advanceStep(
   statuses: readonly StepStatus[],
   steps: readonly WorkflowStep[],
-  move: StepTransition,
+  transition: StepTransition,
   now: number,
 ): OutputValues | undefined {
-  const status = statuses[move.stepIndex];
-  const step = steps[move.stepIndex];
+  const status = statuses[transition.stepIndex];
+  const step = steps[transition.stepIndex];
   if (!status || !step) {
     throw valueUnusable("steps[].stepIndex", `the action has ${statuses.length} steps, numbered from 0`);
   }
-  if (isKnown(status.phase, move.state)) return undefined;
-  if (move.state === "running") {
-    requireInOrder(statuses, move.stepIndex);
+  if (isAlreadyReported(status.phase, transition.state)) return undefined;
+  if (transition.state === "running") {
+    requireInOrder(statuses, transition.stepIndex);
     status.phase = transitionStep(status.phase, "begin");
     status.startedAt = timestampFromMs(now);
     return undefined;
   }
-  if (move.state === "failed") {
-    failStep(status, move.error ?? workflowError("step_failed", "the step failed"), now);
+  if (transition.state === "failed") {
+    failStep(status, transition.error ?? workflowError("step_failed", "the step failed"), now);
     return undefined;
   }
   const read =
-    step.step.case === "report" ? readOutputs(step.step.value.outputs, move.outputs ?? {}) : undefined;
+    step.step.case === "report" ? readOutputs(step.step.value.outputs, transition.outputs ?? {}) : undefined;
   if (read && "error" in read) {
     failStep(status, read.error, now);
     return undefined;
   }
   status.phase = transitionStep(status.phase, "finish");
   status.finishedAt = timestampFromMs(now);
-  status.pullRequestUrl = move.pullRequestUrl ?? "";
+  status.pullRequestUrl = transition.pullRequestUrl ?? "";
   return read?.values;
 }
 
@@ -114,7 +114,7 @@ export function areAllDone(statuses: readonly StepStatus[]): boolean {
  * Returns whether the end of a step was reported before. A runner may repeat that report; the first
  * one counts.
  */
-function isKnown(phase: Phase, state: StepTransition["state"]): boolean {
+function isAlreadyReported(phase: Phase, state: StepTransition["state"]): boolean {
   if (phase === Phase.DONE) return state !== "failed";
   if (phase === Phase.FAILED) return true;
   return phase === Phase.RUNNING && state === "running";

@@ -65,8 +65,8 @@ export const STEP_TRANSITIONS: readonly Transition<Step, StepEvent>[] = [
 ];
 
 /**
- * Returns the phase after an event. @throws DomainError PHASE_UNSUITABLE for a transition that is
- * not in the table
+ * Returns the phase after an event.
+ * @throws DomainError PHASE_UNSUITABLE for a transition that is not in the table
  */
 export function transitionExecution(from: Execution, event: ExecutionEvent): Execution {
   const to = target(EXECUTION_TRANSITIONS, from, event);
@@ -75,8 +75,8 @@ export function transitionExecution(from: Execution, event: ExecutionEvent): Exe
 }
 
 /**
- * Returns the phase after an event. @throws DomainError PHASE_UNSUITABLE for a transition that is
- * not in the table
+ * Returns the phase after an event.
+ * @throws DomainError PHASE_UNSUITABLE for a transition that is not in the table
  */
 export function transitionAction(from: Action, event: ActionEvent): Action {
   const to = target(ACTION_TRANSITIONS, from, event);
@@ -85,8 +85,8 @@ export function transitionAction(from: Action, event: ActionEvent): Action {
 }
 
 /**
- * Returns the phase after an event. @throws DomainError PHASE_UNSUITABLE for a transition that is
- * not in the table
+ * Returns the phase after an event.
+ * @throws DomainError PHASE_UNSUITABLE for a transition that is not in the table
  */
 export function transitionStep(from: Step, event: StepEvent): Step {
   const to = target(STEP_TRANSITIONS, from, event);
@@ -105,11 +105,11 @@ export function isFinalAction(phase: Action): boolean {
 }
 
 function target<P extends number, E extends string>(
-  moves: readonly Transition<P, E>[],
+  transitions: readonly Transition<P, E>[],
   phase: P,
   event: E,
 ): P | undefined {
-  return moves.find(([from, on]) => from === phase && on === event)?.[2];
+  return transitions.find(([from, on]) => from === phase && on === event)?.[2];
 }
 
 function illegal(resource: string, phase = "UNSPECIFIED", event: string) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { cpuMs } from "../../../../test/harness/cpu-time.ts";
 import { replay } from "../../../../test/harness/seed.ts";
-import { meansParameter, parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
+import { hasParameterExpression, parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
 
 const keys = (text: string) => parameterExpressions(text, "place").map(({ key }) => key);
 const longest = "k".repeat(128);
@@ -20,7 +20,7 @@ describe("parameter expressions", () => {
     [`{{ .Parameters.${longest} }}`, [longest]],
   ])("in %j are %j", (text, found) => {
     expect(keys(text)).toEqual(found);
-    expect(meansParameter(text)).toBe(true);
+    expect(hasParameterExpression(text)).toBe(true);
   });
 
   test.each([
@@ -39,7 +39,7 @@ describe("parameter expressions", () => {
     "{{ build.ref }}",
   ])("are not in %j, which is left alone", (text) => {
     expect(keys(text)).toEqual([]);
-    expect(meansParameter(text)).toBe(false);
+    expect(hasParameterExpression(text)).toBe(false);
   });
 
   test.each([
@@ -64,7 +64,7 @@ describe("parameter expressions", () => {
     [`{{ .Parameters.${longest}k }}`, "the key has more than 128 characters"],
   ])("like %j are malformed", (text, problem) => {
     expect(() => parameterExpressions(text, "action.steps[0].agent.prompt")).toThrow(problem);
-    expect(meansParameter(text)).toBe(true);
+    expect(hasParameterExpression(text)).toBe(true);
   });
 
   test("that are malformed are told with the field and the character where they begin", () => {
@@ -102,7 +102,7 @@ test("everything between expressions comes back as it was", () => {
     fc.property(fc.array(piece), (pieces) => {
       const text = pieces.join("");
       const wellFormed = /\{\{[ \t]*\.Parameters\.[a-z]+[ \t]*\}\}/g;
-      fc.pre(!meansParameter(text.replaceAll(wellFormed, "")));
+      fc.pre(!hasParameterExpression(text.replaceAll(wellFormed, "")));
       const replaced = replaceExpressions(text, parameterExpressions(text, "place"), ({ key }) => `<${key}>`);
       expect(replaced).toBe(
         text.replaceAll(wellFormed, (whole) => `<${whole.includes("a }}") ? "a" : "b"}>`),

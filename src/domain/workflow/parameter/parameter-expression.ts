@@ -16,7 +16,7 @@ const KEY_MAX_CHARACTERS = 128;
  * Text that can only be meant as an expression. Every other `{{` belongs to another template
  * language, as in `docker ps --format '{{.ID}}'`.
  */
-const MEANT = /\{\{\s*\.Parameters(?![a-zA-Z0-9_])/g;
+const EXPRESSION_START = /\{\{\s*\.Parameters(?![a-zA-Z0-9_])/g;
 
 const WELL_FORMED = /\{\{[ \t]*\.Parameters\.([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*\}\}/y;
 
@@ -28,7 +28,7 @@ const WELL_FORMED = /\{\{[ \t]*\.Parameters\.([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*\}\}/
  */
 export function parameterExpressions(text: string, field: string): ParameterExpression[] {
   const expressions: ParameterExpression[] = [];
-  for (const { index: start } of text.matchAll(MEANT)) {
+  for (const { index: start } of text.matchAll(EXPRESSION_START)) {
     WELL_FORMED.lastIndex = start;
     const [whole, key] = WELL_FORMED.exec(text) ?? [];
     if (whole === undefined || key === undefined || key.length > KEY_MAX_CHARACTERS) {
@@ -44,8 +44,8 @@ export function parameterExpressions(text: string, field: string): ParameterExpr
 }
 
 /** Returns whether a text has a parameter expression, well formed or not. */
-export function meansParameter(text: string): boolean {
-  return text.search(MEANT) >= 0;
+export function hasParameterExpression(text: string): boolean {
+  return text.search(EXPRESSION_START) >= 0;
 }
 
 /** Returns the text with each of its expressions replaced; replacements are not parsed again. */

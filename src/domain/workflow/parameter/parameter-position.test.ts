@@ -24,10 +24,10 @@ describe("a field with its parameters in it keeps the limits that the contract g
     ["pullRequest.title", (title: string) => pullRequest({ title }), 1, 500],
     ["pullRequest.description", (description: string) => pullRequest({ description }), 0, 20_000],
     ["pullRequest.branch", (branch: string) => pullRequest({ branch }), 1, 255],
-  ])("%s", (place, step, least, most) => {
+  ])("%s", (place, step, min, most) => {
     for (const characters of [0, 1, most - 1, most, most + 1]) {
       const value = "é".repeat(characters);
-      const allowed = characters >= least && characters <= most;
+      const allowed = characters >= min && characters <= most;
       const { kind } = validator.validate(WorkflowStepSchema, step(value));
       expect({ characters, kind }).toEqual({ characters, kind: allowed ? "valid" : "invalid" });
 

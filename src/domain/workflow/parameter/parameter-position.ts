@@ -8,7 +8,7 @@ import {
 import { valueUnusable } from "../../error.ts";
 import type { MessageText } from "../../message-texts.ts";
 import { branchNameProblem } from "../../source/git-branch-name.ts";
-import { meansParameter, parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
+import { hasParameterExpression, parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
 import { withReferences } from "./parameter-reference.ts";
 
 /** A field whose text may contain parameter expressions. */
@@ -20,19 +20,19 @@ type ParameterPosition =
        * Minimum and maximum length in characters with its parameters inserted, as the contract
        * limits the field.
        */
-      readonly least: number;
-      readonly most: number;
+      readonly min: number;
+      readonly max: number;
     };
 
-const PROMPT: ParameterPosition = { kind: "text", least: 1, most: 20_000 };
+const PROMPT: ParameterPosition = { kind: "text", min: 1, max: 20_000 };
 
 /** The six fields that may contain expressions (contract, StartWorkflow), and their limits. */
-const PLACES: ReadonlyMap<DescField, ParameterPosition> = new Map<DescField, ParameterPosition>([
+const POSITIONS: ReadonlyMap<DescField, ParameterPosition> = new Map<DescField, ParameterPosition>([
   [WorkflowStep_TaskSchema.field.command, { kind: "command" }],
   [WorkflowStep_AgentSchema.field.prompt, PROMPT],
-  [WorkflowStep_PullRequestSchema.field.title, { kind: "text", least: 1, most: 500 }],
-  [WorkflowStep_PullRequestSchema.field.description, { kind: "text", least: 0, most: 20_000 }],
-  [WorkflowStep_PullRequestSchema.field.branch, { kind: "branch", least: 1, most: 255 }],
+  [WorkflowStep_PullRequestSchema.field.title, { kind: "text", min: 1, max: 500 }],
+  [WorkflowStep_PullRequestSchema.field.description, { kind: "text", min: 0, max: 20_000 }],
+  [WorkflowStep_PullRequestSchema.field.branch, { kind: "branch", min: 1, max: 255 }],
   [WorkflowTriggerContext_AgentSchema.field.prompt, PROMPT],
 ]);
 
@@ -42,13 +42,13 @@ const PLACES: ReadonlyMap<DescField, ParameterPosition> = new Map<DescField, Par
  * position, and for a branch name that git rejects whatever its parameters are
  */
 export function checkText({ text, path, field }: MessageText): void {
-  const place = PLACES.get(field);
-  if (!place) requireNoExpressions(text, path);
-  else if (place.kind === "command") withReferences(text, path);
+  const position = POSITIONS.get(field);
+  if (!position) requireNoExpressions(text, path);
+  else if (position.kind === "command") withReferences(text, path);
   else {
     const expressions = parameterExpressions(text, path);
     // A letter breaks no rule of git that another value would keep.
-    if (place.kind === "branch")
+    if (position.kind === "branch")
       checkBranch(
         replaceExpressions(text, expressions, () => "x"),
         path,
@@ -72,12 +72,12 @@ export interface ParameterSource {
  * the result; the errors of the source
  */
 export function renderText({ text, path, field }: MessageText, source: ParameterSource): string {
-  const place = PLACES.get(field);
-  if (!place) {
+  const position = POSITIONS.get(field);
+  if (!position) {
     requireNoExpressions(text, path);
     return text;
   }
-  if (place.kind === "command") {
+  if (position.kind === "command") {
     const { command, keys } = withReferences(text, path);
     for (const key of keys) source.refer(key, path);
     return command;
@@ -86,19 +86,22 @@ export function renderText({ text, path, field }: MessageText, source: Parameter
     source.value(key, path),
   );
   const characters = [...rendered].length;
-  if (characters < place.least || characters > place.most) {
+  if (characters < position.min || characters > position.max) {
     throw valueUnusable(
       path,
-      `${path} has ${characters} characters with its parameters in it; it must have ${place.least} to ${place.most}`,
+      `${path} has ${characters} characters with its parameters in it; it must have ${position.min} to ${position.max}`,
     );
   }
-  if (place.kind === "branch") checkBranch(rendered, path);
+  if (position.kind === "branch") checkBranch(rendered, path);
   return rendered;
 }
 
-/** Requires that a text has no expressions. @throws DomainError VALUE_UNUSABLE */
+/**
+ * Requires that a text has no expressions.
+ * @throws DomainError VALUE_UNUSABLE
+ */
 export function requireNoExpressions(text: string, path: string): void {
-  if (!meansParameter(text)) return;
+  if (!hasParameterExpression(text)) return;
   throw valueUnusable(
     path,
     `${path} has a parameter expression, which can stand only in task.command, agent.prompt, ` +

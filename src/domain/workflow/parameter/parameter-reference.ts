@@ -1,5 +1,5 @@
 import { valueUnusable } from "../../error.ts";
-import { type ShellPlace, shellPlaces } from "../shell/shell-position.ts";
+import { type ShellQuoting, shellQuotings } from "../shell/shell-position.ts";
 import { parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
 
 /**
@@ -9,7 +9,7 @@ import { parameterExpressions, replaceExpressions } from "./parameter-expression
 const COMMAND_MAX_CHARACTERS = 20_000;
 
 /** A reference that expands to exactly the value, and does not change the quoting around it. */
-const REFERENCE: Readonly<Record<ShellPlace, (variable: string) => string>> = {
+const REFERENCE: Readonly<Record<ShellQuoting, (variable: string) => string>> = {
   unquoted: (variable) => `"\${${variable}}"`,
   doubleQuoted: (variable) => `\${${variable}}`,
   singleQuoted: (variable) => `'"\${${variable}}"'`,
@@ -32,6 +32,7 @@ export interface ReferringCommand {
 /**
  * Returns the command with a reference to an environment variable in place of each expression, so
  * that no value ever becomes a part of its text.
+ *
  * A program that the command itself passes on (`eval`, `sh -c`, `trap`, `ssh`, `awk '...'`) is
  * parsed by its receiver, including the values in it.
  * @param field JSON path of the command, for the error
@@ -41,22 +42,22 @@ export interface ReferringCommand {
 export function withReferences(command: string, field: string): ReferringCommand {
   const expressions = parameterExpressions(command, field);
   if (expressions.length === 0) return { command, keys: [] };
-  const places = shellPlaces(command, expressions);
-  if ("problem" in places) {
-    const { expression, problem } = places;
+  const quotings = shellQuotings(command, expressions);
+  if ("problem" in quotings) {
+    const { expression, problem } = quotings;
     const what = expression ? `{{ .Parameters.${expression.key} }} stands` : "the command ends";
     throw valueUnusable(field, `${field} cannot carry its parameters: ${what} ${problem}`);
   }
-  const referring = replaceExpressions(command, expressions, (expression) => {
-    const place = places.get(expression);
-    if (!place) throw new Error("an expression was read past without its place");
-    return REFERENCE[place](parameterVariable(expression.key));
+  const reference = replaceExpressions(command, expressions, (expression) => {
+    const quoting = quotings.get(expression);
+    if (!quoting) throw new Error("an expression was read past without its place");
+    return REFERENCE[quoting](parameterVariable(expression.key));
   });
-  if ([...referring].length > COMMAND_MAX_CHARACTERS) {
+  if ([...reference].length > COMMAND_MAX_CHARACTERS) {
     throw valueUnusable(
       field,
       `${field} has more than ${COMMAND_MAX_CHARACTERS} characters once its expressions are references to environment variables: shorten it`,
     );
   }
-  return { command: referring, keys: [...new Set(expressions.map(({ key }) => key))] };
+  return { command: reference, keys: [...new Set(expressions.map(({ key }) => key))] };
 }

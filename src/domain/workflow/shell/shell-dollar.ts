@@ -1,5 +1,5 @@
 import { type BracesFrame, commandFrame, type ShellFrame } from "./shell-frame.ts";
-import { PlaceRefused, type ShellReader } from "./shell-reader.ts";
+import { type ShellReader, UnsupportedPosition } from "./shell-reader.ts";
 
 /** `${name:-`, `${name#` and similar forms, up to the word; or `${name}` whole. */
 const BRACES = /\$\{(?:[a-zA-Z_][a-zA-Z0-9_]*|[0-9]+|[@*#?$!-])(:?[-=?+]|%%?|##?|\})/y;
@@ -10,23 +10,23 @@ const SIMPLE_BRACES = /\$\{[^'"\\$`{}\n]*\}/y;
 /** Reads the construct that a dollar sign begins, outside of single quotes. */
 export function readDollar(reader: ShellReader): void {
   if (reader.expression?.start === reader.at + 1) {
-    throw new PlaceRefused("right after a $: write \\$ for a dollar sign before it");
+    throw new UnsupportedPosition("right after a $: write \\$ for a dollar sign before it");
   }
-  if (reader.sees("\\\n", 1)) reader.unclear("a line that ends with $\\");
-  if (reader.sees("[", 1)) reader.unclear("$[");
-  if (reader.sees("((", 1)) reader.open({ kind: "arithmetic", depth: 0 }, 3);
-  else if (reader.sees("(", 1)) reader.open(commandFrame(true), 2);
-  else if (reader.sees("{", 1)) openBraces(reader);
-  else if (reader.sees("'", 1) || reader.sees('"', 1)) readDollarQuote(reader);
+  if (reader.lookingAt("\\\n", 1)) reader.rejectFromHere("a line that ends with $\\");
+  if (reader.lookingAt("[", 1)) reader.rejectFromHere("$[");
+  if (reader.lookingAt("((", 1)) reader.open({ kind: "arithmetic", depth: 0 }, 3);
+  else if (reader.lookingAt("(", 1)) reader.open(commandFrame(true), 2);
+  else if (reader.lookingAt("{", 1)) openBraces(reader);
+  else if (reader.lookingAt("'", 1) || reader.lookingAt('"', 1)) readDollarQuote(reader);
   else reader.skip(/[@*#?$!0-9-]/.test(reader.text.charAt(reader.at + 1)) ? 2 : 1);
 }
 
 function readDollarQuote(reader: ShellReader): void {
   const { top } = reader;
   if (top.kind === "quotesInBraces" || (top.kind === "braces" && top.word !== "unquoted")) {
-    reader.unclear("$ and a quote inside a quoted ${");
+    reader.rejectFromHere("$ and a quote inside a quoted ${");
   }
-  if (reader.sees("'", 1) && quoting(top) === "unquoted") reader.open({ kind: "ansi" }, 2);
+  if (reader.lookingAt("'", 1) && quoting(top) === "unquoted") reader.open({ kind: "ansi" }, 2);
   else reader.skip(1);
 }
 
@@ -62,6 +62,6 @@ function patternQuoting(reader: ShellReader): BracesFrame["word"] {
 function readSimpleBraces(reader: ShellReader): void {
   SIMPLE_BRACES.lastIndex = reader.at;
   const [whole] = SIMPLE_BRACES.exec(reader.text) ?? [];
-  if (whole === undefined) reader.unclear("a ${ that is not of POSIX sh");
+  if (whole === undefined) reader.rejectFromHere("a ${ that is not of POSIX sh");
   reader.skip(whole.length);
 }

@@ -19,7 +19,7 @@ export interface CommandFrame {
   /** Constructs that a `)` closes before it can end the frame, innermost last. */
   readonly open: (Subshell | CaseClause)[];
   /** Here-documents that begin after the next newline. */
-  readonly awaited: HereDocument[];
+  readonly awaitedHereDocuments: HereDocument[];
   /** True when the next word is in a position where reserved words count. */
   atCommand: boolean;
   /** True when the next word is the name of a `for`. */
@@ -27,7 +27,7 @@ export interface CommandFrame {
   /** Offset of the word that is being read; undefined between words. */
   wordStart: number | undefined;
   /** True when that word has no quotes and no expansions so far. */
-  plain: boolean;
+  isLiteral: boolean;
 }
 
 export interface Subshell {
@@ -80,10 +80,10 @@ export function commandFrame(substituted: boolean): CommandFrame {
     kind: "command",
     substituted,
     open: [],
-    awaited: [],
+    awaitedHereDocuments: [],
     atCommand: true,
     atName: false,
     wordStart: undefined,
-    plain: true,
+    isLiteral: true,
   };
 }

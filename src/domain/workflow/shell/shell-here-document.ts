@@ -68,9 +68,9 @@ export function hereDocumentBody(
 
 /** Opens the body of the next here-document that the frame awaits, if any. */
 export function openHereDocument(reader: ShellReader, frame: CommandFrame): void {
-  const document = frame.awaited.shift();
+  const document = frame.awaitedHereDocuments.shift();
   if (!document) return;
   const body = hereDocumentBody(reader.text, document, reader.at, reader.limit);
-  if (!body) reader.unclear("a here-document whose end cannot be told");
+  if (!body) reader.rejectFromHere("a here-document whose end cannot be told");
   reader.open({ kind: "hereDocument", quoted: document.quoted, ...body }, 0);
 }

@@ -13,13 +13,13 @@ import {
   readQuotesInBraces,
   readSingle,
 } from "./shell-quotation.ts";
-import { PlaceRefused, ShellReader } from "./shell-reader.ts";
+import { ShellReader, UnsupportedPosition } from "./shell-reader.ts";
 
 /**
  * The quoting of the text around an expression; a here-document and a comment count as double
  * quoted.
  */
-export type ShellPlace = "unquoted" | "doubleQuoted" | "singleQuoted";
+export type ShellQuoting = "unquoted" | "doubleQuoted" | "singleQuoted";
 
 /** The problem of a command that contains an expression. */
 export interface ShellProblem {
@@ -31,34 +31,35 @@ export interface ShellProblem {
 
 /**
  * Returns the quoting at each expression of a shell program.
+ *
  * The program is parsed as POSIX sh parses it, as far as quoting goes. Where the quoting is
  * unclear, or shells differ, the result is a problem rather than a guess.
  */
-export function shellPlaces(
+export function shellQuotings(
   program: string,
   expressions: readonly ParameterExpression[],
-): ReadonlyMap<ParameterExpression, ShellPlace> | ShellProblem {
+): ReadonlyMap<ParameterExpression, ShellQuoting> | ShellProblem {
   const reader = new ShellReader(program, expressions);
-  const places = new Map<ParameterExpression, ShellPlace>();
+  const quotings = new Map<ParameterExpression, ShellQuoting>();
   try {
-    while (goesOn(reader)) {
+    while (hasMore(reader)) {
       const { expression } = reader;
       if (expression?.start === reader.at) {
-        places.set(expression, placeIn(reader));
-        reader.passExpression();
+        quotings.set(expression, quotingIn(reader));
+        reader.skipExpression();
       } else step(reader, reader.top);
     }
   } catch (thrown) {
-    if (!(thrown instanceof PlaceRefused)) throw thrown;
+    if (!(thrown instanceof UnsupportedPosition)) throw thrown;
     // The rest of a program after its last expression does not matter.
-    return reader.expression ? { expression: reader.expression, problem: thrown.message } : places;
+    return reader.expression ? { expression: reader.expression, problem: thrown.message } : quotings;
   }
-  const problem = unended(reader.top);
-  return problem === undefined ? places : { expression: undefined, problem };
+  const problem = missingEnd(reader.top);
+  return problem === undefined ? quotings : { expression: undefined, problem };
 }
 
 /** Returns whether there is more to read; leaves here-documents and comments that end here. */
-function goesOn(reader: ShellReader): boolean {
+function hasMore(reader: ShellReader): boolean {
   while (reader.at >= reader.limit) {
     const { top } = reader;
     if (top.kind === "comment") reader.close(0);
@@ -115,7 +116,7 @@ const INDEX = /^(?:[a-zA-Z_][a-zA-Z0-9_]*)?\[[^\]]*$/;
  * Returns why a frame can contain no expression at this offset, at any depth; undefined where it
  * can.
  */
-function refusedIn(frame: ShellFrame, text: string, at: number): string | undefined {
+function unsupportedReason(frame: ShellFrame, text: string, at: number): string | undefined {
   switch (frame.kind) {
     case "command":
       if (!INDEX.test(text.slice(frame.wordStart ?? at, at))) return undefined;
@@ -139,14 +140,14 @@ function refusedIn(frame: ShellFrame, text: string, at: number): string | undefi
   }
 }
 
-function placeIn({ top, stack, text, at }: ShellReader): ShellPlace {
+function quotingIn({ top, stack, text, at }: ShellReader): ShellQuoting {
   for (const frame of stack) {
-    const refused = refusedIn(frame, text, at);
-    if (refused !== undefined) throw new PlaceRefused(refused);
+    const reason = unsupportedReason(frame, text, at);
+    if (reason !== undefined) throw new UnsupportedPosition(reason);
   }
   if (top.kind === "command") {
     top.wordStart ??= at;
-    top.plain = false;
+    top.isLiteral = false;
     return "unquoted";
   }
   if (top.kind === "single") return "singleQuoted";
@@ -157,11 +158,11 @@ function placeIn({ top, stack, text, at }: ShellReader): ShellPlace {
  * Returns what a program that ends in this frame lacks, to complete "the command ends ...";
  * undefined for nothing.
  */
-function unended(top: ShellFrame): string | undefined {
+function missingEnd(top: ShellFrame): string | undefined {
   switch (top.kind) {
     case "command":
       if (top.substituted) return "inside $(";
-      return top.awaited.length > 0 ? "before its here-document begins" : undefined;
+      return top.awaitedHereDocuments.length > 0 ? "before its here-document begins" : undefined;
     case "single":
     case "ansi":
       return "inside single quotes";

@@ -5,7 +5,7 @@ import { commandFrame, type ShellFrame } from "./shell-frame.ts";
  * The reason why an expression is in an unsupported position; completes "{{ .Parameters.<key> }}
  * stands ...".
  */
-export class PlaceRefused extends Error {
+export class UnsupportedPosition extends Error {
   override readonly name = "PlaceRefused";
 }
 
@@ -41,7 +41,7 @@ export class ShellReader {
   }
 
   /** Returns whether the program continues with this text, `ahead` units from here. */
-  sees(text: string, ahead = 0): boolean {
+  lookingAt(text: string, ahead = 0): boolean {
     return this.text.startsWith(text, this.at + ahead);
   }
 
@@ -66,7 +66,7 @@ export class ShellReader {
   }
 
   /** Reads the next expression as a whole. */
-  passExpression(): void {
+  skipExpression(): void {
     const expression = this.#ahead.pop();
     if (expression) this.at = expression.end;
   }
@@ -74,15 +74,15 @@ export class ShellReader {
   /** Reads a backslash and what it escapes. */
   escape(): void {
     if (this.expression?.start === this.at + 1) {
-      throw new PlaceRefused("right after a backslash: write \\\\ for a backslash before it");
+      throw new UnsupportedPosition("right after a backslash: write \\\\ for a backslash before it");
     }
     this.at += 2;
   }
 
   /** Ends the analysis: positions after this cannot be determined; completes "stands after ...". */
-  unclear(what: string): never {
-    throw new PlaceRefused(
-      `after ${what}, from where on shells may differ: assign it to a variable before that`,
+  rejectFromHere(reason: string): never {
+    throw new UnsupportedPosition(
+      `after ${reason}, from where on shells may differ: assign it to a variable before that`,
     );
   }
 }

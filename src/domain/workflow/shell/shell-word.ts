@@ -26,9 +26,9 @@ const NOT_OF_POSIX = new Set(["[[", "coproc", "function", "select"]);
  */
 export function endWord(reader: ShellReader, frame: CommandFrame): void {
   if (frame.wordStart === undefined) return;
-  const word = frame.plain ? reader.text.slice(frame.wordStart, reader.at).replaceAll("\\\n", "") : "";
+  const word = frame.isLiteral ? reader.text.slice(frame.wordStart, reader.at).replaceAll("\\\n", "") : "";
   frame.wordStart = undefined;
-  frame.plain = true;
+  frame.isLiteral = true;
   const innermost = frame.open.at(-1);
   if (innermost?.kind === "case" && innermost.awaits !== "end") endCaseWord(reader, frame, innermost, word);
   else if (frame.atName) {
@@ -43,7 +43,7 @@ function endCommandWord(
   innermost: CommandFrame["open"][number] | undefined,
   word: string,
 ): void {
-  if (NOT_OF_POSIX.has(word)) reader.unclear(`${word}, which is not of POSIX sh`);
+  if (NOT_OF_POSIX.has(word)) reader.rejectFromHere(`${word}, which is not of POSIX sh`);
   frame.atCommand = BEFORE_RESERVED.has(word);
   frame.atName = word === "for";
   if (word === "case") frame.open.push({ kind: "case", awaits: "subject" });
@@ -53,7 +53,7 @@ function endCommandWord(
 function endCaseWord(reader: ShellReader, frame: CommandFrame, clause: CaseClause, word: string): void {
   if (clause.awaits === "subject") clause.awaits = "in";
   else if (clause.awaits === "in") {
-    if (word !== "in") reader.unclear("a case without in");
+    if (word !== "in") reader.rejectFromHere("a case without in");
     clause.awaits = "pattern";
   } else if (clause.awaits === "pattern" && word === "esac") endCase(frame);
   else clause.awaits = "parenthesis";

@@ -1,6 +1,6 @@
 import { PullRequest_State as State } from "#gen/service/v1/agent_pb.js";
 import { WorkflowTrigger_PullRequestEvent as Event } from "#gen/service/v1/workflow_pb.js";
-import { type PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
+import { type PayloadField, quoted, UnsupportedPayload } from "./payload-field.ts";
 import { pullRequestFromPayload, type RepositoryPullRequest } from "./payload-pull-request.ts";
 
 /** Events by `action` of the event `pull_request`; `closed` depends on more. */
@@ -14,7 +14,7 @@ const EVENTS: ReadonlyMap<string, Event> = new Map([
 
 /**
  * Returns the events in GitHub's `pull_request` or `pull_request_review`.
- * @throws UnreadPayload for any other action
+ * @throws UnsupportedPayload for any other action
  */
 export function gitHubEvents(name: "pull_request" | "pull_request_review", payload: PayloadField): Event[] {
   const action = payload.at("action").name(64);
@@ -33,7 +33,8 @@ export function gitHubEvents(name: "pull_request" | "pull_request_review", paylo
 }
 
 /**
- * Returns the pull request of a payload. @throws UnreadPayload when a field is missing or malformed
+ * Returns the pull request of a payload.
+ * @throws UnsupportedPayload when a field is missing or malformed
  */
 export function gitHubPullRequest(payload: PayloadField): RepositoryPullRequest {
   const pullRequest = payload.at("pull_request");
@@ -63,9 +64,9 @@ function stateOf(pullRequest: PayloadField): State {
   const state = pullRequest.at("state").name(64);
   if (state === "open") return State.OPEN;
   if (state === "closed") return State.CLOSED;
-  throw new UnreadPayload("pull_request.state must be open or closed");
+  throw new UnsupportedPayload("pull_request.state must be open or closed");
 }
 
-function otherAction(action: string): UnreadPayload {
-  return new UnreadPayload(`the action ${quoted(action)} starts nothing`);
+function otherAction(action: string): UnsupportedPayload {
+  return new UnsupportedPayload(`the action ${quoted(action)} starts nothing`);
 }

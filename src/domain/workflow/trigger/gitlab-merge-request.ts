@@ -1,6 +1,6 @@
 import { PullRequest_State as State } from "#gen/service/v1/agent_pb.js";
 import { WorkflowTrigger_PullRequestEvent as Event } from "#gen/service/v1/workflow_pb.js";
-import { type PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
+import { type PayloadField, quoted, UnsupportedPayload } from "./payload-field.ts";
 import { pullRequestFromPayload, type RepositoryPullRequest } from "./payload-pull-request.ts";
 
 /** Events by `action`; `open` and `update` depend on more. */
@@ -24,7 +24,7 @@ const STATES: ReadonlyMap<string, State> = new Map([
 /**
  * Returns the events in GitLab's `Merge Request Hook`. One update may contain several: new commits,
  * the end of the draft, another reviewer; and a merge request may be opened with reviewers.
- * @throws UnreadPayload for any other action, and an update of something else
+ * @throws UnsupportedPayload for any other action, and an update of something else
  */
 export function gitLabEvents(payload: PayloadField): Event[] {
   const mergeRequest = payload.at("object_attributes");
@@ -38,26 +38,27 @@ export function gitLabEvents(payload: PayloadField): Event[] {
     const events: Event[] = [];
     if (hasNewCommits(mergeRequest)) events.push(Event.UPDATED);
     if (leftDraft(payload.at("changes", "draft"))) events.push(Event.READY_FOR_REVIEW);
-    if (asksForReview(payload.at("changes", "reviewers"))) events.push(Event.REVIEW_REQUESTED);
+    if (requestsReview(payload.at("changes", "reviewers"))) events.push(Event.REVIEW_REQUESTED);
     if (events.length === 0) {
-      throw new UnreadPayload("the update brings no commits, no reviewer and no end of the draft");
+      throw new UnsupportedPayload("the update brings no commits, no reviewer and no end of the draft");
     }
     return events;
   }
   const event = EVENTS.get(action);
-  if (event === undefined) throw new UnreadPayload(`the action ${quoted(action)} starts nothing`);
+  if (event === undefined) throw new UnsupportedPayload(`the action ${quoted(action)} starts nothing`);
   return [event];
 }
 
 /**
- * Returns the pull request of a payload. @throws UnreadPayload when a field is missing or malformed
+ * Returns the pull request of a payload.
+ * @throws UnsupportedPayload when a field is missing or malformed
  */
 export function gitLabMergeRequest(payload: PayloadField): RepositoryPullRequest {
   const mergeRequest = payload.at("object_attributes");
   const project = payload.at("project");
   const state = STATES.get(mergeRequest.at("state").name(64));
   if (state === undefined) {
-    throw new UnreadPayload("object_attributes.state must be opened, locked, closed or merged");
+    throw new UnsupportedPayload("object_attributes.state must be opened, locked, closed or merged");
   }
   return pullRequestFromPayload({
     id: mergeRequest.at("iid"),
@@ -88,7 +89,7 @@ function leftDraft(change: PayloadField): boolean {
  * Returns whether the change requests a review. A repeated request to the same reviewer is flagged,
  * not added.
  */
-function asksForReview(change: PayloadField): boolean {
+function requestsReview(change: PayloadField): boolean {
   const before = new Set(
     change
       .at("previous")

@@ -3,8 +3,8 @@ import { isJsonObject } from "./webhook-body.ts";
 /**
  * The error for a payload that starts nothing; the message names the reason, and is safe to show.
  */
-export class UnreadPayload extends Error {
-  override readonly name = "UnreadPayload";
+export class UnsupportedPayload extends Error {
+  override readonly name = "UnsupportedPayload";
 }
 
 /** SHA-1 or SHA-256, the two hashes that git supports. */
@@ -12,7 +12,7 @@ const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /**
  * One place in an untrusted payload. Reading it as a type that it does not have throws
- * UnreadPayload with the place and never with the value.
+ * UnsupportedPayload with the place and never with the value.
  */
 export class PayloadField {
   readonly #value: unknown;
@@ -110,8 +110,8 @@ export class PayloadField {
     return this.#value === undefined || this.#value === null;
   }
 
-  #wrong(expected: string): UnreadPayload {
-    return new UnreadPayload(`${this.#path === "" ? "the payload" : this.#path} must be ${expected}`);
+  #wrong(expected: string): UnsupportedPayload {
+    return new UnsupportedPayload(`${this.#path === "" ? "the payload" : this.#path} must be ${expected}`);
   }
 }
 

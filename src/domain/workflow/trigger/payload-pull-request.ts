@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type PullRequest, type PullRequest_State, PullRequestSchema } from "#gen/service/v1/agent_pb.js";
-import { type PayloadField, UnreadPayload } from "./payload-field.ts";
+import { type PayloadField, UnsupportedPayload } from "./payload-field.ts";
 
 /** Limits of the contract's PullRequest and PullRequest.Repository. */
 const TITLE_MAX_CHARACTERS = 500;
@@ -40,13 +40,13 @@ export interface PullRequestFields {
 
 /**
  * Builds a pull request from its fields.
- * @throws UnreadPayload when a field is missing, malformed or over a limit of the contract
+ * @throws UnsupportedPayload when a field is missing, malformed or over a limit of the contract
  */
 export function pullRequestFromPayload(fields: PullRequestFields): RepositoryPullRequest {
   const cloneUrl = fields.cloneUrl.webUrl(URL_MAX_CHARACTERS);
   const host = new URL(cloneUrl).hostname;
   if (host.length > HOST_MAX_CHARACTERS) {
-    throw new UnreadPayload(
+    throw new UnsupportedPayload(
       `the host name of the repository has more than ${HOST_MAX_CHARACTERS} characters`,
     );
   }
@@ -60,7 +60,7 @@ export function pullRequestFromPayload(fields: PullRequestFields): RepositoryPul
     owner.length > NAME_MAX_CHARACTERS ||
     name.length > NAME_MAX_CHARACTERS
   ) {
-    throw new UnreadPayload(
+    throw new UnsupportedPayload(
       `the repository must have an owner and a name of at most ${NAME_MAX_CHARACTERS} characters`,
     );
   }

@@ -2,7 +2,7 @@ import type { PullRequest } from "#gen/service/v1/agent_pb.js";
 import type { WorkflowTrigger_PullRequestEvent } from "#gen/service/v1/workflow_pb.js";
 import { gitHubEvents, gitHubPullRequest } from "./github-pull-request.ts";
 import { gitLabEvents, gitLabMergeRequest } from "./gitlab-merge-request.ts";
-import { PayloadField, quoted, UnreadPayload } from "./payload-field.ts";
+import { PayloadField, quoted, UnsupportedPayload } from "./payload-field.ts";
 import { readJson } from "./webhook-body.ts";
 
 /** A source-control host's message about one pull request. */
@@ -36,7 +36,7 @@ export function readPullRequestDelivery(
   try {
     return { delivery: readDelivery(headers, body) };
   } catch (error) {
-    if (!(error instanceof UnreadPayload)) throw error;
+    if (!(error instanceof UnsupportedPayload)) throw error;
     return { reason: error.message, isMalformed: error instanceof MalformedBody };
   }
 }
@@ -48,7 +48,7 @@ function readDelivery(
   const gitHubEvent = headers["x-github-event"];
   const gitLabEvent = headers["x-gitlab-event"];
   if (gitHubEvent !== undefined) {
-    if (gitHubEvent === "ping") throw new UnreadPayload("a ping: the hook is set up");
+    if (gitHubEvent === "ping") throw new UnsupportedPayload("a ping: the hook is set up");
     if (gitHubEvent !== "pull_request" && gitHubEvent !== "pull_request_review") {
       throw otherEvent(gitHubEvent);
     }
@@ -60,14 +60,16 @@ function readDelivery(
     const payload = payloadOf(body);
     return { events: gitLabEvents(payload), ...gitLabMergeRequest(payload) };
   }
-  throw new UnreadPayload("no event of a pull request: neither X-GitHub-Event nor X-Gitlab-Event is there");
+  throw new UnsupportedPayload(
+    "no event of a pull request: neither X-GitHub-Event nor X-Gitlab-Event is there",
+  );
 }
 
 /** The error for a body that is not JSON. */
-class MalformedBody extends UnreadPayload {}
+class MalformedBody extends UnsupportedPayload {}
 
-function otherEvent(name: string): UnreadPayload {
-  return new UnreadPayload(`the event ${quoted(name)} is none of a pull request`);
+function otherEvent(name: string): UnsupportedPayload {
+  return new UnsupportedPayload(`the event ${quoted(name)} is none of a pull request`);
 }
 
 function payloadOf(body: Uint8Array): PayloadField {

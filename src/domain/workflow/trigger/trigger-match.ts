@@ -26,6 +26,7 @@ export interface TriggerMatch {
  * Returns the pull-request triggers that a delivery fires, in their order, and each with its events
  * in the delivery's order. A trigger without kinds accepts every kind. Its context decides which
  * repositories it accepts:
+ *
  * - fromTrigger and agent: every repository that posts to the workflow;
  * - repository URLs: one of them is the delivery's repository;
  * - projects: a git remote of one of them is;
@@ -43,7 +44,7 @@ export function matchingTriggers(
   const hosts = new Set(repositoryUrls.flatMap((url) => repositoryHost(url) ?? []));
   const includeRepository = (remotes: readonly string[]) =>
     [...identities(remotes)].some((identity) => repositories.has(identity));
-  const takes = ({ context }: WorkflowTriggerContext): boolean => {
+  const accepts = ({ context }: WorkflowTriggerContext): boolean => {
     switch (context.case) {
       case "fromTrigger":
       case "agent":
@@ -51,13 +52,13 @@ export function matchingTriggers(
       case "projects":
         return context.value.projectIds.some((id) => includeRepository(remotesByProjectId.get(id) ?? []));
       case "repositories":
-        return takesRepositories(context.value, includeRepository, hosts);
+        return acceptsRepositories(context.value, includeRepository, hosts);
       case undefined:
         return false;
     }
   };
   return triggers.flatMap(({ trigger, context }, triggerIndex) => {
-    if (trigger.case !== "pullRequest" || !context || !takes(context)) return [];
+    if (trigger.case !== "pullRequest" || !context || !accepts(context)) return [];
     const kinds = trigger.value.events;
     return events
       .filter((event) => kinds.length === 0 || kinds.includes(event))
@@ -103,7 +104,7 @@ export function contextOfTrigger(trigger: WorkflowTrigger, pullRequest: PullRequ
   });
 }
 
-function takesRepositories(
+function acceptsRepositories(
   { repositorySelector }: WorkflowTriggerContext_Repositories,
   includeRepository: (remotes: readonly string[]) => boolean,
   hosts: ReadonlySet<string>,

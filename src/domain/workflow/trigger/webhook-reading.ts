@@ -39,10 +39,10 @@ export function readWebhook(
   body: Uint8Array,
 ): WebhookReading {
   if (EVENT_HEADERS.some((name) => headers[name] !== undefined)) return readEvent(headers, body);
-  const asked = readWebhookParameters(body);
-  if ("malformed" in asked) return { kind: "malformed", problem: asked.malformed };
-  if ("problem" in asked) return { kind: "problem", problem: asked.problem };
-  return { kind: "manual", parameters: asked.parameters, body: asked.value };
+  const requested = readWebhookParameters(body);
+  if ("malformed" in requested) return { kind: "malformed", problem: requested.malformed };
+  if ("problem" in requested) return { kind: "problem", problem: requested.problem };
+  return { kind: "manual", parameters: requested.parameters, body: requested.value };
 }
 
 function readEvent(headers: Readonly<Record<string, string | undefined>>, body: Uint8Array): WebhookReading {

@@ -41,7 +41,7 @@ export type SignatureVerdict =
   | { readonly verified: false; readonly reason: SignatureRefusal };
 
 /** Maximum difference of a timestamp from now, in both directions: five minutes. */
-const WINDOW_MS = 300_000;
+const TIMESTAMP_TOLERANCE_MS = 300_000;
 const SECRET_PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 const SECRET_FORM = /^whsec_[A-Za-z0-9+/]{43}=$/;
@@ -129,7 +129,7 @@ function verifyStandardWebhooks(header: string, verification: Verification): Sig
     return signature === undefined ? [] : [Buffer.from(signature, "base64")];
   });
   if (signatures.length === 0) return "malformed";
-  if (Math.abs(now - Number(timestamp) * 1_000) > WINDOW_MS) return "outside_window";
+  if (Math.abs(now - Number(timestamp) * 1_000) > TIMESTAMP_TOLERANCE_MS) return "outside_window";
   const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
   const macs = secrets.map((secret) =>
     hmacSha256(Buffer.from(secret.slice(SECRET_PREFIX.length), "base64"), content),

@@ -10,8 +10,8 @@ import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { hasStopped } from "../../../domain/agent/agent-execution.ts";
 import { newBlocks } from "../../../domain/agent/agent-output.ts";
-import { progressAfter, tokensBetween } from "../../../domain/agent/agent-progress.ts";
-import { countedUse } from "../../../domain/agent/goal/agent-goal-use.ts";
+import { tokensBetween, updatedProgress } from "../../../domain/agent/agent-progress.ts";
+import { addUse } from "../../../domain/agent/goal/agent-goal-use.ts";
 import { valueUnusable } from "../../../domain/error.ts";
 import { findLastSeenId, hasUnseenInput, setInputSeen } from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
@@ -120,12 +120,12 @@ async function updateProgress(
   { execution, progress }: StoredAgentExecution,
   { usage, mode, currentActivity, state }: ReportAgentRequest,
 ): Promise<void> {
-  const reported = progressAfter(progress, { usage, mode, currentActivity });
+  const reported = updatedProgress(progress, { usage, mode, currentActivity });
   const isInTurn = progress.goalUse.turn?.fence === fence;
   const inTurn = state === State.UNSPECIFIED ? isInTurn : state === State.RUNNING;
   if (!reported && inTurn === isInTurn) return;
   const after = reported ?? progress;
-  const goalUse = countedUse(progress.goalUse, {
+  const goalUse = addUse(progress.goalUse, {
     goal: execution.status?.goal,
     now: tx.now,
     fence,

@@ -13,11 +13,11 @@ import {
 import {
   changedAgentExecution,
   hasStopped,
-  movedAgentExecution,
   phaseOfAgentExecution,
+  transitionedAgentExecution,
 } from "../../../domain/agent/agent-execution.ts";
-import { awaitedPhase, interestRow, waitingFor } from "../../../domain/agent/agent-interest.ts";
-import { reportedGoal } from "../../../domain/agent/goal/agent-goal.ts";
+import { awaitedPhase, interestRow, newWaitingInfo } from "../../../domain/agent/agent-interest.ts";
+import { goalAfterReport } from "../../../domain/agent/goal/agent-goal.ts";
 import { valueUnusable } from "../../../domain/error.ts";
 import { findUnseenWakes } from "../../../store/agent/agent-delivery.ts";
 import {
@@ -53,11 +53,11 @@ export async function applyReportedState(
   const startsWaiting = state === State.WAITING && phaseOfAgentExecution(before) !== Phase.WAITING_FOR_INPUT;
   const interests = startsWaiting ? await withoutFired(tx, before.id, asked) : [];
   const fired = startsWaiting ? await registerInterests(tx, scope, before, interests) : [];
-  const goal = reportedGoal(before.status?.goal, goalStatus, tx.now);
+  const goal = goalAfterReport(before.status?.goal, goalStatus, tx.now);
   const after = withStateChange(before, {
     state,
     goal,
-    waitingInfo: waitingFor(tx.newId(), interests, tx.now),
+    waitingInfo: newWaitingInfo(tx.newId(), interests, tx.now),
   });
   if (after !== before) await updateAgentExecution(tx, scope, before, after);
   for (const { interestId, payload } of fired) {
@@ -81,13 +81,13 @@ function withStateChange(before: AgentExecution, { state, goal, waitingInfo }: S
     if (goal) status.goal = goal;
   };
   if (state === State.RUNNING && phase !== Phase.RUNNING) {
-    return movedAgentExecution(before, "wake", (status) => {
+    return transitionedAgentExecution(before, "wake", (status) => {
       setGoal(status);
       delete status.waitingInfo;
     });
   }
   if (state === State.WAITING && phase !== Phase.WAITING_FOR_INPUT) {
-    return movedAgentExecution(before, "wait", (status) => {
+    return transitionedAgentExecution(before, "wait", (status) => {
       setGoal(status);
       if (waitingInfo) status.waitingInfo = waitingInfo;
     });

@@ -8,7 +8,7 @@ import {
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { type AgentOutputBlock, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { hasStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
-import { textOf } from "../../../domain/agent/agent-output.ts";
+import { appendText } from "../../../domain/agent/agent-output.ts";
 import { notFound } from "../../../domain/error.ts";
 import { hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
@@ -67,7 +67,7 @@ async function lastAnswer(
   for (let after = begin - 1; after < lastSequence && answer.length < MAX_ANSWER_CHARACTERS; ) {
     const blocks = await findOutput(db, execution.id, after, BLOCKS_PER_READ);
     if (blocks.length === 0) break;
-    answer = textOf(answer, blocks, MAX_ANSWER_CHARACTERS);
+    answer = appendText(answer, blocks, MAX_ANSWER_CHARACTERS);
     after += blocks.length;
   }
   return answer;

@@ -11,7 +11,7 @@ import {
   type WorkflowExecutionAction,
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { isStepGoingOn, promptOfStep, stepKey } from "../../../domain/agent/agent-step.ts";
+import { isStepRunning, promptOfStep, stepKey } from "../../../domain/agent/agent-step.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { executorUnfit, leaseLost, notFound, phaseUnsuitable } from "../../../domain/error.ts";
 import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../../domain/policy/agent-policy.ts";
@@ -60,7 +60,7 @@ async function startForStep(
   if (!action || !storedExecution || isFinalAction(phaseOf(action))) throw leaseLost();
   const prompt = promptOfStep(stepsOf(storedExecution.execution, action), stepIndex, outputKey);
   requireNoDeceptiveText(prompt, "prompt");
-  if (!isStepGoingOn(action, key)) {
+  if (!isStepRunning(action, key)) {
     const message =
       "the step does not go on: report first that it runs, and start nothing once it is to stop";
     throw phaseUnsuitable("step", "", message);
@@ -106,7 +106,7 @@ async function startParameters(
     name: action.metadata?.actionName ?? "",
     sessionId: "",
     environment,
-    madeEnvironment: false,
+    createdEnvironment: false,
     // The environment is on the machine of the runner that holds the action.
     runnerId: lease.leased_by,
     codeContext: action.spec?.context,

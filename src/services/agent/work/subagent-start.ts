@@ -71,7 +71,7 @@ async function start(
     name,
     sessionId: metadata.sessionId,
     environment,
-    madeEnvironment: false,
+    createdEnvironment: false,
     runnerId: parent.runnerId,
     codeContext: spec?.codeContext,
     mode: AgentMode.EXECUTION,

@@ -9,7 +9,7 @@ import { type ActionEnd, endedAction } from "../../../domain/workflow/execution/
 import {
   begunAction,
   expiredAction,
-  isToStop,
+  mustStop,
   steppedAction,
   warnedAction,
 } from "../../../domain/workflow/execution/workflow-action-transitions.ts";
@@ -75,7 +75,7 @@ export async function advanceSteps(
   moves: readonly StepTransition[],
 ): Promise<{ stop: boolean }> {
   const before = await foundAction(tx, scope, actionId);
-  if (moves.length === 0 || isFinalAction(phaseOf(before))) return { stop: isToStop(before) };
+  if (moves.length === 0 || isFinalAction(phaseOf(before))) return { stop: mustStop(before) };
   const { execution } = await executionOf(tx, scope, before);
   const { action, values, began, ended } = steppedAction(before, stepsOf(execution, before), moves, tx.now);
   if (ended) await changeAction(tx, scope, before, action);
@@ -85,7 +85,7 @@ export async function advanceSteps(
     const merged = { ...known?.values, ...values };
     await setOutputs(tx, actionId, create(ActionOutputSchema, { actionId, values: merged }));
   }
-  return { stop: isToStop(action) };
+  return { stop: mustStop(action) };
 }
 
 /**

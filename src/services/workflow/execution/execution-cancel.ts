@@ -12,7 +12,7 @@ import {
   hasEnded,
   isCancelled,
   stoppedExecution,
-  unwantedExecution,
+  stoppingExecution,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { stopWork } from "../../../store/runner/work.ts";
@@ -146,7 +146,7 @@ export async function stopExecution(
   } else if (!isCancelled(execution)) {
     spend(turn, EXECUTION_COST);
     await setExpanded(tx, id);
-    await updateExecution(tx, scope, execution, unwantedExecution(execution, tx.newId()));
+    await updateExecution(tx, scope, execution, stoppingExecution(execution, tx.newId()));
   }
   return stoppedAll;
 }

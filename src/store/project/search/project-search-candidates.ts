@@ -1,6 +1,6 @@
 import type { Kysely, SelectQueryBuilder } from "kysely";
 import {
-  allTrigrams,
+  everyTrigramQuery,
   isShort,
   queryTrigrams,
   trigramQuery,
@@ -45,7 +45,9 @@ export function endCandidates(
   range: RowRange,
 ): CandidateSource | undefined {
   const asked = isShort(search) ? [] : queryTrigrams(search);
-  return asked.length > END_GRAMS ? gramsLead(db, allTrigrams(asked.slice(-END_GRAMS)), range) : undefined;
+  return asked.length > END_GRAMS
+    ? gramsLead(db, everyTrigramQuery(asked.slice(-END_GRAMS)), range)
+    : undefined;
 }
 
 /**
@@ -81,12 +83,12 @@ async function tellingQuery(
   const telling: string[] = [];
   // More than `rare` texts have those of the end all together, so none of them is rare.
   for (const gram of asked.slice(0, -END_GRAMS)) {
-    const [found] = await countTexts(db, { query: allTrigrams([gram]), first, last, most: rare + 1 });
+    const [found] = await countTexts(db, { query: everyTrigramQuery([gram]), first, last, most: rare + 1 });
     const count = found?.count ?? 0;
-    if (count === 0) return allTrigrams([gram]);
+    if (count === 0) return everyTrigramQuery([gram]);
     if (count <= rare) telling.push(gram);
   }
-  return allTrigrams(telling.length > 0 ? telling : asked);
+  return everyTrigramQuery(telling.length > 0 ? telling : asked);
 }
 
 type UpTo = Texts & { readonly most: number };

@@ -12,31 +12,31 @@ import {
  * Time without a sign of life after which a runner is shown inactive (contract,
  * WorkService.Heartbeat).
  */
-export const SILENCE_MS = 90_000;
+export const INACTIVE_AFTER_MS = 90_000;
 
 /**
  * Interval at which a runner is asked to call: two calls in a row may be lost before it counts as
  * silent.
  */
-export const HEARTBEAT_WITHIN_MS = SILENCE_MS / 3;
+export const HEARTBEAT_INTERVAL_MS = INACTIVE_AFTER_MS / 3;
 
 /** Validity of a runner's own token. */
 export const RUNNER_TOKEN_VALID_MS = 365 * 24 * 3600 * 1000;
 
 /** A runner's description of itself when it registers. */
-export interface RunnerIntroduction {
+export interface RunnerRegistration {
   readonly version: string;
   readonly systemDetails: string;
 }
 
 /** Returns the runner as one that has just connected. */
-export function registeredRunner(present: Runner, said: RunnerIntroduction, now: number): Runner {
-  const { version, systemDetails } = said;
+export function registeredRunner(present: Runner, reported: RunnerRegistration, now: number): Runner {
+  const { version, systemDetails } = reported;
   return withStatus(present, { version, systemDetails, phase: RunnerPhase.ACTIVE, message: "" }, now);
 }
 
 /** A runner's later update of its description; without a reason the known one stays. */
-export interface RunnerNews {
+export interface RunnerUpdate {
   /** Empty means unchanged. */
   readonly version?: string;
   /** Reason why part of its work cannot be done; empty for none. */
@@ -46,7 +46,7 @@ export interface RunnerNews {
 /** Returns the runner after a sign of life; undefined when nothing about it has changed. */
 export function connectedRunner(
   present: Runner,
-  { version, degradedReason }: RunnerNews,
+  { version, degradedReason }: RunnerUpdate,
   now: number,
 ): Runner | undefined {
   const known = present.status ?? create(RunnerStatusSchema);
@@ -57,14 +57,14 @@ export function connectedRunner(
     phase: isDegraded ? RunnerPhase.DEGRADED : RunnerPhase.ACTIVE,
     message: isDegraded ? (degradedReason ?? known.message) : "",
   };
-  const isKnown =
+  const isUnchanged =
     status.version === known.version && status.phase === known.phase && status.message === known.message;
-  return isKnown ? undefined : withStatus(present, status, now);
+  return isUnchanged ? undefined : withStatus(present, status, now);
 }
 
 /** Returns the runner as one that was silent for too long. */
 export function inactiveRunner(present: Runner, now: number): Runner {
-  const message = `nothing was heard of the runner for ${SILENCE_MS / 1000} seconds`;
+  const message = `nothing was heard of the runner for ${INACTIVE_AFTER_MS / 1000} seconds`;
   return withStatus(present, { phase: RunnerPhase.INACTIVE, message }, now);
 }
 

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "@jest/globals";
 import { RunnerPhase as Phase, RunnerSchema } from "#gen/service/v1/runner_pb.js";
-import { connectedRunner, inactiveRunner, isAvailable, registeredRunner } from "./runner-life.ts";
+import { connectedRunner, inactiveRunner, isAvailable, registeredRunner } from "./runner-heartbeat.ts";
 
 const runner = (phase: Phase, message = "", version = "1") =>
   create(RunnerSchema, {
