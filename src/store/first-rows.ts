@@ -4,31 +4,30 @@ import type { PagePosition } from "../domain/page.ts";
 import type { Schema } from "./schema.ts";
 import { compareRow } from "./sqlite/expressions.ts";
 
-/** Rows that one query tests of a list that takes too long as a whole: some 100 ms. */
+/** Number of rows that one query tests of a list that takes too long as a whole: some 100 ms. */
 const ROWS_AT_ONCE = 20_000;
 
-/** How a list is ordered, and where it begins. */
+/** The order of a list, and its start. */
 export interface RowOrder {
-  /** Such as `workflow.id`, all in one direction; no two rows have the same in all of them. */
+  /** Columns such as `workflow.id`, all in one direction; no two rows are equal in all of them. */
   readonly columns: readonly `${string}.${string}`[];
   readonly direction: "asc" | "desc";
   /**
-   * What the last row of the page before has there; undefined for the first page.
-   * It must not be a condition of the query too: the engine would start each piece
-   * at the one of two bounds that it met first, and read all between them again.
+   * Values of the last row of the page before; undefined for the first page. They must not be a
+   * condition of the query too: the engine would start each piece at the first of the two bounds,
+   * and read all rows between them again.
    */
   readonly after?: readonly unknown[] | undefined;
 }
 
-/** A query over rows of a table, possibly beside others. */
+/** A query over rows of a table, possibly joined with others. */
 type Rows<T extends keyof Schema, O> = SelectQueryBuilder<Schema, T, O>;
 
 /**
- * Returns the first `limit` rows in their order. When a search of them takes too
- * long, it is made in pieces of so many rows of `own`, each a search of its own:
- * searches of others go between, and however rare what fits is, it is found.
- *
- * @param own the rows that the list goes through
+ * Returns the first `limit` rows in their order. When a search of them takes too long, it is split
+ * into pieces of a limited number of rows of `own`, each a search of its own: searches of others
+ * run in between, and even rare matches are found.
+ * @param own the rows that the list scans
  * @param fitting those of them that pass the filter
  * @param rowsAtOnce for tests
  */
@@ -53,7 +52,7 @@ export async function firstRows<T extends keyof Schema, O>(
   return rows;
 }
 
-/** Returns how many rows fit, counted no further than `limit`, in the same way. */
+/** Returns the number of matching rows, counted up to `limit`, in the same way. */
 export async function countRows<T extends keyof Schema>(
   db: Kysely<Schema>,
   own: Rows<T, object>,
@@ -84,11 +83,9 @@ export async function countRows<T extends keyof Schema>(
 type PhasedTable = "agent_execution" | "environment" | "workflow_action" | "workflow_execution";
 
 /**
- * Returns the first rows of one table by their ids, of any phase or of some. Of
- * each phase it walks along the index: asked for several phases at once, the
- * engine would read all rows of all of them, or test row by row where almost none
- * fits.
- *
+ * Returns the first rows of one table by their ids, of any phase or of some. It scans the index
+ * once per phase: for several phases at once, the engine would read all rows of all of them, or
+ * test row by row where almost none fits.
  * @param phases empty for any
  */
 export async function firstRowsInPhases<T extends PhasedTable, O extends { readonly id: string }>(
@@ -126,7 +123,7 @@ async function unlessTooLong<R>(search: () => Promise<R>): Promise<R | undefined
   }
 }
 
-/** What fits, one piece after the other in their order. */
+/** Yields the matching rows, one piece after the other in their order. */
 async function* pieces<T extends keyof Schema, O>(
   own: Rows<T, object>,
   fitting: Rows<T, O>,
@@ -149,7 +146,7 @@ async function* pieces<T extends keyof Schema, O>(
   }
 }
 
-/** Those behind the page before. */
+/** Restricts a query to the rows after the page before. */
 function from<T extends keyof Schema, O>(
   rows: Rows<T, O>,
   { columns, direction, after }: RowOrder,

@@ -5,13 +5,16 @@ import { prepared } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import { bytesOf, octets, shortText } from "./sqlite/expressions.ts";
 
-/** Texts up to this come together with their row: those of the largest list are 1 MiB together. */
+/**
+ * Maximum length of texts that are selected with their row: those of the largest list are 1 MiB
+ * together.
+ */
 export const SHORT_BYTES = 8_192;
 
-/** A row with what {@link bodyColumns} selects. */
+/** A row with the columns of {@link bodyColumns}. */
 export interface BodyRow {
   readonly id: string;
-  /** Null when it is too long to come along. */
+  /** Null when it is too long to be selected with the row. */
   readonly body: string | null;
   readonly bytes: number;
 }
@@ -33,17 +36,17 @@ type BodyTable =
   | "workflow_execution"
   | "workflow_trigger_event";
 
-/** A short body, and the length of any: what a list selects instead of a body of unknown length. */
+/** Selects a short body, and the length of any: for a list, instead of a body of unknown length. */
 export function bodyColumns(table: BodyTable) {
   return textColumns(`${table}.body`);
 }
 
-/** The same of another column. */
+/** Selects another column in the same way. */
 export function textColumns(column: `${string}.${string}`) {
   return [shortText(column, SHORT_BYTES).as("body"), octets(column).as("bytes")] as const;
 }
 
-/** Rows of a list, whose long bodies are read when they are on the page. */
+/** Returns rows of a list, whose long bodies are read when they are on the page. */
 export function listedRows<R extends BodyRow, T>(
   db: Kysely<Schema>,
   table: BodyTable,
@@ -74,7 +77,7 @@ async function findBody(db: Kysely<Schema>, table: BodyTable, id: string): Promi
   return row && textOf(row.body);
 }
 
-/** One row of a list, whose text `find` reads when it did not come along. */
+/** Returns one row of a list; `find` reads its text when it was not selected. */
 export function listedRow<R extends Omit<BodyRow, "id">, T>(
   row: R,
   position: PagePosition,

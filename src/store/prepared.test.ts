@@ -54,7 +54,7 @@ afterAll(async () => {
   await stopAll();
 });
 
-/** What each parameter arrives as in the engine. */
+/** The form in which each parameter arrives in the engine. */
 const echo = prepared<{ a: unknown; b: unknown }, { a: unknown; b: unknown; again: unknown; kind: string }>(
   (on, { a, b }) =>
     on.selectNoFrom([

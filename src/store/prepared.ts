@@ -1,15 +1,15 @@
 import type { Compilable, CompiledQuery, Kysely } from "kysely";
 import type { Schema } from "./schema.ts";
 
-/** A statement of an engine: takes the values of its parameters, gives the rows that it answers with. */
+/** A statement of an engine: takes the values of its parameters, returns the resulting rows. */
 export type Statement = (values: readonly unknown[]) => unknown[] | Promise<unknown[]>;
 
 const engines = new WeakMap<Kysely<Schema>, (sql: string) => Statement>();
 
 /**
- * Lets the prepared queries of a connection run on its engine itself, past the
- * query builder's executor, which costs more than SQLite takes to find a row.
- * What `prepare` makes must do exactly what the executor would have done.
+ * Makes the prepared queries of a connection run on its engine directly, without the query
+ * builder's executor, which costs more than SQLite takes to find a row. The statements of `prepare`
+ * must do exactly what the executor would have done.
  */
 export function runDirectly(db: Kysely<Schema>, prepare: (sql: string) => Statement): void {
   engines.set(db, prepare);
@@ -17,12 +17,15 @@ export function runDirectly(db: Kysely<Schema>, prepare: (sql: string) => Statem
 
 const readers = new WeakMap<Kysely<Schema>, Kysely<Schema>>();
 
-/** Lets the prepared queries of `db` run as those of `reader`, which are compiled and prepared already. */
+/**
+ * Makes the prepared queries of `db` run as those of `reader`, which are compiled and prepared
+ * already.
+ */
 export function readThrough(db: Kysely<Schema>, reader: Kysely<Schema>): void {
   readers.set(db, reader);
 }
 
-/** Stands in a query for a value that each call supplies. */
+/** Represents in a query a value that each call supplies. */
 class Placeholder {
   readonly name: string;
   constructor(name: string) {
@@ -35,10 +38,9 @@ const PLACEHOLDERS: object = new Proxy({}, { get: (_, name) => new Placeholder(S
 type Run<P, R> = (parameters: P) => R[] | Promise<R[]>;
 
 /**
- * A query that is built and compiled once per connection and then run with the
- * values of each call; building anew costs more than SQLite takes to answer.
- * `build` gets placeholders in the shape of the parameters: it may pass them on
- * as values but not look at them.
+ * Returns a query that is built and compiled once per connection and then run with the values of
+ * each call; building it each time costs more than SQLite takes to answer. `build` gets
+ * placeholders in the shape of the parameters: it may pass them on as values but not look at them.
  */
 export function prepared<P extends object, R>(
   build: (db: Kysely<Schema>, parameters: P) => Compilable<R>,

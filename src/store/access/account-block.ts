@@ -3,27 +3,30 @@ import type { AccountTable } from "../identity/identity-schema.ts";
 import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 
-/** A change of whether an account is cut off. */
+/** A change of whether an account is blocked. */
 export interface BlockChange {
-  /** Milliseconds since 1970 UTC; null gives access again. */
+  /** Milliseconds since 1970 UTC; null unblocks the account. */
   readonly blockedAt: number | null;
-  /** The organizations that the account is a member of: each is told in a row of its own. */
+  /**
+   * Ids of the organizations that the account is a member of: each gets a row of its own in its
+   * record.
+   */
   readonly organizationIds: readonly string[];
   /**
-   * Others in which something of the account was cut off. They are told as well,
-   * without the reason: its words are for those that the account still concerns.
+   * Ids of other organizations in which something of the account was blocked. They get a row too,
+   * without the reason, which is only for organizations that the account still belongs to.
    */
   readonly formerOrganizationIds?: readonly string[];
   /** By organization, the workflows that start no more because the account is their executor. */
   readonly workflowIds?: ReadonlyMap<string, readonly string[]>;
-  /** By organization, the agent runs that were stopped because they ran for the account. */
+  /** By organization, the agent executions that were stopped because they ran for the account. */
   readonly agentExecutionIds?: ReadonlyMap<string, readonly string[]>;
   readonly reason?: string;
 }
 
 /**
- * Cuts an account off or gives it access again. Where nothing changes the record
- * still gets its rows, for the reason.
+ * Blocks or unblocks an account. Where nothing changes the record still gets its rows, for the
+ * reason.
  */
 export async function updateAccountBlock(
   tx: WriteTransaction,
@@ -55,7 +58,7 @@ export async function updateAccountBlock(
   }
 }
 
-/** The users that an account is or was, in all organizations. */
+/** Returns the present and former users of an account, in all organizations. */
 export async function findUsersOfAccount(
   db: Kysely<Schema>,
   accountId: string,
@@ -68,7 +71,7 @@ export async function findUsersOfAccount(
     .execute();
 }
 
-/** Of `cutOff`, lists that are empty are left out. */
+/** Builds the body of a block's audit row. Empty lists of `cutOff` are left out. */
 function blockBody(
   blockedAt: number | null,
   cutOff: Readonly<Record<string, readonly string[] | undefined>> = {},

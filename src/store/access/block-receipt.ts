@@ -4,7 +4,10 @@ import { fromBody, toBody } from "../json.ts";
 import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 
-/** What blocking the account cut off; undefined while the account is not blocked. */
+/**
+ * Returns the counts of what blocking the account stopped; undefined while the account is not
+ * blocked.
+ */
 export async function findBlockReceipt(
   db: Kysely<Schema>,
   accountId: string,
@@ -17,7 +20,7 @@ export async function findBlockReceipt(
   return row && fromBody(BlockAccountResponseSchema, row.body);
 }
 
-/** Receipts leave no audit row: those of what they count do. */
+/** Writes a receipt. It leaves no audit row: the rows of the resources that it counts do. */
 export async function insertBlockReceipt(
   tx: WriteTransaction,
   accountId: string,
@@ -30,7 +33,7 @@ export async function insertBlockReceipt(
     .execute();
 }
 
-/** The next block of the account writes a new one. */
+/** Removes the receipt; the next block of the account writes a new one. */
 export async function removeBlockReceipt(tx: WriteTransaction, accountId: string): Promise<void> {
   await tx.db.deleteFrom("block_receipt").where("account_id", "=", accountId).execute();
 }

@@ -3,10 +3,9 @@ import type { OrganizationTable } from "../identity/identity-schema.ts";
 import type { WriteTransaction } from "../store.ts";
 
 /**
- * Removes an organization with all that is its own, its audit chain too, of which
- * the installation's keeps the head. Only for the operator, while no server runs.
- *
- * @param onTable told of each table and how many of its rows go, before they do
+ * Removes an organization with everything that it owns, including its audit chain, whose head the
+ * installation's chain keeps. Only for the operator, while no server runs.
+ * @param onTable called for each table with the number of its rows, before they are removed
  */
 export async function removeOrganization(
   tx: WriteTransaction,

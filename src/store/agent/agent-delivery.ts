@@ -31,7 +31,7 @@ const setDelivered = prepared<
     .where("input_id", "=", inputId),
 );
 
-/** Notes that an input is handed to the runner that holds a lease, as the last one so far. */
+/** Records that an input is delivered to the runner of a lease, as the latest one so far. */
 export async function deliverInput(
   tx: WriteTransaction,
   executionId: string,
@@ -55,7 +55,10 @@ const selectUnseen = prepared<{ executionId: string; after: number }, AgentInput
       .limit(1),
 );
 
-/** The first input that was delivered behind a place and not acknowledged, in the order of delivery. */
+/**
+ * Returns the first input after a place that was delivered and not acknowledged, in the order of
+ * delivery.
+ */
 export async function findUnseenInput(
   db: Kysely<Schema>,
   executionId: string,
@@ -84,11 +87,14 @@ const selectWakes = prepared<{ executionId: string }, { body: string }>((db, { e
     .select("body")
     .where("execution_id", "=", executionId)
     .where("receipt", "in", [Receipt.QUEUED, Receipt.DELIVERED])
-    // Before bodies are parsed, of which messages of people may have long ones.
+    // Filters before bodies are parsed: messages of people may be long.
     .where("body", "like", '%"wakeEvent":%'),
 );
 
-/** Ids of the interests of a run that have fired and of which the agent has not got the news. */
+/**
+ * Returns the ids of an execution's interests that have fired and whose wake event the agent has
+ * not received.
+ */
 export async function findUnseenWakes(db: Kysely<Schema>, executionId: string): Promise<string[]> {
   const rows = await selectWakes(db, { executionId });
   return rows.flatMap(({ body }) => {
@@ -106,7 +112,10 @@ const setSeen = prepared<{ executionId: string; inputId: string; fence: number; 
       .where("input_id", "=", inputId),
 );
 
-/** Notes that the agent got an input. What it was delivered with beside itself has left with the turn. */
+/**
+ * Records that the agent received an input. The data that was delivered with it has left with the
+ * turn.
+ */
 export async function setInputSeen(
   tx: WriteTransaction,
   executionId: string,
@@ -129,7 +138,10 @@ const selectLastSeen = prepared<{ executionId: string; fence: number }, { input_
       .limit(1),
 );
 
-/** Id of the input that the agent got last under a lease; undefined before the first. */
+/**
+ * Returns the id of the last input that the agent received under a lease; undefined before the
+ * first.
+ */
 export async function findLastSeenId(
   db: Kysely<Schema>,
   executionId: string,

@@ -8,7 +8,10 @@ import { checkDeadline, octets } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 
-/** What a list of runs is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+/**
+ * The conditions of a list of agent executions: fields combine with AND, values inside one with OR;
+ * empty means any.
+ */
 export interface AgentExecutionFilter {
   readonly ids: readonly string[];
   readonly agentIds: readonly string[];
@@ -18,13 +21,13 @@ export interface AgentExecutionFilter {
   readonly sessionIds: readonly string[];
   readonly phases: readonly number[];
   readonly roles: readonly number[];
-  /** All of them, key and value equal. */
+  /** All must match, key and value equal. */
   readonly annotations: Readonly<Record<string, string>>;
-  /** The one whose runs are listed; undefined for those of everybody. */
+  /** Subject whose executions are listed; undefined for those of everybody. */
   readonly reader: Pick<Subject, "id" | "principal"> | undefined;
 }
 
-/** Up to `limit` runs behind `after`, the newest first. */
+/** Returns up to `limit` executions after `after`, the newest first. */
 export async function findAgentExecutionPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -46,7 +49,7 @@ export async function findAgentExecutionPage(
       "last_sequence",
       ...bodyColumns("agent_execution"),
     ])
-    // Sub-agents are told with their parent, and take no more there than here.
+    // Sub-agents are returned with their parent, in the same size there as here.
     .select((eb) =>
       eb
         .selectFrom("agent_execution as child")

@@ -12,19 +12,21 @@ import type { Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 
-/** Which runs that have not stopped are asked for; a field that is left out restricts nothing. */
+/**
+ * The conditions for executions that have not stopped; a field that is left out restricts nothing.
+ */
 export interface OpenAgentExecutions {
   readonly environmentId?: string;
   readonly accountId?: string;
   readonly creatorId?: string;
-  /** The runner that the request routed it to. */
+  /** Id of the runner that the request named. */
   readonly runnerId?: string;
   readonly parentId?: string;
-  /** The action that it is a step of. */
+  /** Id of the action that it is a step of. */
   readonly stepOfActionId?: string;
 }
 
-/** The runs that have not stopped, oldest first. */
+/** Returns the executions that have not stopped, oldest first. */
 export async function findOpenAgentExecutions(
   db: Kysely<Schema>,
   scope: Scope,
@@ -34,7 +36,7 @@ export async function findOpenAgentExecutions(
   return rows.map(storedOfRow);
 }
 
-/** The ids of the runs that have not stopped, oldest first. */
+/** Returns the ids of the executions that have not stopped, oldest first. */
 export async function findOpenAgentExecutionIds(
   db: Kysely<Schema>,
   scope: Scope,
@@ -69,7 +71,7 @@ const selectOpenIn = prepared<{ environmentId: string }, { id: string }>((db, { 
     .limit(1),
 );
 
-/** Whether a run that has not stopped works in an environment. */
+/** Returns whether an execution that has not stopped works in an environment. */
 export async function hasOpenAgentExecution(db: Kysely<Schema>, environmentId: string): Promise<boolean> {
   return (await selectOpenIn(db, { environmentId })).length > 0;
 }
@@ -83,7 +85,7 @@ const selectMaker = prepared<{ environmentId: string }, { id: string }>((db, { e
     .limit(1),
 );
 
-/** Whether an environment was made for a run. */
+/** Returns whether an environment was created for an agent execution. */
 export async function isMadeForAgent(db: Kysely<Schema>, environmentId: string): Promise<boolean> {
   return (await selectMaker(db, { environmentId })).length > 0;
 }
@@ -96,7 +98,7 @@ const selectOpenChildCount = prepared<{ parentId: string }, { count: number }>((
     .where("stopped_at", "is", null),
 );
 
-/** How many sub-agents of a run have not stopped. */
+/** Returns the number of sub-agents of an execution that have not stopped. */
 export async function countOpenSubagents(db: Kysely<Schema>, parentId: string): Promise<number> {
   const [row] = await selectOpenChildCount(db, { parentId });
   return row?.count ?? 0;
@@ -111,7 +113,10 @@ const selectByStartKey = prepared<{ parentId: string; startKey: string }, AgentE
       .where("start_key", "=", startKey),
 );
 
-/** The sub-agent that a run has started under a word of its own. Whoever asks holds the lease of the parent. */
+/**
+ * Returns the sub-agent that an execution started under its own start key. The caller must hold the
+ * lease of the parent.
+ */
 export async function findSubagentByKey(
   db: Kysely<Schema>,
   parentId: string,
@@ -130,7 +135,10 @@ const selectByStepKey = prepared<{ actionId: string; stepKey: string }, AgentExe
       .where("step_key", "=", stepKey),
 );
 
-/** The run that was started for a step of an action. Whoever asks holds the lease of the action. */
+/**
+ * Returns the execution that was started for a step of an action. The caller must hold the lease of
+ * the action.
+ */
 export async function findStepAgent(
   db: Kysely<Schema>,
   actionId: string,
@@ -140,7 +148,7 @@ export async function findStepAgent(
   return row && storedOfRow(row);
 }
 
-/** What runs have started, by the id of the parent, each list oldest first. */
+/** Returns the sub-agents of executions, by the id of the parent, each list oldest first. */
 export async function findSubagents(
   db: Kysely<Schema>,
   scope: Scope,
@@ -150,7 +158,7 @@ export async function findSubagents(
   const rows = await db
     .selectFrom("agent_execution")
     .selectAll()
-    // By its index the engine would go through all runs of the organization.
+    // With the organization's index the engine would read all executions of the organization.
     .where(unindexed("agent_execution.organization_id"), "=", scope.organizationId)
     .where("parent_id", "in", parentIds)
     .orderBy("id")
@@ -191,7 +199,7 @@ const selectSession = prepared<{ sessionId: string; organizationId: string }, { 
       .limit(1),
 );
 
-/** Whether a run or an environment of the organization belongs to a session. */
+/** Returns whether an agent execution or environment of the organization belongs to a session. */
 export async function hasSession(db: Kysely<Schema>, scope: Scope, sessionId: string): Promise<boolean> {
   const { organizationId } = scope;
   return (await selectSession(db, { sessionId, organizationId })).length > 0;

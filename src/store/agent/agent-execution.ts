@@ -18,27 +18,33 @@ import type { Scope, WriteTransaction } from "../store.ts";
 import { progressOf, progressText } from "./agent-progress.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 
-/** A run with what its body does not tell. */
+/** An agent execution with the values that its body does not contain. */
 export interface StoredAgentExecution {
-  /** As it is changed: services/agent-execution-list.ts adds progress and sub-agents where it is answered. */
+  /**
+   * Execution in the form for changes: services/agent/agent-execution-list.ts adds progress and
+   * sub-agents to responses.
+   */
   readonly execution: AgentExecution;
   readonly progress: AgentProgress;
-  /** The account that it runs for; null for a service account's. */
+  /** Id of the account that it runs for; null for a service account's. */
   readonly accountId: string | null;
-  /** The environment that it works in; by now it may be gone. */
+  /** Id of the environment that it works in, which may have been removed. */
   readonly environmentId: string;
-  /** Whether that was made for it. */
+  /** True when the environment was created for it. */
   readonly createdEnvironment: boolean;
-  /** The runner that the request routed it to; null follows the environment. */
+  /** Id of the runner that the request named; null follows the environment. */
   readonly runnerId: string | null;
-  /** Attempt, step and output of the action that it is for, such as `1.0.`; null for a run of its own. */
+  /**
+   * Attempt, step and output of the action that it is for, such as `1.0.`; null for an execution of
+   * its own.
+   */
   readonly stepKey: string | null;
   readonly queueRevision: number;
   /** Number of the newest output block; 0 before the first. */
   readonly lastSequence: number;
 }
 
-/** The columns that a run is read back from. */
+/** The columns that an execution is read from. */
 type StoredColumns =
   | "body"
   | "progress"
@@ -82,7 +88,7 @@ export async function findAgentExecution(
   return row && storedOfRow(row);
 }
 
-/** What a new run has besides its body. */
+/** The values of a new execution besides its body. */
 export interface NewAgentExecution
   extends Pick<
     StoredAgentExecution,
@@ -90,7 +96,7 @@ export interface NewAgentExecution
   > {
   /** Id of the project of its code context; null for another or none. */
   readonly projectId: string | null;
-  /** The parent's word that makes a repeated start harmless; null for none. */
+  /** Key chosen by the parent, which makes a repeated start idempotent; null for none. */
   readonly startKey: string | null;
   /** Options of its first turn; undefined for none. */
   readonly firstTurn: TurnOptions | undefined;
@@ -127,7 +133,7 @@ const insertRow = prepared<AgentExecutionTable, unknown>((db, row) =>
   }),
 );
 
-/** Writes a new run, with nothing in its queue. */
+/** Writes a new execution, with an empty queue. */
 export async function insertAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -193,7 +199,7 @@ const setStopped = prepared<{ id: string; stoppedAt: number }, unknown>((db, { i
   db.updateTable("agent_execution").set({ stopped_at: stoppedAt, first_turn: null }).where("id", "=", id),
 );
 
-/** Changes a run: its phases, its goal, its spec. */
+/** Changes an execution: its phases, its goal, its spec. */
 export async function updateAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -222,12 +228,12 @@ const setMade = prepared<{ id: string }, unknown>((db, { id }) =>
   db.updateTable("agent_execution").set({ made_environment: 1 }).where("id", "=", id),
 );
 
-/** Has the environment of a run go with it, as one that was made for it does. */
+/** Marks the environment of an execution as created for it, so that it is deleted with it. */
 export async function setMadeEnvironment(tx: WriteTransaction, id: string): Promise<void> {
   await setMade(tx.db, { id });
 }
 
-/** Removes a run for good, with its inputs and its output. */
+/** Removes an execution permanently, with its inputs and its output. */
 export async function removeAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -249,14 +255,17 @@ export async function removeAgentExecution(
   });
 }
 
-/** Returns what events say of an agent execution, which may be its creator's alone. */
+/**
+ * Returns the facts of an agent execution for its events, which only its creator may be allowed to
+ * see.
+ */
 export function agentExecutionFacts({ metadata, status }: AgentExecution): EventFacts {
   const creatorId = metadata?.creator?.id ?? null;
   const environmentId = status?.usedEnvironments[0]?.environmentId ?? null;
   return { creatorId, ownerId: creatorId, environmentId };
 }
 
-/** A run tells of its sub-agents, so that their news are its own. */
+/** Wakes the listeners of the parent: its status includes its sub-agents. */
 function touchParent(tx: WriteTransaction, { metadata }: AgentExecution): void {
   if (metadata?.parentExecutionId) tx.touch(metadata.parentExecutionId);
 }

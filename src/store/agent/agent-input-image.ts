@@ -5,7 +5,7 @@ import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 import type { AgentInputImageTable } from "./agent-schema.ts";
 
-/** Which input of which run. */
+/** The key of an input: its execution and its id. */
 export interface InputName {
   readonly executionId: string;
   readonly inputId: string;
@@ -35,7 +35,7 @@ const deleteImages = prepared<InputName, unknown>((db, { executionId, inputId })
   db.deleteFrom("agent_input_image").where("execution_id", "=", executionId).where("input_id", "=", inputId),
 );
 
-/** Takes the data of its images out of an input, which is changed. */
+/** Takes the data of its images out of an input, which is modified. */
 export function takeImages(input: AgentInput): ImageData[] {
   return [...imagesOf(input)].map(([position, image]) => {
     const { data } = image;
@@ -55,7 +55,7 @@ export async function insertImages(
   }
 }
 
-/** Puts the data of its images into an input, which is changed. */
+/** Puts the data of its images into an input, which is modified. */
 export async function fillImages(db: Kysely<Schema>, executionId: string, input: AgentInput): Promise<void> {
   const images = imagesOf(input);
   if (images.size === 0) return;
@@ -70,7 +70,7 @@ export async function removeImages(tx: WriteTransaction, name: InputName): Promi
   await deleteImages(tx.db, name);
 }
 
-/** By their place among the inputs of the message, from 0. */
+/** Returns the images by their position among the inputs of the message, from 0. */
 function imagesOf({ input }: AgentInput): Map<number, Image> {
   const parts = input.case === "userInput" ? input.value.inputs : [];
   return new Map(

@@ -7,16 +7,19 @@ import type { Schema } from "../schema.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
 import { inputOfRow } from "./agent-input.ts";
 
-/** Which inputs of a run to list. */
+/** The conditions and position of a list of an execution's inputs. */
 export interface InputQuery {
-  /** Whether those that wait no longer are listed too, all in the order of their arrival. */
+  /** True to include inputs that no longer wait, all in the order of their arrival. */
   readonly includePast: boolean;
-  /** Key of the last one on the page before. */
+  /** Key of the last input on the page before. */
   readonly after: number | undefined;
   readonly limit: number;
 }
 
-/** Inputs, without the data of images, of a run that was found in its organization: the queue in the order of delivery, or all. */
+/**
+ * Returns inputs of an execution, which was found in its organization, without the data of images:
+ * the queue in the order of delivery, or all.
+ */
 export async function findInputPage(
   db: Kysely<Schema>,
   executionId: string,
@@ -31,7 +34,7 @@ export async function findInputPage(
   if (!includePast) query = query.where("receipt", "=", Receipt.QUEUED);
   if (after !== undefined) query = query.where(key, ">", after);
   const rows = await query.orderBy(key).limit(limit).execute();
-  // Inputs of one run differ by their key; the id is there for the form of the token.
+  // Inputs of one execution differ by their key; the id only completes the form of the token.
   return rows.map((row) =>
     listedRow(
       row,

@@ -16,19 +16,22 @@ import type { AgentInputTable } from "./agent-schema.ts";
 /** Options and settings of the turn that an input begins. */
 export type InputTurn = Pick<Delivery, "turnOptions" | "extAgentSettings">;
 
-/** An input with what its body does not tell. The run must have been found in its organization. */
+/**
+ * An input with the values that its body does not contain. Its execution must have been found in
+ * its organization.
+ */
 export interface StoredInput {
   /** Without the data of images. */
   readonly input: AgentInput;
   /** Order of arrival, from 1. */
   readonly number: number;
-  /** Order of delivery, among those that wait or among those that do no longer. */
+  /** Order of delivery, among those that wait or among those that no longer do. */
   readonly place: number;
   readonly steer: boolean;
   readonly turn: InputTurn;
 }
 
-/** An input without the data of images. */
+/** Returns an input without the data of images. */
 export function inputOfRow({ body, receipt }: Pick<AgentInputTable, "body" | "receipt">): AgentInput {
   const input = fromBody(AgentInputSchema, body);
   input.receipt = receipt;
@@ -74,7 +77,7 @@ const selectQueue = prepared<{ executionId: string }, { id: string; place: numbe
       .orderBy("place"),
 );
 
-/** What waits in the queue of a run, in the order of delivery. */
+/** Returns the waiting inputs of an execution, in the order of delivery. */
 export async function findQueuedInputs(db: Kysely<Schema>, executionId: string): Promise<QueuedInput[]> {
   const rows = await selectQueue(db, { executionId });
   return rows.map(({ id, place, steer }) => ({ id, place, steer: steer === 1 }));
@@ -101,7 +104,7 @@ const insertRow = prepared<AgentInputTable, unknown>((db, row) =>
   }),
 );
 
-/** Writes a new input, which waits in the queue; the data of its images goes to rows of their own. */
+/** Writes a new input, which waits in the queue; the data of its images goes to rows of its own. */
 export async function insertInput(
   tx: WriteTransaction,
   executionId: string,
@@ -136,7 +139,7 @@ const setPlace = prepared<{ executionId: string; inputId: string; place: number;
       .where("input_id", "=", inputId),
 );
 
-/** Puts inputs that wait into other places. */
+/** Moves waiting inputs to other places. */
 export async function setPlaces(
   tx: WriteTransaction,
   executionId: string,
@@ -156,7 +159,7 @@ const setDeleted = prepared<{ executionId: string; inputId: string }, unknown>(
       .where("input_id", "=", inputId),
 );
 
-/** Leaves of an input that waited nothing to deliver; it stays known that there was one. */
+/** Marks a waiting input as deleted, and removes its content. */
 export async function setInputDeleted(
   tx: WriteTransaction,
   executionId: string,
@@ -166,7 +169,7 @@ export async function setInputDeleted(
   await removeImages(tx, { executionId, inputId });
 }
 
-/** The turn of an input as its column has it. */
+/** Returns the turn of an input as its column stores it. */
 export function turnText({ turnOptions, extAgentSettings }: InputTurn): string {
   const turn = {
     ...(turnOptions && { turnOptions }),

@@ -4,13 +4,13 @@ import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 import type { AgentInterestTable } from "./agent-schema.ts";
 
-/** Which interest of which run. */
+/** The key of an interest: its execution and its id. */
 export interface InterestName {
   readonly executionId: string;
   readonly interestId: string;
 }
 
-/** An interest of a run somewhere. */
+/** An interest found in any execution. */
 export interface FoundInterest extends InterestName {
   readonly organizationId: string;
 }
@@ -31,7 +31,7 @@ const deleteAll = prepared<{ executionId: string }, unknown>((db, { executionId 
   db.deleteFrom("agent_interest").where("execution_id", "=", executionId),
 );
 
-/** Puts interests in place of those that a run has. */
+/** Replaces the interests of an execution. */
 export async function replaceInterests(
   tx: WriteTransaction,
   executionId: string,
@@ -45,7 +45,7 @@ const selectInterests = prepared<{ executionId: string }, AgentInterestTable>((d
   db.selectFrom("agent_interest").selectAll().where("execution_id", "=", executionId).orderBy("interest_id"),
 );
 
-/** What a run waits for, by id. */
+/** Returns the interests of an execution, by id. */
 export async function findInterests(db: Kysely<Schema>, executionId: string): Promise<AgentInterestTable[]> {
   return selectInterests(db, { executionId });
 }
@@ -58,7 +58,10 @@ const deleteOne = prepared<InterestName, { interest_id: string }>((db, { executi
     .returning("interest_id"),
 );
 
-/** Takes an interest away; whoever does is the one that it fires for. @returns whether the run had it */
+/**
+ * Removes an interest. Only the transaction that removes it handles its firing.
+ * @returns whether the execution had it
+ */
 export async function takeInterest(tx: WriteTransaction, name: InterestName): Promise<boolean> {
   return (await deleteOne(tx.db, name)).length > 0;
 }
@@ -71,7 +74,10 @@ const deleteOfMessages = prepared<{ executionId: string }, { interest_id: string
     .returning("interest_id"),
 );
 
-/** Takes the interests of a run in messages of users away. @returns their ids */
+/**
+ * Removes an execution's interests in messages of users.
+ * @returns their ids
+ */
 export async function takeUserMessageInterests(tx: WriteTransaction, executionId: string): Promise<string[]> {
   return (await deleteOfMessages(tx.db, { executionId })).map(({ interest_id }) => interest_id);
 }
@@ -90,7 +96,10 @@ const selectDue = prepared<{ now: number; limit: number }, FoundInterest>((db, {
     .limit(limit),
 );
 
-/** Up to `limit` interests in a time that has come, of all organizations. For the system, so without a scope. */
+/**
+ * Returns up to `limit` timer interests that are due, of all organizations. For the system, so
+ * without a scope.
+ */
 export async function findDueTimers(
   db: Kysely<Schema>,
   now: number,
@@ -106,7 +115,7 @@ const selectOfSubagent = prepared<{ subagentId: string }, InterestName>((db, { s
     .where("sub_agent_id", "=", subagentId),
 );
 
-/** Interests in the end of a sub-agent; all of them are its parent's. */
+/** Returns the interests in the end of a sub-agent; only its parent can have them. */
 export async function findInterestsInSubagent(
   db: Kysely<Schema>,
   subagentId: string,
@@ -124,7 +133,10 @@ const selectOfEnvironment = prepared<{ environmentId: string; phase: string }, I
       .orderBy("execution_id"),
 );
 
-/** Interests in a phase of an environment, or in any; all of them are of its organization. */
+/**
+ * Returns the interests in a phase of an environment, or in any; all of them are of its
+ * organization.
+ */
 export async function findInterestsInEnvironment(
   db: Kysely<Schema>,
   environmentId: string,

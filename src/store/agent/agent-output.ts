@@ -14,10 +14,9 @@ const insertRow = prepared<AgentOutputTable, unknown>((db, row) =>
 );
 
 /**
- * Adds the next blocks to what a run has answered; the record does not tell of
- * them. Who waits for news of the run is woken.
- *
- * @param blocks numbered on from the run's last sequence, without a gap
+ * Appends blocks to an execution's output without an audit row. Listeners of the execution are
+ * woken.
+ * @param blocks numbered on from the execution's last sequence, without a gap
  */
 export async function appendOutput(
   tx: WriteTransaction,
@@ -46,7 +45,9 @@ const selectAfter = prepared<{ executionId: string; after: number; limit: number
       .limit(limit),
 );
 
-/** Up to `limit` blocks of a run, which was found in its organization, behind a number. */
+/**
+ * Returns up to `limit` blocks after a number, of an execution that was found in its organization.
+ */
 export async function findOutput(
   db: Kysely<Schema>,
   executionId: string,
@@ -68,7 +69,7 @@ const selectBefore = prepared<{ executionId: string; before: number; limit: numb
       .limit(limit),
 );
 
-/** Up to `limit` blocks of a run before a number, the newest first. */
+/** Returns up to `limit` blocks of an execution before a number, the newest first. */
 export async function findOutputBefore(
   db: Kysely<Schema>,
   executionId: string,

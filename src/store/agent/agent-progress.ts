@@ -18,12 +18,12 @@ const updateProgress = prepared<
     .returning("parent_id"),
 );
 
-/** Keeps what changes in a run on its own; the record does not tell of it, but who waits for news is woken. */
+/** Stores the progress of an execution without an audit row, and wakes its listeners. */
 export async function setProgress(tx: WriteTransaction, id: string, progress: AgentProgress): Promise<void> {
   const values = { id, progress: progressText(progress), changedAt: tx.now };
   const [row] = await updateProgress(tx.db, values);
   tx.touch(id);
-  // A run tells what its sub-agents do.
+  // The status of an execution includes its sub-agents.
   if (row?.parent_id) tx.touch(row.parent_id);
 }
 
@@ -35,7 +35,10 @@ const raiseRevision = prepared<{ id: string }, { queue_revision: number }>((db, 
     .returning("queue_revision"),
 );
 
-/** Counts a change of the queue. @returns the revision that the queue has now */
+/**
+ * Counts a change of the queue.
+ * @returns the new revision of the queue
+ */
 export async function raiseQueueRevision(tx: WriteTransaction, id: string): Promise<number> {
   const [row] = await raiseRevision(tx.db, { id });
   if (!row) throw new Error(`there is no agent run ${id}`);
@@ -46,7 +49,10 @@ const selectRevision = prepared<{ id: string }, { queue_revision: number }>((db,
   db.selectFrom("agent_execution").select("queue_revision").where("id", "=", id),
 );
 
-/** The revision of the queue of a run that was found in its organization; 0 for one that is gone. */
+/**
+ * Returns the revision of the queue of an execution that was found in its organization; 0 for one
+ * that was removed.
+ */
 export async function findQueueRevision(db: Kysely<Schema>, id: string): Promise<number> {
   return (await selectRevision(db, { id }))[0]?.queue_revision ?? 0;
 }
@@ -55,7 +61,7 @@ const updateSequence = prepared<{ id: string; lastSequence: number }, unknown>((
   db.updateTable("agent_execution").set({ last_sequence: lastSequence }).where("id", "=", id),
 );
 
-/** Keeps the number of the newest output block. */
+/** Stores the number of the newest output block. */
 export async function setLastSequence(tx: WriteTransaction, id: string, lastSequence: number): Promise<void> {
   await updateSequence(tx.db, { id, lastSequence });
 }
@@ -68,7 +74,10 @@ const clearFirstTurn = prepared<{ id: string }, unknown>((db, { id }) =>
   db.updateTable("agent_execution").set({ first_turn: null }).where("id", "=", id),
 );
 
-/** The options that the run was started with for its first turn, once: they leave with that turn. */
+/**
+ * Takes the options of the first turn that the execution was started with; they are returned only
+ * once.
+ */
 export async function takeFirstTurn(tx: WriteTransaction, id: string): Promise<TurnOptions | undefined> {
   const text = (await selectFirstTurn(tx.db, { id }))[0]?.first_turn;
   if (!text) return undefined;
@@ -76,12 +85,12 @@ export async function takeFirstTurn(tx: WriteTransaction, id: string): Promise<T
   return fromJsonString(TurnOptionsSchema, text);
 }
 
-/** Progress as its column has it. */
+/** Returns progress as its column stores it. */
 export function progressText({ usage, ...progress }: AgentProgress): string {
   return JSON.stringify({ ...progress, usage: toJson(UsageSchema, usage) });
 }
 
-/** The progress in a column that {@link progressText} wrote. */
+/** Parses a column that {@link progressText} wrote. */
 export function progressOf(text: string): AgentProgress {
   const { usage, ...progress } = JSON.parse(text);
   return { ...progress, usage: fromJson(UsageSchema, usage) };

@@ -1,12 +1,17 @@
-/** Rows of agents and their executions; ../schema.ts unites them and says how to read them. */
+/**
+ * Rows of agents and their executions; ../schema.ts combines them and explains how to read them.
+ */
 
 /** A program that the operator registered. */
 export interface AgentTable {
   id: string;
-  /** Null for one that every organization of the installation sees. */
+  /** Null for an agent that every organization of the installation sees. */
   organization_id: string | null;
   name: string;
-  /** 1 for the one that is used when a request names none: at most one an organization, and one for all of them. */
+  /**
+   * 1 for the agent that is used when a request names none: at most one per organization, and one
+   * for all of them.
+   */
   is_default: number;
   /** AgentForm by number. */
   form: number;
@@ -22,21 +27,21 @@ export interface AgentExecutionTable {
   agent_id: string;
   creator_id: string;
   creator_principal: number;
-  /** The account that it runs for; null for a service account's. */
+  /** Id of the account that it runs for; null for a service account's. */
   account_id: string | null;
   /** AgentExecutionRole by number. */
   role: number;
   project_id: string | null;
-  /** The environment that it works in; by now it may be gone. */
+  /** Id of the environment that it works in, which may have been removed. */
   environment_id: string;
-  /** 1 when the environment was made for it, and goes with it. */
+  /** 1 when the environment was created for it, and is deleted with it. */
   made_environment: number;
-  /** The runner that the request routed it to; null follows the environment. */
+  /** Id of the runner that the request named; null follows the environment. */
   runner_id: string | null;
   session_id: string;
-  /** The run that started it as a sub-agent. */
+  /** Id of the execution that started it as a sub-agent. */
   parent_id: string | null;
-  /** The parent's word that makes a repeated start harmless. */
+  /** Key chosen by the parent, which makes a repeated start idempotent. */
   start_key: string | null;
   action_id: string | null;
   /** Attempt, step and output of the action that it is for, such as `1.0.`. */
@@ -48,12 +53,12 @@ export interface AgentExecutionTable {
   /** Number of the newest output block; 0 before the first. */
   last_sequence: number;
   created_at: number;
-  /** When the body or the progress last changed. */
+  /** Time of the last change of the body or the progress. */
   changed_at: number;
   stopped_at: number | null;
   /** TurnOptions of its first turn, in JSON; null once a turn has taken them. */
   first_turn: string | null;
-  /** JSON of what changes on its own: usage, mode, activity; put into the status when it is read. */
+  /** JSON of usage, mode and activity, which change often; put into the status when it is read. */
   progress: string;
   body: string;
 }
@@ -64,7 +69,7 @@ export interface AgentExecutionAnnotationTable {
   value: string;
 }
 
-/** What was sent to a run: its queue, and what was delivered before. */
+/** The inputs of an execution: its queue, and the delivered ones. */
 export interface AgentInputTable {
   execution_id: string;
   input_id: string;
@@ -76,7 +81,7 @@ export interface AgentInputTable {
   receipt: number;
   /** Fence of the lease that it was delivered under, or seen under; 0 before. */
   fence: number;
-  /** 1 when it goes into the turn that is going on. */
+  /** 1 when it is delivered into the current turn. */
   steer: number;
   /** JSON of the options and settings of the turn that it begins. */
   turn: string;
@@ -87,7 +92,7 @@ export interface AgentInputTable {
 export interface AgentInputImageTable {
   execution_id: string;
   input_id: string;
-  /** Place among the inputs of the message, from 0. */
+  /** Position among the inputs of the message, from 0. */
   position: number;
   data: Uint8Array;
 }
@@ -99,7 +104,7 @@ export interface AgentOutputTable {
   body: string;
 }
 
-/** What a run waits for; a row goes when it fires. */
+/** Interests of executions; a row is removed when it fires. */
 export interface AgentInterestTable {
   execution_id: string;
   interest_id: string;

@@ -10,14 +10,14 @@ import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { AgentTable } from "./agent-schema.ts";
 
-/** An agent with what only runners are told. */
+/** An agent with the values that only runners get. */
 export interface RegisteredAgent {
-  /** With `own` filled. */
+  /** With `own` set. */
   readonly agent: Agent;
-  /** Whose it is; null for one that every organization sees. */
+  /** Id of the owning organization; null for an agent that every organization sees. */
   readonly organizationId: string | null;
   readonly form: AgentForm;
-  /** The program and its arguments; at least one word. */
+  /** Program and arguments; at least one word. */
   readonly command: readonly string[];
 }
 
@@ -41,7 +41,7 @@ const selectAgent = prepared<{ id: string; organizationId: string }, AgentTable>
       .where((eb) => eb.or([eb("organization_id", "is", null), eb("organization_id", "=", organizationId)])),
 );
 
-/** An agent that the organization sees. */
+/** Returns an agent that the organization sees. */
 export async function findAgent(
   db: Kysely<Schema>,
   scope: Scope,
@@ -59,7 +59,10 @@ const selectDefaults = prepared<{ organizationId: string }, AgentTable>((db, { o
     .where((eb) => eb.or([eb("organization_id", "is", null), eb("organization_id", "=", organizationId)])),
 );
 
-/** The agent that is used when none is named: the organization's own default before that of all. */
+/**
+ * Returns the agent that is used when a request names none: the organization's own default, or else
+ * that of all.
+ */
 export async function findDefaultAgent(
   db: Kysely<Schema>,
   scope: Scope,
@@ -68,7 +71,7 @@ export async function findDefaultAgent(
   return found.find(({ agent }) => agent.own) ?? found[0];
 }
 
-/** Up to `limit` agents that the organization sees behind `after`, by name ascending. */
+/** Returns up to `limit` agents that the organization sees after `after`, by name ascending. */
 export async function findAgentPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -82,13 +85,15 @@ export async function findAgentPage(
     .where((eb) =>
       eb.or([eb("organization_id", "is", null), eb("organization_id", "=", scope.organizationId)]),
     );
-  // No two that an organization sees have the same name.
+  // No two agents that an organization sees have the same name.
   if (after) query = query.where("name", ">", after.text ?? "");
   const rows = await query.orderBy("name").limit(limit).execute();
   return listedRows(db, "agent", rows, ({ id, name }) => ({ key: 0, text: name, id }), ownedAgent);
 }
 
-/** The agents of every organization, and those of all. For the operator, so without a scope. */
+/**
+ * Returns the agents of every organization, and those of all. For the operator, so without a scope.
+ */
 export async function findAgents(db: Kysely<Schema>): Promise<RegisteredAgent[]> {
   const rows = await db.selectFrom("agent").selectAll().orderBy("organization_id").orderBy("name").execute();
   return rows.map(agentOfRow);
@@ -112,7 +117,7 @@ export async function insertAgent(tx: WriteTransaction, registered: RegisteredAg
   tx.record({ organizationId, type: "agent", id: agent.id, kind: "created", after: body });
 }
 
-/** Changes what is told of an agent; its program stays. */
+/** Changes the description of an agent; its program stays. */
 export async function updateAgent(
   tx: WriteTransaction,
   { agent: before, organizationId }: RegisteredAgent,
@@ -128,7 +133,7 @@ export async function updateAgent(
   tx.record({ ...change, before: bodyOf(before), after: body });
 }
 
-/** Removes an agent for good; runs of it name it still. */
+/** Removes an agent permanently; its executions still name it. */
 export async function removeAgent(
   tx: WriteTransaction,
   { agent, organizationId }: RegisteredAgent,
@@ -137,7 +142,7 @@ export async function removeAgent(
   tx.record({ organizationId, type: "agent", id: agent.id, kind: "deleted", before: bodyOf(agent) });
 }
 
-/** Whose it is follows from the column. */
+/** Returns the stored body, without `own`, which follows from the column. */
 function bodyOf(agent: Agent): string {
   return toBody(AgentSchema, { ...agent, own: false });
 }

@@ -4,7 +4,10 @@ import { fromBody } from "../json.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
 
-/** Up to `limit` environments of the scope that have rested since `stoppedUntil` or longer and are not archived. */
+/**
+ * Returns up to `limit` environments of the scope that have been stopped since `stoppedUntil` or
+ * longer and are not archived.
+ */
 export async function findArchivable(
   db: Kysely<Schema>,
   scope: Scope,
@@ -23,7 +26,10 @@ export async function findArchivable(
   );
 }
 
-/** Up to `limit` environments of the scope that were archived by `archivedUntil` and are not wanted deleted yet. */
+/**
+ * Returns up to `limit` environments of the scope that were archived by `archivedUntil` and are not
+ * wanted deleted yet.
+ */
 export async function findDeletable(
   db: Kysely<Schema>,
   scope: Scope,
@@ -48,8 +54,8 @@ export interface AgedEnvironment extends Scope {
 }
 
 /**
- * Up to `limit` environments of all organizations that are wanted running though
- * their lifetime ended by `until`, by id ascending behind `afterId`.
+ * Returns up to `limit` environments of all organizations that are wanted running although their
+ * lifetime ended by `until`, by id ascending after `afterId`.
  */
 export async function findOutlived(
   db: Kysely<Schema>,

@@ -4,10 +4,10 @@ import type { EnvironmentCounts } from "../../domain/environment/environment-lim
 import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
 
-/** In these a machine is in use, whatever is wanted of it. */
+/** Phases in which a machine is in use, whatever the desired phase is. */
 const IN_USE = [EnvironmentPhase.STARTING, EnvironmentPhase.RUNNING, EnvironmentPhase.UPDATING];
 
-/** How many environments of an organization use a machine, or are about to. */
+/** Returns the number of environments of an organization that use a machine, or are about to. */
 export async function countRunningEnvironments(db: Kysely<Schema>, scope: Scope): Promise<number> {
   const { count } = await db
     .selectFrom("environment")
@@ -19,8 +19,8 @@ export async function countRunningEnvironments(db: Kysely<Schema>, scope: Scope)
 }
 
 /**
- * How many environments a creator has, leaving one out. Those whose deletion is
- * wanted count only while they run.
+ * Returns the number of environments of a creator, leaving one out. Those whose deletion is wanted
+ * count only while they run.
  */
 export async function countEnvironmentsOfCreator(
   db: Kysely<Schema>,

@@ -6,14 +6,16 @@ import type { Schema } from "../schema.ts";
 import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
-/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+/**
+ * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
+ */
 export interface EnvironmentFilter {
   readonly runnerIds: readonly string[];
   readonly phases: readonly number[];
   readonly creatorIds: readonly string[];
   readonly projectIds: readonly string[];
   readonly runnerKinds: readonly number[];
-  /** Milliseconds since 1970 UTC, itself excluded; undefined means any. */
+  /** Milliseconds since 1970 UTC, exclusive; undefined means any. */
   readonly createdBefore: number | undefined;
   /** Folded; empty means any. */
   readonly search: string;
@@ -25,13 +27,13 @@ export interface EnvironmentOrder {
   readonly direction: "asc" | "desc";
 }
 
-/** Sort key of an environment that is not archived: it stands behind every time there is. */
+/** Sort key of an environment that is not archived: it sorts after every time. */
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Up to `limit` environments in JSON behind `after`. By archival, equal times stand by
- * id in the same direction, and what is not archived comes last when the order
- * ascends and first when it descends.
+ * Returns up to `limit` environments in JSON after `after`. In the order of archival, equal times
+ * are ordered by id in the same direction, and environments that are not archived come last when
+ * the order ascends and first when it descends.
  */
 export async function findEnvironmentPage(
   db: Kysely<Schema>,
@@ -52,7 +54,7 @@ export async function findEnvironmentPage(
   return listedRows(db, "environment", rows, positionOf, ({ body }) => body);
 }
 
-/** How many environments match, counted no further than `limit`. */
+/** Returns the number of matching environments, counted up to `limit`. */
 export async function countEnvironments(
   db: Kysely<Schema>,
   scope: Scope,
@@ -84,7 +86,10 @@ function byId(
   return firstRowsInPhases("environment", all, some, filter.phases, { direction, after }, limit);
 }
 
-/** One walk along the index for each stretch of the order: an OR of them would scan. */
+/**
+ * Returns the segments of the order, each one scan of the index: an OR of them would scan the
+ * table.
+ */
 async function byArchival(
   db: Kysely<Schema>,
   scope: Scope,
@@ -132,7 +137,8 @@ function matching(own: Rows, filter: EnvironmentFilter): Rows {
   if (filter.createdBefore !== undefined) {
     query = query.where("environment.created_at", "<", filter.createdBefore);
   }
-  // The text holds one value a line; a search across lines would find what no value contains.
+  // The text holds one value per line; a search across lines would find texts that no value
+  // contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") query = query.where(contains("environment.search_text", filter.search));
   if (filter.runnerKinds.length > 0) {

@@ -1,4 +1,4 @@
-/** Rows of environments; ../schema.ts unites them and says how to read them. */
+/** Rows of environments; ../schema.ts combines them and explains how to read them. */
 
 export interface EnvironmentTable {
   id: string;
@@ -17,12 +17,14 @@ export interface EnvironmentTable {
   counted: number;
   search_text: string;
   body: string;
-  /** Since when it has been stopped; null while it is not. */
+  /** Time since which it has been stopped; null while it is not. */
   stopped_at: number | null;
-  /** End of its lifetime: it is stopped then, and a strict lifetime lets it start no more. */
+  /**
+   * End of its lifetime: it is stopped then, and with a strict lifetime cannot be started again.
+   */
   lockdown_at: number | null;
-  /** The security policy that holds in it. */
+  /** Id of the security policy that applies in it. */
   security_policy_id: string | null;
-  /** Who set what it begins from, see source-setter.ts; null for its creator. */
+  /** Setters of its source, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
 }

@@ -9,8 +9,8 @@ import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 
 /**
- * Gives the queue what a runner has to do for the environment to come to what is
- * wanted of it, if anything. There must be no open work on it.
+ * Queues the work that a runner has to do to bring the environment to its desired phase, if any.
+ * There must be no open work on it.
  */
 export async function queueEnvironmentWork(
   tx: WriteTransaction,
@@ -20,7 +20,8 @@ export async function queueEnvironmentWork(
   if (!needsWork(environment)) return;
   const { id, metadata, spec } = environment;
   const creatorId = metadata?.creator?.id ?? "";
-  // To stop and to clean up is done for nobody: it must go on when the creator's account is cut off.
+  // Stopping and cleaning up is done for nobody: it must continue when the creator's account is
+  // blocked.
   const isForCreator = spec?.desiredPhase === EnvironmentPhase.RUNNING;
   await insertWork(tx, {
     organizationId: scope.organizationId,
@@ -34,9 +35,9 @@ export async function queueEnvironmentWork(
 }
 
 /**
- * Keeps the queue in step when something else is wanted of an environment than
- * before. A runner that is at it is told to stop; what is to be done then is
- * queued when it has. An action is told to stop with its environment.
+ * Updates the queue when the desired phase of an environment has changed. A runner that works on it
+ * is asked to stop; the remaining work is queued after that. An action is asked to stop with its
+ * environment.
  */
 export async function syncEnvironmentWork(
   tx: WriteTransaction,
@@ -50,7 +51,7 @@ export async function syncEnvironmentWork(
   await queueEnvironmentWork(tx, scope, after);
 }
 
-/** Removes what is there for an environment only: its work, and the tokens that act as it. */
+/** Removes the rows that exist for an environment only: its work, and the tokens that act as it. */
 export async function removeEnvironmentBelongings(
   tx: WriteTransaction,
   scope: Scope,
@@ -72,7 +73,10 @@ const selectActionIn = prepared<{ id: string; environmentId: string }, { id: str
       .where("environment_id", "=", environmentId),
 );
 
-/** Unless the action works in another one by now: what a lost attempt left behind is nothing to it. */
+/**
+ * Asks the action of an environment to stop, unless it works in another one by now: the environment
+ * of a lost attempt no longer concerns it.
+ */
 async function stopActionOf(tx: WriteTransaction, { id: environmentId, spec }: Environment): Promise<void> {
   if (!spec?.workflowActionId) return;
   const [action] = await selectActionIn(tx.db, { id: spec.workflowActionId, environmentId });
@@ -88,7 +92,7 @@ const selectAccountId = prepared<{ id: string; organizationId: string }, { accou
       .where("organization_id", "=", organizationId),
 );
 
-/** The account behind a user; null for what is no user. */
+/** Returns the account of a user; null for a subject that is not a user. */
 async function findAccountId(db: Kysely<Schema>, scope: Scope, userId: string): Promise<string | null> {
   const [row] = await selectAccountId(db, { id: userId, organizationId: scope.organizationId });
   return row?.account_id ?? null;

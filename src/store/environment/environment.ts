@@ -25,7 +25,7 @@ const selectEnvironment = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** The environment in JSON, and the runner that it is on. */
+/** Returns the environment in JSON, and the id of its runner. */
 export async function findEnvironmentText(
   db: Kysely<Schema>,
   scope: Scope,
@@ -44,7 +44,7 @@ export async function findEnvironment(
   return found && fromBody(EnvironmentSchema, found.text);
 }
 
-/** Up to `limit` environments that are bound to a runner, in whatever phase, oldest first. */
+/** Returns up to `limit` environments that are bound to a runner, in any phase, oldest first. */
 export async function findEnvironmentsOfRunner(
   db: Kysely<Schema>,
   scope: Scope,
@@ -62,16 +62,16 @@ export async function findEnvironmentsOfRunner(
   return rows.map(({ body }) => fromBody(EnvironmentSchema, body));
 }
 
-/** Which environments of a creator are asked for. */
+/** The conditions for environments of a creator. */
 export interface EnvironmentsOfCreator {
   readonly creatorId: string;
-  /** Those that are in one of these phases, or wanted in one. */
+  /** Environments that are in one of these phases, or wanted in one, match. */
   readonly phases: readonly EnvironmentPhase[];
-  /** Those that are wanted in one of these are left out. */
+  /** Environments that are wanted in one of these are left out. */
   readonly exceptWanted?: readonly EnvironmentPhase[];
 }
 
-/** Up to `limit` environments that a user created, by their ids, behind `afterId`. */
+/** Returns up to `limit` environments that a user created, by their ids, after `afterId`. */
 export async function findEnvironmentsOfCreator(
   db: Kysely<Schema>,
   scope: Scope,
@@ -113,7 +113,7 @@ const insertRow = prepared<EnvironmentTable, unknown>((db, row) =>
   }),
 );
 
-/** Adds an environment, and gives the queue what a runner has to do for it. */
+/** Adds an environment, and queues the work that a runner has to do for it. */
 export async function insertEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -172,7 +172,7 @@ const setStop = prepared<{ id: string; organizationId: string; stoppedAt: number
       .where("organization_id", "=", organizationId),
 );
 
-/** Changes an environment; when something else is wanted of it, the queue follows. */
+/** Changes an environment; when its desired phase changes, the queue follows. */
 export async function updateEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -196,7 +196,10 @@ export async function updateEnvironment(
   });
 }
 
-/** Removes the row for good, with its work and its tokens. That its project was used stays known. */
+/**
+ * Removes the row permanently, with its work and its tokens. The use of its project remains
+ * recorded.
+ */
 export async function removeEnvironment(
   tx: WriteTransaction,
   scope: Scope,

@@ -9,7 +9,10 @@ const selectAccount = prepared<{ email: string }, AccountTable>((db, { email }) 
   db.selectFrom("account").selectAll().where("email", "=", email),
 );
 
-/** The account with exactly this address. Accounts stand above organizations, so there is no scope. */
+/**
+ * Returns the account with exactly this address. Accounts belong to no organization, so there is no
+ * scope.
+ */
 export async function findAccountByEmail(
   db: Kysely<Schema>,
   email: string,
@@ -18,23 +21,26 @@ export async function findAccountByEmail(
   return row;
 }
 
-/** An account by its id, whichever organizations it is in. */
+/** Returns an account by its id, in any organization. */
 export async function findAccount(db: Kysely<Schema>, id: string): Promise<AccountTable | undefined> {
   return db.selectFrom("account").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
-/** An organization that an account is a member of, and as what. */
+/** An organization that an account is a member of, with its role. */
 export interface FoundMembership {
   readonly userId: string;
   /** OrganizationRole by number. */
   readonly role: number;
   readonly organizationId: string;
   readonly organizationName: string;
-  /** How many members the organization has, without those that left. */
+  /** Number of members of the organization, without those that left. */
   readonly memberCount: number;
 }
 
-/** The memberships of an account in all organizations, by user id, without those that it left. */
+/**
+ * Returns the memberships of an account in all organizations, by user id, without those that it
+ * left.
+ */
 export async function findMemberships(db: Kysely<Schema>, accountId: string): Promise<FoundMembership[]> {
   const rows = await db
     .selectFrom("member")
@@ -59,8 +65,8 @@ export async function findMemberships(db: Kysely<Schema>, accountId: string): Pr
 }
 
 /**
- * Makes an account. It stands above organizations, so the installation's chain
- * records it; the organization's records its membership.
+ * Creates an account. It belongs to no organization, so the installation's chain records it; the
+ * organization's chain records its membership.
  */
 export async function insertAccount(
   tx: WriteTransaction,

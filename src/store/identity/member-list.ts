@@ -8,9 +8,11 @@ import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import type { AccountTable, MemberTable } from "./identity-schema.ts";
 
-/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+/**
+ * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
+ */
 export interface MemberFilter {
-  /** One at least; others than those of a member match nobody. */
+  /** At least one; statuses that members cannot have match nobody. */
   readonly statuses: readonly UserStatus[];
   readonly roles: readonly number[];
   readonly userIds: readonly string[];
@@ -18,7 +20,7 @@ export interface MemberFilter {
   readonly search: string;
 }
 
-/** Up to `limit` members behind `after`; the descending order is exactly mirrored. */
+/** Returns up to `limit` members after `after`; the descending order is exactly mirrored. */
 export async function findMemberPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -51,13 +53,13 @@ export async function findMemberPage(
   }));
 }
 
-/** What a member takes in JSON beside its name and address: ids, times and the names of fields. */
+/** Bytes of a member in JSON besides its name and address: ids, times and the names of fields. */
 const MEMBER_BYTES = 512;
 
-/** Of a unit of text in JSON, where control characters are escaped. */
+/** Maximum bytes per unit of text in JSON, where control characters are escaped. */
 const MAX_BYTES_PER_UNIT = 6;
 
-/** How many members match, counted no further than `limit`. */
+/** Returns the number of matching members, counted up to `limit`. */
 export async function countMembers(
   db: Kysely<Schema>,
   scope: Scope,
@@ -69,7 +71,7 @@ export async function countMembers(
   return countRows(db, own, matching(own, filter), order, limit);
 }
 
-/** A member and its account as a list would show them. */
+/** Returns a member and its account as a list shows them. */
 export function memberFacts(member: MemberTable, account: AccountTable): MemberFacts {
   return {
     userId: member.id,
@@ -82,7 +84,10 @@ export function memberFacts(member: MemberTable, account: AccountTable): MemberF
   };
 }
 
-/** The name that ended a page. A token holds only its id; the row stays though the member may have left since. */
+/**
+ * Returns the name that ended a page. A token holds only its id; the row stays even if the member
+ * has left since.
+ */
 async function findFoldedName(db: Kysely<Schema>, scope: Scope, userId: string): Promise<string> {
   const { name_folded } = await db
     .selectFrom("member")
@@ -107,13 +112,17 @@ function matching(own: ReturnType<typeof membersOf>, filter: MemberFilter) {
   if (filter.roles.length > 0) query = query.where("member.role", "in", filter.roles);
   if (filter.userIds.length > 0) query = query.where("member.id", "in", filter.userIds);
   const { search } = filter;
-  // The text holds one value a line; a search across lines would find what no value contains.
+  // The text holds one value per line; a search across lines would find texts that no value
+  // contains.
   if (search.includes("\n")) return query.where((eb) => eb.lit(false));
   if (search === "") return query;
   return query.where((eb) => eb.or([contains("account.search_text", search), contains("member.id", search)]));
 }
 
-/** As domain/member.ts names them: who left is so whether or not the account is blocked. */
+/**
+ * Returns the condition for a status as domain/identity/member.ts defines it: a member who left has
+ * that status whether or not the account is blocked.
+ */
 function hasStatus(eb: ExpressionBuilder<Schema, "member" | "account">, status: UserStatus) {
   if (status === UserStatus.LEFT) return eb("member.left_at", "is not", null);
   if (status !== UserStatus.ACTIVE && status !== UserStatus.SUSPENDED) return eb.lit(false);

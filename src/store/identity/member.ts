@@ -15,7 +15,10 @@ const selectMember = prepared<{ id: string; organizationId: string }, MemberTabl
       .where("left_at", "is", null),
 );
 
-/** An account's membership in the scope's organization, by its user id; undefined once it left. */
+/**
+ * Returns an account's membership in the scope's organization, by its user id; undefined once it
+ * left.
+ */
 export async function findMember(
   db: Kysely<Schema>,
   scope: Scope,
@@ -29,7 +32,10 @@ const selectMembership = prepared<{ id: string }, MemberTable>((db, { id }) =>
   db.selectFrom("member").selectAll().where("id", "=", id).where("left_at", "is", null),
 );
 
-/** A membership of any organization, by its user id; undefined once it left. Only for the operator, who has no scope. */
+/**
+ * Returns a membership of any organization, by its user id; undefined once it left. Only for the
+ * operator, who has no scope.
+ */
 export async function findMembership(db: Kysely<Schema>, id: string): Promise<MemberTable | undefined> {
   const [row] = await selectMembership(db, { id });
   return row;
@@ -46,7 +52,10 @@ export interface FoundUser {
   readonly role: number;
 }
 
-/** The users of all organizations, oldest first, without those that left. Only for the operator, who has no scope. */
+/**
+ * Returns the users of all organizations, oldest first, without those that left. Only for the
+ * operator, who has no scope.
+ */
 export async function findUsers(db: Kysely<Schema>): Promise<FoundUser[]> {
   return db
     .selectFrom("member")
@@ -66,8 +75,8 @@ export async function findUsers(db: Kysely<Schema>): Promise<FoundUser[]> {
 }
 
 /**
- * How many members are administrators whose account is not blocked, leaving one
- * out: the organization would lose its last one where that leaves none.
+ * Returns the number of administrators whose account is not blocked, leaving one member out: if it
+ * is 0, that member is the organization's last administrator.
  */
 export async function countOtherAdministrators(
   db: Kysely<Schema>,
@@ -87,7 +96,7 @@ export async function countOtherAdministrators(
   return count;
 }
 
-/** The membership of an account in the scope's organization, also one that it left. */
+/** Returns the membership of an account in the scope's organization, also one that it left. */
 export async function findMemberOfAccount(
   db: Kysely<Schema>,
   scope: Scope,

@@ -10,7 +10,10 @@ const selectBytes = prepared<Pick<Scope, "organizationId">, Pick<OrganizationSto
     db.selectFrom("organization_storage").select("bytes").where("organization_id", "=", organizationId),
 );
 
-/** Bytes that an organization stores; in a write with what that has done so far. 0 for one that is gone. */
+/**
+ * Returns the bytes that an organization stores, in a write including its changes so far. 0 for one
+ * that was removed.
+ */
 export async function findStoredBytes(
   db: Kysely<Schema>,
   { organizationId }: Pick<Scope, "organizationId">,
@@ -19,7 +22,9 @@ export async function findStoredBytes(
   return row?.bytes ?? 0;
 }
 
-/** The same by organization, as the first write of a commit that asks finds it. Only read: the engine moves it on. */
+/**
+ * The stored bytes by organization at the first read in a commit. Read only: triggers update them.
+ */
 export const bytesBeforeCommit: WriteBackRow<string, number> = {
   read: (db, organizationId) => findStoredBytes(db, { organizationId }),
   write: () => Promise.reject(new Error("the bytes of an organization are counted by the engine")),

@@ -3,12 +3,15 @@ import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 import type { OrganizationStorageTable, OrganizationTable } from "./identity-schema.ts";
 
-/** Whether there is any organization; before the first start there is none. */
+/** Returns whether there is any organization; before the first start there is none. */
 export async function hasOrganization(db: Kysely<Schema>): Promise<boolean> {
   return (await db.selectFrom("organization").select("id").limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Whether there ever was one, which the installation's chain tells of those that are removed. */
+/**
+ * Returns whether there ever was an organization, since the installation's chain keeps the names of
+ * removed ones.
+ */
 export async function hadOrganization(db: Kysely<Schema>): Promise<boolean> {
   const row = await db
     .selectFrom("audit_log")
@@ -20,7 +23,7 @@ export async function hadOrganization(db: Kysely<Schema>): Promise<boolean> {
   return row !== undefined;
 }
 
-/** An organization, for the operator or for a caller of it. */
+/** Returns an organization, for the operator or for a caller of it. */
 export async function findOrganization(
   db: Kysely<Schema>,
   id: string,
@@ -28,14 +31,14 @@ export async function findOrganization(
   return db.selectFrom("organization").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
-/** Every organization, oldest first. Only for the operator. */
+/** Returns every organization, oldest first. Only for the operator. */
 export async function findOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
   return db.selectFrom("organization").selectAll().orderBy("id").execute();
 }
 
 /**
- * Names an organization in the installation's chain, so that one whose rows were
- * all removed, its own chain among them, is missed when the chains are verified.
+ * Records an organization in the installation's chain, so that verification notices when all of its
+ * rows were removed, including its own chain.
  */
 export function recordInInstallation(
   tx: WriteTransaction,
@@ -50,7 +53,10 @@ export function recordInInstallation(
   });
 }
 
-/** Returns the organizations that the installation's chain does not name: an earlier release made them. */
+/**
+ * Returns the organizations that the installation's chain does not name: an earlier release created
+ * them.
+ */
 export async function findUnrecordedOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
   return db
     .selectFrom("organization")
@@ -71,7 +77,7 @@ export async function findUnrecordedOrganizations(db: Kysely<Schema>): Promise<O
     .execute();
 }
 
-/** Every organization with its stored bytes, oldest first. Only for the operator. */
+/** Returns every organization with its stored bytes, oldest first. Only for the operator. */
 export async function findOrganizationsWithBytes(
   db: Kysely<Schema>,
 ): Promise<Pick<OrganizationTable & OrganizationStorageTable, "id" | "name" | "bytes">[]> {
@@ -83,7 +89,10 @@ export async function findOrganizationsWithBytes(
     .execute();
 }
 
-/** Starts an organization. It comes first in its transaction: changes of what belongs to it are numbered by its row. */
+/**
+ * Creates an organization. It must come first in its transaction: changes of its resources are
+ * numbered by its row.
+ */
 export async function insertOrganization(
   tx: WriteTransaction,
   { id, name }: { readonly id: string; readonly name: string },

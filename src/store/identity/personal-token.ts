@@ -10,7 +10,10 @@ import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
-/** Up to `limit` personal access tokens of a user behind `after`, by id ascending, expired ones among them. */
+/**
+ * Returns up to `limit` personal access tokens of a user after `after`, by id ascending, including
+ * expired ones.
+ */
 export async function findPersonalTokenPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -43,7 +46,7 @@ const selectOwn = prepared<
     .where("kind", "=", kind),
 );
 
-/** A user's personal access token by its id. */
+/** Returns a user's personal access token by its id. */
 export async function findOwnPersonalToken(
   db: Kysely<Schema>,
   scope: Scope,

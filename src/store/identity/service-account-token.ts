@@ -10,13 +10,16 @@ import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
-/** Which tokens of service accounts a list shows; undefined means any. */
+/** The conditions of a list of service account tokens; undefined means any. */
 export interface ServiceAccountTokenFilter {
   readonly serviceAccountId?: string | undefined;
   readonly creatorAccountId?: string | undefined;
 }
 
-/** Up to `limit` tokens of service accounts behind `after`, by id ascending, expired and disabled ones among them. */
+/**
+ * Returns up to `limit` tokens of service accounts after `after`, by id ascending, including
+ * expired and disabled ones.
+ */
 export async function findServiceAccountTokenPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -38,7 +41,7 @@ export async function findServiceAccountTokenPage(
   return listedRows(db, "token", rows, positionById, serviceAccountTokenOfRow);
 }
 
-/** A token of a service account by its own id. */
+/** Returns a token of a service account by its own id. */
 export async function findServiceAccountToken(
   db: Kysely<Schema>,
   scope: Scope,

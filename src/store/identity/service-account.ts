@@ -11,7 +11,7 @@ import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { ServiceAccountTable } from "./identity-schema.ts";
 
-/** What a list is narrowed to: fields combine with AND; empty means any. */
+/** The conditions of a list: fields combine with AND; empty means any. */
 export interface ServiceAccountFilter {
   readonly includeSuspended: boolean;
   readonly ids: readonly string[];
@@ -20,9 +20,8 @@ export interface ServiceAccountFilter {
 }
 
 /**
- * Up to `limit` service accounts behind `after`, by id ascending.
- *
- * @param now in milliseconds since 1970 UTC: whoever is not valid then is suspended
+ * Returns up to `limit` service accounts after `after`, by id ascending.
+ * @param now in milliseconds since 1970 UTC: a service account that is not valid then is suspended
  */
 export async function findServiceAccountPage(
   db: Kysely<Schema>,
@@ -40,7 +39,8 @@ export async function findServiceAccountPage(
   let query = own;
   if (!filter.includeSuspended) query = query.where("valid_until", ">", now).where("suspended", "=", 0);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
-  // The text holds one value a line; a search across lines would find what no value contains.
+  // The text holds one value per line; a search across lines would find texts that no value
+  // contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") query = query.where(contains("service_account.search_text", filter.search));
   const order: RowOrder = { columns: ["service_account.id"], direction: "asc", after: after && [after.id] };
@@ -61,7 +61,10 @@ export async function findServiceAccount(
     .executeTakeFirst();
 }
 
-/** @param creatorAccountId the account that answers for it; null when none does */
+/**
+ * Adds a service account.
+ * @param creatorAccountId the account that is accountable for it; null for none
+ */
 export async function insertServiceAccount(
   tx: WriteTransaction,
   scope: Scope,
@@ -92,7 +95,7 @@ export async function insertServiceAccount(
   });
 }
 
-/** Removes the row for good; its tokens must be gone. */
+/** Removes the row permanently; its tokens must have been removed. */
 export async function removeServiceAccount(
   tx: WriteTransaction,
   scope: Scope,
@@ -112,7 +115,10 @@ export async function removeServiceAccount(
   });
 }
 
-/** The stored body says nothing of suspension, which comes by time alone. */
+/**
+ * Returns a service account with its suspension, which the stored body does not contain: it depends
+ * on the time.
+ */
 function serviceAccountOfRow(
   row: Pick<ServiceAccountTable, "body" | "suspended" | "valid_until">,
   now: number,

@@ -7,12 +7,12 @@ import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 
-/** Tables of resources that work begins from, and whose rows say who set that. */
+/** Tables of resources with a source, whose rows name its setters. */
 const SOURCE_TABLES = ["project", "environment", "workflow_execution"] as const;
 
 export type SourceTable = (typeof SOURCE_TABLES)[number];
 
-/** The resource whose source is asked for; its creator set it when the row names nobody. */
+/** The resource whose source is meant; its creator is the setter when the row names none. */
 export interface SourceOwner {
   readonly id: string;
   readonly metadata?: { readonly creator?: Subject | undefined } | undefined;
@@ -40,7 +40,7 @@ const updates = bySourceTable((table) =>
   ),
 );
 
-/** Returns who set what work on a resource begins from: at least one subject, each once. */
+/** Returns the distinct setters of a resource's source: at least one subject. */
 export async function findSourceSetters(
   db: Kysely<Schema>,
   { organizationId }: Scope,
@@ -52,7 +52,7 @@ export async function findSourceSetters(
   return metadata?.creator ? [metadata.creator] : [];
 }
 
-/** Stores who set the source of a resource that is new: nothing where that is its creator alone. */
+/** Stores the setters of a new resource's source: nothing where its creator is the only one. */
 export async function insertSourceSetters(
   tx: WriteTransaction,
   scope: Scope,
@@ -63,16 +63,15 @@ export async function insertSourceSetters(
   if (!isCreatorAlone(owner, setters)) await updateSourceSetters(tx, scope, table, owner, setters);
 }
 
-/** Who set a source before a change and after it, as JSON for the audit trail. */
+/** The setters of a source before and after a change, as JSON for the audit trail. */
 export interface SourceSetterChange {
   readonly before: JsonValue[];
   readonly after: JsonValue[];
 }
 
 /**
- * Stores who set the source of a resource from now on.
- *
- * @returns what the resource's audit row tells of it, as `sourceSetBy`: its body has no such field
+ * Replaces the setters of a resource's source.
+ * @returns the value of `sourceSetBy` in the resource's audit row: its body has no such field
  */
 export async function replaceSourceSetters(
   tx: WriteTransaction,

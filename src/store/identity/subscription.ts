@@ -1,7 +1,10 @@
 import type { WriteTransaction } from "../store.ts";
 import type { SubscriptionTable } from "./identity-schema.ts";
 
-/** Adds a subscription to an account. It stands above organizations, so the installation's chain records it. */
+/**
+ * Adds a subscription to an account. It belongs to no organization, so the installation's chain
+ * records it.
+ */
 export async function insertSubscription(
   tx: WriteTransaction,
   { id, account_id, name }: Pick<SubscriptionTable, "id" | "account_id" | "name">,
@@ -17,7 +20,10 @@ export async function insertSubscription(
   });
 }
 
-/** Cancels every active subscription of an account; how many there were. */
+/**
+ * Cancels every active subscription of an account.
+ * @returns their number
+ */
 export async function cancelSubscriptions(tx: WriteTransaction, accountId: string): Promise<number> {
   const cancelled = await tx.db
     .updateTable("subscription")

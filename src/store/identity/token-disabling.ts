@@ -4,9 +4,8 @@ import type { WriteTransaction } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /**
- * Disables for good the service account tokens that an account created, in all
- * organizations, by id ascending. They answer like unknown ones from then on.
- *
+ * Disables the service account tokens that an account created, in all organizations, by id
+ * ascending. They are treated like unknown ones from then on.
  * @returns the tokens that were not disabled before
  */
 export async function disableTokensOfCreator(tx: WriteTransaction, accountId: string): Promise<TokenTable[]> {
@@ -34,7 +33,7 @@ export async function disableTokensOfCreator(tx: WriteTransaction, accountId: st
   return tokens;
 }
 
-/** Those of the named tokens that belong to one of the organizations. */
+/** Returns those of the named tokens that belong to one of the organizations. */
 export async function findTokenIdsIn(
   db: Kysely<Schema>,
   organizationIds: readonly string[],

@@ -6,7 +6,7 @@ import type { TokenTable } from "./identity-schema.ts";
 export interface OperatorsToken {
   readonly id: string;
   readonly kind: TokenTable["kind"];
-  /** The member or service account that it acts for. */
+  /** Id of the member or service account that it acts for. */
   readonly subjectId: string;
   readonly organizationName: string;
   /** Mail address of the member; null for a service account. */
@@ -16,7 +16,10 @@ export interface OperatorsToken {
   readonly disabledAt: number | null;
 }
 
-/** The access tokens of users and service accounts of all organizations, oldest first. Only for the operator. */
+/**
+ * Returns the access tokens of users and service accounts of all organizations, oldest first. Only
+ * for the operator.
+ */
 export async function findAccessTokens(db: Kysely<Schema>): Promise<OperatorsToken[]> {
   return db
     .selectFrom("token")
@@ -38,7 +41,9 @@ export async function findAccessTokens(db: Kysely<Schema>): Promise<OperatorsTok
     .execute();
 }
 
-/** A token of any kind and organization by its id. Only for the operator, who has no scope. */
+/**
+ * Returns a token of any kind and organization by its id. Only for the operator, who has no scope.
+ */
 export async function findAnyToken(db: Kysely<Schema>, id: string): Promise<TokenTable | undefined> {
   return db.selectFrom("token").selectAll().where("id", "=", id).executeTakeFirst();
 }

@@ -4,7 +4,7 @@ import type { Schema } from "../schema.ts";
 import type { ResourceType, Scope, WriteTransaction } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
-/** What a token's hash leads to: the token, and who it acts for. */
+/** A token found by its hash, with the principal that it acts for. */
 export interface FoundToken {
   readonly id: string;
   readonly organization_id: string;
@@ -15,23 +15,23 @@ export interface FoundToken {
   readonly last_used_at: number | null;
   readonly disabled_at: number | null;
   /**
-   * The account that is answerable: the member's own, that which the agent run is for, or that of the
+   * Id of the accountable account: the member's own, that of the agent execution, or that of the
    * environment's creator; null without one.
    */
   readonly account_id: string | null;
-  /** Set while that account is cut off, or that of the environment's creator. */
+  /** Set while that account, or that of the environment's creator, is blocked. */
   readonly blocked_at: number | null;
   /** Role of the member that it acts for; null for other principals. */
   readonly role: number | null;
   /** Set once that member left its organization. */
   readonly left_at: number | null;
-  /** Until when the service account that it acts for holds; null for other principals. */
+  /** End of validity of the service account that it acts for; null for other principals. */
   readonly valid_until: number | null;
   /** 1 while that service account is suspended. */
   readonly suspended: number | null;
 }
 
-/** Tokens with who they act for, of all organizations. */
+/** Selects tokens with the principals that they act for, of all organizations. */
 const foundTokens = (db: Kysely<Schema>) =>
   db
     .selectFrom("token")
@@ -81,13 +81,19 @@ const selectByHash = prepared<{ hash: Uint8Array }, FoundToken>((db, { hash }) =
   foundTokens(db).where("token.hash", "=", hash),
 );
 
-/** The one lookup of a request without a scope: it is what tells the scope. */
+/**
+ * Returns the token with a hash. This is the only look-up of a request without a scope, because it
+ * determines the scope.
+ */
 export async function findTokenByHash(db: Kysely<Schema>, hash: Uint8Array): Promise<FoundToken | undefined> {
   const [row] = await selectByHash(db, { hash });
   return row;
 }
 
-/** Counts the tokens that are still stored under their HMAC. For the system, so without a scope. */
+/**
+ * Returns the number of tokens that are still stored under their HMAC. For the system, so without a
+ * scope.
+ */
 export async function countTokensUnderMac(db: Kysely<Schema>): Promise<number> {
   const { count } = await db
     .selectFrom("token")
@@ -101,7 +107,9 @@ const selectById = prepared<{ id: string }, FoundToken>((db, { id }) =>
   foundTokens(db).where("token.id", "=", id),
 );
 
-/** A token as it is now, for what its holder still has open. Only for ids that the gate gave out. */
+/**
+ * Returns a token as it is now, to revalidate open streams. Only for ids of authenticated tokens.
+ */
 export async function findTokenById(db: Kysely<Schema>, id: string): Promise<FoundToken | undefined> {
   const [row] = await selectById(db, { id });
   return row;
@@ -120,7 +128,7 @@ const selectTokens = prepared<
     .orderBy("id"),
 );
 
-/** The tokens of one kind that act for a member or a runner, oldest first. */
+/** Returns the tokens of one kind that act for a member or a runner, oldest first. */
 export async function findTokens(
   db: Kysely<Schema>,
   scope: Scope,
@@ -130,10 +138,13 @@ export async function findTokens(
   return selectTokens(db, { organizationId: scope.organizationId, kind, subjectId });
 }
 
-/** Tokens that nobody sees in a list: they are removed once they hold no longer. */
+/** Kinds of tokens that no list shows: they are removed once they have expired. */
 const UNLISTED_KINDS: readonly TokenTable["kind"][] = ["exchange", "runner", "environment"];
 
-/** Up to `limit` tokens of programs that no longer hold at `now`. For the system, so without a scope. */
+/**
+ * Returns up to `limit` tokens of programs that have expired at `now`. For the system, so without a
+ * scope.
+ */
 export async function findExpiredProgramTokens(
   db: Kysely<Schema>,
   now: number,
@@ -149,7 +160,7 @@ export async function findExpiredProgramTokens(
     .execute();
 }
 
-/** How the record names tokens of each kind. */
+/** Resource types of tokens in the record, by kind. */
 export const TYPES: Readonly<Record<TokenTable["kind"], ResourceType>> = {
   personal: "personal_token",
   service_account: "service_account_token",
@@ -165,7 +176,7 @@ export async function insertToken(tx: WriteTransaction, scope: Scope, token: Tok
     type: TYPES[token.kind],
     id: token.id,
     kind: "created",
-    // The body is the token's description; neither value nor hash is part of it.
+    // The body is the token's description; it contains neither value nor hash.
     after: token.body,
     facts: { ownerId: token.subject_id },
   });

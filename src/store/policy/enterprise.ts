@@ -2,7 +2,7 @@ import type { Kysely } from "kysely";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 
-/** Whether the operator marked the organization as enterprise. */
+/** Returns whether the operator marked the organization as enterprise. */
 export async function findEnterprise(db: Kysely<Schema>, scope: Scope): Promise<boolean> {
   const row = await db
     .selectFrom("organization")
@@ -12,7 +12,7 @@ export async function findEnterprise(db: Kysely<Schema>, scope: Scope): Promise<
   return row?.enterprise === 1;
 }
 
-/** Sets the mark; the same as before is no change. */
+/** Sets the enterprise mark; an equal value is no change. */
 export async function updateEnterprise(
   tx: WriteTransaction,
   scope: Scope,

@@ -15,14 +15,14 @@ const selectPolicies = prepared<{ organizationId: string }, { body: string; orig
       .where("organization_id", "=", organizationId),
 );
 
-/** What the organization has set; nothing while nobody has set anything. */
+/** Returns the policies that the organization has set; none while nobody has set any. */
 export async function findSetPolicies(db: Kysely<Schema>, scope: Scope): Promise<SetPolicies> {
   const [row] = await selectPolicies(db, { organizationId: scope.organizationId });
   if (!row) return { policies: create(OrganizationPoliciesSchema), origins: {} };
   return { policies: fromBody(OrganizationPoliciesSchema, row.body), origins: JSON.parse(row.origins) };
 }
 
-/** What holds in the organization. */
+/** Returns the policies that apply in the organization. */
 export async function findPolicies(db: Kysely<Schema>, scope: Scope): Promise<Policies> {
   return policiesInForce(scope.organizationId, await findSetPolicies(db, scope));
 }
@@ -35,7 +35,7 @@ const upsertRow = prepared<{ organizationId: string; body: string; origins: stri
       .onConflict((conflict) => conflict.column("organization_id").doUpdateSet({ body, origins })),
 );
 
-/** Replaces what the organization has set; the same as before is no change. */
+/** Replaces the policies that the organization has set; equal ones are no change. */
 export async function updatePolicies(
   tx: WriteTransaction,
   scope: Scope,
@@ -57,7 +57,10 @@ export async function updatePolicies(
   });
 }
 
-/** The organizations that have set any policy, with it. For jobs, so without a scope. */
+/**
+ * Returns the organizations that have set any policy, with their policies. For jobs, so without a
+ * scope.
+ */
 export async function findAllSetPolicies(
   db: Kysely<Schema>,
 ): Promise<(Scope & SetPolicies & { readonly enterprise: boolean })[]> {

@@ -1,10 +1,10 @@
-/** Rows of policies; ../schema.ts unites them and says how to read them. */
+/** Rows of policies; ../schema.ts combines them and explains how to read them. */
 
 export interface OrganizationPoliciesTable {
   organization_id: string;
-  /** OrganizationPolicies, only what was set; defaults are added when it is read. */
+  /** OrganizationPolicies, only those that were set; defaults are added when it is read. */
   body: string;
-  /** JSON object of field path to who set it and when. */
+  /** JSON object from field path to the subject that set it and the time. */
   origins: string;
 }
 

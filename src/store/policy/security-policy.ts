@@ -38,19 +38,21 @@ const selectHolder = prepared<{ id: string; organizationId: string }, { id: stri
       .limit(1),
 );
 
-/** Whether the policy holds in any environment. */
+/** Returns whether the policy applies in any environment. */
 export async function holdsInEnvironment(db: Kysely<Schema>, scope: Scope, id: string): Promise<boolean> {
   return (await selectHolder(db, { id, organizationId: scope.organizationId })).length > 0;
 }
 
-/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+/**
+ * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
+ */
 export interface SecurityPolicyFilter {
   readonly ids: readonly string[];
   /** Folded text. */
   readonly search: string;
 }
 
-/** Up to `limit` security policies behind `after`, by id ascending. */
+/** Returns up to `limit` security policies after `after`, by id ascending. */
 export async function findSecurityPolicyPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -65,7 +67,8 @@ export async function findSecurityPolicyPage(
     .where("security_policy.organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.ids.length > 0) query = query.where("security_policy.id", "in", filter.ids);
-  // The text holds one value a line; a search across lines would find what no value contains.
+  // The text holds one value per line; a search across lines would find texts that no value
+  // contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") query = query.where(contains("security_policy.search_text", filter.search));
   const order: RowOrder = { columns: ["security_policy.id"], direction: "asc", after: after && [after.id] };
@@ -119,7 +122,7 @@ export async function updateSecurityPolicy(
   });
 }
 
-/** Removes the row for good; no environment and no organization's policies may refer to it. */
+/** Removes the row permanently; no environment and no organization's policies may refer to it. */
 export async function removeSecurityPolicy(
   tx: WriteTransaction,
   scope: Scope,

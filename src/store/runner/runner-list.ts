@@ -8,7 +8,9 @@ import type { Schema } from "../schema.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
-/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+/**
+ * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
+ */
 export interface RunnerFilter {
   readonly creatorIds: readonly string[];
   readonly kinds: readonly number[];

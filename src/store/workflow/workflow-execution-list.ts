@@ -64,7 +64,8 @@ export async function findExecutionPage(
     const isFailed = filter.hasFailedActions ? ">" : "=";
     query = query.where((eb) => eb("failed_count", isFailed, eb.lit(0)));
   }
-  // The text holds one value a line; a search across lines would find what no value contains.
+  // The text holds one value per line; a search across lines would find texts that no value
+  // contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") {
     query = query.where(contains("workflow_execution.search_text", filter.search));

@@ -9,7 +9,9 @@ import type { Schema } from "../schema.ts";
 import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
-/** What a list is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+/**
+ * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
+ */
 export interface WorkflowFilter {
   readonly workflowIds: readonly string[];
   /** Folded; empty means any. */
@@ -114,7 +116,8 @@ function matching(own: Rows, filter: WorkflowFilter): Rows {
   if (filter.workflowIds.length > 0) query = query.where("workflow.id", "in", filter.workflowIds);
   if (filter.creatorIds.length > 0) query = query.where("workflow.creator_id", "in", filter.creatorIds);
   if (filter.disabled !== undefined) query = query.where("workflow.disabled", "=", filter.disabled ? 1 : 0);
-  // The text holds one value a line; a search across lines would find what no value contains.
+  // The text holds one value per line; a search across lines would find texts that no value
+  // contains.
   if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
   else if (filter.search !== "") query = query.where(contains("workflow.search_text", filter.search));
   if (filter.phases.length > 0) {

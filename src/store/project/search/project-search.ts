@@ -82,7 +82,8 @@ export async function searchProjects(
 ): Promise<FoundProjects> {
   const { search } = page.filter;
   const range = await findSearchRange(db, scope);
-  // The text holds one value a line; a search across lines would find what no value contains.
+  // The text holds one value per line; a search across lines would find texts that no value
+  // contains.
   if (!range || search.includes("\n")) return { rows: [], count: page.countLimit && 0 };
   const gatherFew = async (lead: CandidateSource, most: number) => {
     const small = await isSelective(db, lead, most);
