@@ -1,7 +1,7 @@
 import { ResourceType as Kind } from "#gen/service/v1/event_pb.js";
 import type { ResourceType } from "./store.ts";
 
-/** The kinds of resources as rows name them, and as the contract does. */
+/** The kinds of resources by their names in rows. */
 const KINDS: Readonly<Record<ResourceType, Kind>> = {
   account: Kind.ACCOUNT,
   host_token: Kind.HOST_AUTHENTICATION_TOKEN,
@@ -26,14 +26,17 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
   agent: Kind.AGENT,
 };
 
-/** @throws when a row names a kind that the contract lacks */
+/**
+ * Returns the contract's kind of a stored type.
+ * @throws when a row names a kind that the contract lacks
+ */
 export function kindOf(stored: string): Kind {
   const kind = KINDS[stored as ResourceType];
   if (kind === undefined) throw new Error(`the record names a resource type that is none: ${stored}`);
   return kind;
 }
 
-/** How rows name these kinds; a kind that no row has is left out. */
+/** Returns the stored types of these kinds; a kind that no row has is left out. */
 export function storedTypes(kinds: readonly Kind[]): ResourceType[] {
   const entries = Object.entries(KINDS) as [ResourceType, Kind][];
   return entries.flatMap(([stored, kind]) => (kinds.includes(kind) ? [stored] : []));

@@ -59,9 +59,8 @@ import type {
 } from "./workflow/workflow-schema.ts";
 
 /**
- * The rows, one interface per table. Times are milliseconds since 1970 UTC,
- * ids are lower-case UUID v7 text, flags are 0 or 1, and `body` is the resource
- * in canonical Protobuf JSON.
+ * The rows, one interface per table. Times are milliseconds since 1970 UTC, ids are lower-case UUID
+ * v7 text, flags are 0 or 1, and `body` is the resource in canonical Protobuf JSON.
  */
 export interface Schema {
   organization: OrganizationTable;

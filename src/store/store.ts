@@ -5,38 +5,49 @@ import type { Schema } from "./schema.ts";
 import type { SearchName, SearchParameters, SearchResult } from "./search.ts";
 import type { WriteBackRow } from "./write-back-row.ts";
 
-/** Whose rows a query may see. Every function over tenant rows takes one. */
+/** The organization whose rows a query may see. Every function over tenant rows takes one. */
 export interface Scope {
   readonly organizationId: string;
-  /** Who asks, where that is known: searches of an organization take turns by it. */
+  /** Subject of the caller, where it is known: the searches of an organization take turns by it. */
   readonly subject?: { readonly id: string };
 }
 
-/** Who changes something: a principal of the contract, the operator, or the system itself. */
+/** The author of a change: a principal of the contract, the operator, or the system itself. */
 export interface Actor {
-  /** Id of the principal; for the operator `operator:` and the operating system's user, and `system` for the system. */
+  /**
+   * Id of the principal; for the operator `operator:` and the operating system's user, and `system`
+   * for the system.
+   */
   readonly id: string;
   /** Principal by number; 0 for the operator and the system. */
   readonly principal: number;
 }
 
-/** Recorded under the name of the operating system's user who runs the process, where the store knows it. */
+/**
+ * The operator; recorded under the name of the operating system's user who runs the process, where
+ * the store knows it.
+ */
 export const OPERATOR: Actor = { id: "operator", principal: 0 };
 export const SYSTEM: Actor = { id: "system", principal: 0 };
 
-/** One changed resource, as the audit log and the event feed tell it. */
+/** One changed resource, as the audit log and the event feed show it. */
 export interface Change {
-  /** Null for what concerns the installation: it has a chain of its own and no events. */
+  /** Null for a change of the installation: it has a chain of its own and no events. */
   readonly organizationId: string | null;
   readonly type: ResourceType;
   readonly id: string;
-  /** A read is recorded only where the contract says so: of a credential. It leaves no event. */
+  /**
+   * A read is recorded only where the contract requires it: of a credential. It leaves no event.
+   */
   readonly kind: "created" | "updated" | "deleted" | "read";
-  /** The resource's body before and after, as text or as JSON that nobody changes; absent where there was none. */
+  /**
+   * The resource's body before and after, as text or as read-only JSON; absent where there was
+   * none.
+   */
   readonly before?: JsonSource;
   readonly after?: JsonSource;
   readonly reason?: string;
-  /** What the event says of the resource, where its body does not. */
+  /** Facts of the resource for the event, where its body does not contain them. */
   readonly facts?: Partial<EventFacts>;
 }
 
@@ -64,43 +75,49 @@ export type ResourceType =
   | "agent_execution"
   | "agent";
 
-/** What a write may use: its own transaction, the one instant it happens at, and the record. */
+/**
+ * The context of a write: its own transaction, the one instant at which it happens, and the record.
+ */
 export interface WriteTransaction {
   readonly db: Kysely<Schema>;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
-  /** What an organization may store at most; Infinity without a bound. Who grows what is stored holds it against this. */
+  /**
+   * Bytes that an organization may store at most; Infinity without a limit. Writes that store more
+   * check it.
+   */
   readonly quotaBytes: number;
   newId(): string;
   /**
-   * Called by every function of store/ that changes a resource. The rows of the
-   * audit log and the event feed are written at the end of the commit: a write
-   * sees neither its own nor those of the writes that it shares it with.
+   * Records a change; called by every function of store/ that changes a resource. The rows of the
+   * audit log and the event feed are written at the end of the commit: a write sees neither its own
+   * nor those of the writes that it shares it with.
    */
   record(change: Change): void;
   /**
-   * Wakes those who wait for a resource when the write is committed, although
-   * nothing of it is recorded; what is recorded wakes them anyway.
+   * Wakes the listeners of a resource when the write is committed, although nothing of it is
+   * recorded; a recorded change wakes them anyway.
    */
   touch(id: string): void;
-  /** Enters a text in the index of search texts, under a row of its own, when the write is committed. */
+  /** Adds a text to the search index, under a row of its own, when the write is committed. */
   enterText(row: number, text: string): void;
   /**
-   * Removes an organization and every row that is its own, in whichever table, without a record.
-   *
-   * @param onTable told of each table that holds such rows, before they are removed
+   * Removes an organization and every row that it owns, in any table, without a record.
+   * @param onTable called for each table that holds such rows, before they are removed
    */
   deleteOwnedRows(organizationId: string, onTable: (table: string, rows: number) => void): Promise<void>;
-  /** The value of a held row as the last change left it. A write never moves one on twice at the same time. */
+  /**
+   * Returns the value of a write-back row after the last change. A write must not change one twice
+   * at the same time.
+   */
   readHeld<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V>;
-  /** Moves a held row on; it is written when the write is committed. */
+  /** Changes the value of a write-back row; it is written when the write is committed. */
   setHeld<K, V>(row: WriteBackRow<K, V>, key: K, value: V): void;
   /**
-   * Does a part of the write that may fail: when `part` throws, nothing of it
-   * is left, neither rows nor record, and whoever catches it may go on.
-   *
-   * @throws what `part` throws; StoreUnavailable when the engine failed, as with
-   *   a full disk: it says nothing of the part, and ends the write
+   * Runs a part of the write that may fail: when `part` throws, neither its rows nor its records
+   * remain, and a caller that catches the error may continue.
+   * @throws the error of `part`; StoreUnavailable when the engine failed, as with a full disk: it
+   * is unrelated to the part, and ends the write
    */
   attempt<T>(part: () => Promise<T>): Promise<T>;
 }
@@ -111,15 +128,14 @@ export interface WriteOptions {
 }
 
 export interface Store {
-  /** Reads of rows that are committed and on the disk for good. It cannot write. */
+  /** Read-only access to rows that are durably committed. */
   readonly reader: Kysely<Schema>;
   /**
-   * Does one of SEARCHES beside this thread, which goes on meanwhile. It sees
-   * what is committed when it is called. Organizations take turns, and in each its callers; one that
-   * takes long lets others go first.
-   *
-   * @throws DomainError VALUE_UNUSABLE when it takes too long; StoreUnavailable
-   *   when too many wait; the signal's reason once that is aborted
+   * Runs one of SEARCHES on another thread, so that this one is not blocked. It sees the commits up
+   * to its call. Organizations take turns, and in each its callers; a long search lets others go
+   * first.
+   * @throws DomainError VALUE_UNUSABLE when it takes too long; StoreUnavailable when too many wait;
+   * the signal's reason once that is aborted
    */
   search<N extends SearchName>(
     name: N,
@@ -127,19 +143,22 @@ export interface Store {
     parameters: SearchParameters<N>,
     signal?: AbortSignal,
   ): Promise<SearchResult<N>>;
-  /** A reader of the scope's rows each of whose queries is a search: for lists that look for a text. */
+  /**
+   * Returns a reader of the scope's rows each of whose queries is a search: for lists that look for
+   * a text.
+   */
   searcher(scope: Scope): Kysely<Schema>;
-  /** A reader of the scope's rows for other lists: a query that tests many rows goes on as a search. */
+  /**
+   * Returns a reader of the scope's rows for other lists: a query that tests many rows continues as
+   * a search.
+   */
   lister(scope: Scope): Kysely<Schema>;
   /**
-   * The only way to change a resource. Everything that `fn` does, the audit and
-   * event rows of what it recorded included, is durable when the promise
-   * resolves, or nothing of it happened when it rejects. Inside `fn` only
-   * queries of its own transaction may be awaited. One that goes on for long lets
+   * Runs a write; the only way to change a resource. All changes of `fn`, including the audit and
+   * event rows of its records, are durable when the promise resolves, and none is made when it
+   * rejects. Inside `fn` only queries of its own transaction may be awaited. A long write lets
    * reads have their turn between two queries; other writes wait for its end.
-   *
-   * @throws what `fn` throws; StoreUnavailable when the database is busy or
-   *   cannot commit
+   * @throws the error of `fn`; StoreUnavailable when the database is busy or cannot commit
    */
   write<T>(
     actor: Actor,
@@ -148,7 +167,7 @@ export interface Store {
     options?: WriteOptions,
   ): Promise<T>;
   /**
-   * Bookkeeping that changes no resource and leaves no audit row; it can touch
+   * Makes a bookkeeping update, which changes no resource and leaves no audit row; it can change
    * only the columns of {@link NotableColumns}.
    */
   note<T extends keyof NotableColumns>(
@@ -157,34 +176,35 @@ export interface Store {
     values: { [C in NotableColumns[T]]?: Schema[T][C & keyof Schema[T]] },
   ): Promise<void>;
   /**
-   * Several notes that must hold together, such as a score and what it counted.
-   * A function reads what they depend on in the transaction that writes them.
+   * Makes several bookkeeping updates atomically, such as a score and the rows that it counted. A
+   * function reads the values that they depend on in the same transaction.
    */
   touchAll(
     notes: readonly BookkeepingUpdate[] | ((db: Kysely<Schema>) => Promise<readonly BookkeepingUpdate[]>),
   ): Promise<void>;
   /**
-   * Returns why the database took no change the last time, in words for the
-   * operator; undefined once it has taken one.
+   * Returns why the database rejected the last change, in words for the operator; undefined after
+   * it has accepted one.
    */
   problem(): string | undefined;
-  /** Tries a change of nothing, while there is a problem; resolves however it goes. */
+  /** Tries an empty change, while there is a problem; never rejects. */
   probe(): Promise<void>;
   /**
-   * Calls `listener` after each commit of this process, and within a second after
-   * those of others. Returns what ends it.
+   * Calls `listener` after each commit of this process, and within a second after those of others.
+   * @returns the function that removes the listener
    */
   onCommit(listener: () => void): () => void;
   /**
-   * The same, only for commits of this process that hold a change of the resource,
-   * recorded or not, and for all of others: nobody knows what those changed. Topics
-   * of src/store/topics.ts are waited for in the same way.
+   * Calls `listener` after commits of this process that change the resource, recorded or not, and
+   * after all commits of others, whose changes are unknown. Topics of src/store/topics.ts work in
+   * the same way.
+   * @returns the function that removes the listener
    */
   onChange(id: string, listener: () => void): () => void;
   close(): Promise<void>;
 }
 
-/** The columns that `note` can touch. */
+/** The columns that a bookkeeping update can change. */
 export interface NotableColumns {
   token: "last_used_at" | "hash" | "hmac_key_id";
   project: "popularity";
@@ -205,10 +225,13 @@ export interface BookkeepingUpdate {
   readonly values: Readonly<Record<string, number | string | Uint8Array | null>>;
 }
 
-/** The database is busy, full or closing; the same call may succeed later. */
+/** The error of a database that is busy, full or closing; the same call may succeed later. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
-  /** Why the database takes no changes, in words for the operator; undefined while it is only busy. */
+  /**
+   * Reason why the database accepts no changes, in words for the operator; undefined while it is
+   * only busy.
+   */
   readonly problem: string | undefined;
 
   constructor(message: string, { problem, cause }: { problem?: string | undefined; cause?: unknown } = {}) {

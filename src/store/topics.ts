@@ -1,12 +1,12 @@
 import type { Change, ResourceType, Scope } from "./store.ts";
 
-/** Names what a stream waits for besides a single resource, for Store.onChange: events of an organization. */
+/** Returns the topic of an organization's events, for streams that wait with Store.onChange. */
 export const eventsOf = ({ organizationId }: Scope): string => `events of ${organizationId}`;
 
-/** The same for changes that may give or take rights in an organization. */
+/** Returns the topic of changes that may give or take rights in an organization. */
 export const rightsOf = ({ organizationId }: Scope): string => `rights in ${organizationId}`;
 
-/** Resources that say who may do what. */
+/** Types of resources that determine rights. */
 const GIVE_RIGHTS: ReadonlySet<ResourceType> = new Set<ResourceType>([
   "account",
   "member",
@@ -18,7 +18,7 @@ const GIVE_RIGHTS: ReadonlySet<ResourceType> = new Set<ResourceType>([
   "token",
 ]);
 
-/** Returns what a change wakes the listeners of: its resource, and what it is to the organization. */
+/** Returns the topics of a change: its resource, and its effects on the organization. */
 export function topicsOf({ organizationId, type, id, kind }: Change): string[] {
   if (organizationId === null || kind === "read") return [id];
   const scope = { organizationId };

@@ -3,7 +3,10 @@ import { addToPopularity } from "../../domain/project/popularity.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
 
-/** Up to `limit` projects that have environments to count. For the system, so without a scope. */
+/**
+ * Returns up to `limit` projects that have uncounted environments. For the system, so without a
+ * scope.
+ */
 export async function findProjectsToCount(db: Kysely<Schema>, limit: number): Promise<string[]> {
   const rows = await uncounted(db)
     .select("environment.project_id as projectId")
@@ -14,7 +17,10 @@ export async function findProjectsToCount(db: Kysely<Schema>, limit: number): Pr
   return rows.flatMap(({ projectId }) => projectId ?? []);
 }
 
-/** A project's present score, and up to `limit` of the environments that it does not count yet. */
+/**
+ * Returns a project's present score, and up to `limit` of the environments that it does not count
+ * yet.
+ */
 export async function findUncountedEnvironments(
   db: Kysely<Schema>,
   projectId: string,
@@ -38,13 +44,13 @@ function uncounted(db: Kysely<Schema>) {
   return (
     db
       .selectFrom("environment")
-      // A literal: a bound value would keep the planner from the partial index.
+      // A literal: a bound value would prevent the planner from using the partial index.
       .where("environment.counted", "=", (eb) => eb.lit(0))
       .where("environment.project_id", "is not", null)
   );
 }
 
-/** Counts an environment that is removed before the job came to it: it was a use all the same. */
+/** Counts an environment that is removed before the job reached it: it was a use all the same. */
 export async function countRemovedEnvironment(
   db: Kysely<Schema>,
   scope: Scope,

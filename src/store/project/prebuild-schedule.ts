@@ -21,9 +21,8 @@ const deleteSchedule = prepared<{ projectId: string }, unknown>((db, { projectId
 );
 
 /**
- * Keeps the instant of a project's next prebuilds in step with the project.
- * While their hour stays so does the instant, and nothing that came due
- * meanwhile is lost.
+ * Updates the instant of a project's next prebuilds. While their hour stays so does the instant, so
+ * that no due prebuild is lost.
  */
 export async function syncPrebuildSchedule(
   tx: WriteTransaction,
@@ -43,7 +42,10 @@ export async function syncPrebuildSchedule(
   }
 }
 
-/** Up to `limit` projects whose prebuilds are due at `now`, of all organizations, the longest due first. For the system. */
+/**
+ * Returns up to `limit` projects whose prebuilds are due at `now`, of all organizations, the
+ * longest due first. For the system.
+ */
 export async function findDuePrebuildSchedules(
   db: Kysely<Schema>,
   now: number,
@@ -63,7 +65,10 @@ const selectSchedule = prepared<{ projectId: string }, PrebuildScheduleTable>((d
   db.selectFrom("prebuild_schedule").selectAll().where("project_id", "=", projectId),
 );
 
-/** When a project's prebuilds are due next; undefined for one that gets none. */
+/**
+ * Returns the time at which a project's prebuilds are due next; undefined for a project without
+ * prebuilds.
+ */
 export async function findPrebuildSchedule(
   db: Kysely<Schema>,
   projectId: string,
@@ -76,7 +81,7 @@ const setNext = prepared<{ projectId: string; nextAt: number }, unknown>((db, { 
   db.updateTable("prebuild_schedule").set({ next_at: nextAt }).where("project_id", "=", projectId),
 );
 
-/** Sets when a project's prebuilds are due next. */
+/** Sets the time at which a project's prebuilds are due next. */
 export async function setNextPrebuilds(
   tx: WriteTransaction,
   projectId: string,

@@ -11,7 +11,7 @@ import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { PrebuildTable } from "./project-schema.ts";
 
-/** What a prebuild's body has that no column has. */
+/** The part of a prebuild's body that has no columns. */
 interface BodyOnly {
   readonly failure: string;
   readonly initializer?: JsonValue;
@@ -35,7 +35,7 @@ function prebuildOfRow(row: PrebuildTable): Prebuild {
   };
 }
 
-/** What the audit trail shows of a prebuild; nothing else of it is answered anywhere. */
+/** Returns the audit trail's form of a prebuild; no response contains any other part of it. */
 function bodyOf(prebuild: Prebuild): string {
   const { executor, initializer, sourceSetBy, stopsAtMs } = prebuild;
   return JSON.stringify({
@@ -67,7 +67,7 @@ export async function findPrebuild(
   return row && prebuildOfRow(row);
 }
 
-/** Which prebuilds are asked for; a field that is left out restricts nothing. */
+/** The conditions for prebuilds; a field that is left out restricts nothing. */
 export interface PrebuildFilter {
   readonly projectId?: string;
   readonly environmentClassId?: string;
@@ -75,7 +75,7 @@ export interface PrebuildFilter {
   readonly states?: readonly PrebuildState[];
 }
 
-/** The prebuilds that match all of a filter, the latest due first. */
+/** Returns the prebuilds that match all conditions of a filter, the latest due first. */
 export async function findPrebuilds(
   db: Kysely<Schema>,
   scope: Scope,
@@ -105,7 +105,7 @@ const selectReady = prepared<
     .limit(1),
 );
 
-/** The workspace that is ready for a project and a class, of several the latest due. */
+/** Returns the ready workspace of a project and a class, the latest due of several. */
 export async function findReadyPrebuild(
   db: Kysely<Schema>,
   { organizationId }: Scope,
@@ -115,7 +115,10 @@ export async function findReadyPrebuild(
   return row && prebuildOfRow(row);
 }
 
-/** Up to `limit` prebuilds that run and whose time is over at `now`, of all organizations. For the system. */
+/**
+ * Returns up to `limit` running prebuilds whose time is over at `now`, of all organizations. For
+ * the system.
+ */
 export async function findOvertimePrebuilds(
   db: Kysely<Schema>,
   now: number,
@@ -152,7 +155,6 @@ const insertRow = prepared<PrebuildTable, { id: string }>((db, row) =>
 
 /**
  * Adds a prebuild, unless its project and class have one of the same instant.
- *
  * @returns whether it was added
  */
 export async function insertPrebuild(
@@ -190,7 +192,9 @@ const updateRow = prepared<
     .where("organization_id", "=", row.organization_id),
 );
 
-/** Writes what a prebuild has come to, if that is another; what it was made for never changes. */
+/**
+ * Writes the state of a prebuild, if it has changed; its project, class and instant never change.
+ */
 export async function updatePrebuild(
   tx: WriteTransaction,
   scope: Scope,
@@ -205,7 +209,7 @@ export async function updatePrebuild(
   record(tx, scope, { id, kind: "updated", before: old, after: body });
 }
 
-/** Removes the row for good, with its work. */
+/** Removes the row permanently, with its work. */
 export async function removePrebuild(
   tx: WriteTransaction,
   scope: Scope,

@@ -18,19 +18,19 @@ export interface ProjectFilter {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Whether a filter lets every project through. */
+/** Returns whether a filter accepts every project. */
 export function isOpen(filter: ProjectFilter): boolean {
   return Object.values(filter).every((values) => Object.keys(values).length === 0);
 }
 
-/** A query over projects, possibly beside other tables. */
+/** A query over projects, possibly joined with other tables. */
 export type Projects<O> = SelectQueryBuilder<Schema, "project", O>;
 
 /**
- * Narrows a query to what a filter lets through in the scope. It only tests what
- * the query leads to: an index of the organization or of a creator would be
- * gone through anew for each row of a lead. It ends with an error where the
- * connection's time limit says so, as only the thread of searches has one.
+ * Restricts a query to the projects of the scope that a filter accepts. It only tests the rows of
+ * the query: an index of the organization or of a creator would be read again for each candidate
+ * row. The query ends with an error at the connection's time limit, which only the search thread
+ * has.
  */
 export function applyFilter<O>(all: Projects<O>, scope: Scope, filter: ProjectFilter): Projects<O> {
   let query = all

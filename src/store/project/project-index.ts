@@ -54,7 +54,7 @@ const selectRunnerOfClass = prepared<{ id: string; organizationId: string }, { r
       .where("organization_id", "=", organizationId),
 );
 
-/** Brings the rows that filters look in from one state of a project to the next. */
+/** Updates the rows that filters use from one state of a project to the next. */
 export async function replaceProjectIndex(
   db: Kysely<Schema>,
   scope: Scope,
@@ -68,7 +68,7 @@ export async function replaceProjectIndex(
     for (const remote of remotes) await insertRemote(db, { ...owned, remote_uri: remote });
   }
   if (!before) {
-    // Annotations are given at creation and no operation changes them later.
+    // Annotations are set at creation and no operation changes them later.
     for (const [key, value] of Object.entries(after.metadata?.annotations ?? {})) {
       await insertAnnotation(db, { ...owned, key, value });
     }
@@ -102,7 +102,10 @@ async function runnerOf(
   return { runner_id: row.runner_id, environment_class_id: entry.value };
 }
 
-/** The git remotes of projects, by the project's id; one without remotes, or that is not there, has no entry. */
+/**
+ * Returns the git remotes of projects, by the project's id; a project without remotes, or that does
+ * not exist, has no entry.
+ */
 export async function findProjectRemotes(
   db: Kysely<Schema>,
   scope: Scope,

@@ -10,10 +10,10 @@ import type { FoundProject, ProjectOrder, ProjectPage } from "./search/project-s
 import { directions, PROJECT_COLUMNS } from "./search/project-search-rows.ts";
 
 /**
- * Up to `limit` projects in JSON, as reads answer them, behind `after`, and how many match, counted no further
- * than `countLimit`. By popularity, ties stand by ascending id when the score
- * descends, and exactly mirrored when it ascends. With a filter it is a search,
- * and fails as one.
+ * Returns up to `limit` projects in JSON, as reads return them, after `after`, and the number of
+ * matches, counted up to `countLimit`. In the order of popularity, ties are ordered by ascending id
+ * when the score descends, and exactly mirrored when it ascends. With a filter it is a search, and
+ * fails as one.
  */
 export async function findProjectPage(
   store: Pick<Store, "reader" | "search">,
@@ -76,7 +76,10 @@ function walkById(direction: Direction) {
   return { first: walk(true), ties: undefined, behind: walk(false) };
 }
 
-/** Two walks along the index, the ties of the last score and what lies behind: an OR of both would scan. */
+/**
+ * Scans the index twice, for the ties of the last score and for the rows after them: an OR of both
+ * would scan the table.
+ */
 function walkByPopularity(direction: Direction) {
   const { popularity: byScore, id: byId } = directions({ field: "popularity", direction });
   const walk = (part: "first" | "ties" | "behind") =>

@@ -2,7 +2,10 @@ import type { Kysely } from "kysely";
 import { ProjectPhase } from "#gen/service/v1/project_pb.js";
 import type { Schema } from "../schema.ts";
 
-/** Up to `limit` projects marked for removal that no environment refers to, with no prebuild left. For the system, so without a scope. */
+/**
+ * Returns up to `limit` projects marked for removal that no environment refers to, without any
+ * prebuild left. For the system, so without a scope.
+ */
 export async function findRemovableProjects(
   db: Kysely<Schema>,
   limit: number,

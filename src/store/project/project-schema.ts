@@ -1,4 +1,4 @@
-/** Rows of projects and prebuilds; ../schema.ts unites them and says how to read them. */
+/** Rows of projects and prebuilds; ../schema.ts combines them and explains how to read them. */
 
 export interface ProjectTable {
   id: string;
@@ -8,35 +8,35 @@ export interface ProjectTable {
   desired_phase: number;
   /** log2 of the summed weight of the project's environments; 0 without one. */
   popularity: number;
-  /** Folded name, id and repository names, one a line. */
+  /** Folded name, id and repository names, one per line. */
   search_text: string;
-  /** Row of the search text in project_search; each text has one of its own. */
+  /** Row of the search text in project_search; each text has a row of its own. */
   search_row: number | null;
   /** Hidden from reads by default, so no part of the body. */
   technical_description: string;
-  /** Project.UsedBy in canonical JSON; it changes on its own. */
+  /** Project.UsedBy in canonical JSON; every new environment changes it. */
   used_by: string;
   body: string;
-  /** Who last set its initializer, see source-setter.ts; null for its creator. */
+  /** Last setters of its initializer, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
 }
 
-/** The full-text index of search texts: it tells rows, not texts. */
+/** The full-text index of search texts: it returns row numbers, not texts. */
 export interface ProjectSearchTable {
   rowid: number;
-  /** searchTrigrams of the search text. */
+  /** Trigrams of the search text, see searchTrigrams. */
   grams: string;
 }
 
-/** Which rows of project_search are an organization's. */
+/** The ranges of rows in project_search by organization. */
 export interface ProjectSearchRangeTable {
   organization_id: string;
   number: number;
-  /** Held during a commit, see WriteBackRow. */
+  /** Cached during a commit, see WriteBackRow. */
   last_row: number;
 }
 
-/** Which runner's classes a project uses; the body holds the list itself. */
+/** The environment classes that projects use, and their runners; the body holds the list itself. */
 export interface ProjectEnvironmentClassTable {
   project_id: string;
   position: number;
@@ -58,37 +58,37 @@ export interface ProjectAnnotationTable {
   value: string;
 }
 
-/** Who created environments from a project, and when last. */
+/** The subjects that created environments from a project, and the time of the last one. */
 export interface ProjectUseTable {
   project_id: string;
   subject_id: string;
   principal: number;
-  /** The newest environment; its v7 id orders uses of one millisecond too. */
+  /** Id of the newest environment; as a UUID v7 it also orders uses of the same millisecond. */
   environment_id: string;
 }
 
-/** Projects that get prebuilds. */
+/** Projects that have prebuilds. */
 export interface PrebuildScheduleTable {
   project_id: string;
   organization_id: string;
   next_at: number;
 }
 
-/** Workspaces that were prepared, or are being. */
+/** Workspaces that were prepared, or are being prepared. */
 export interface PrebuildTable {
   id: string;
   organization_id: string;
   project_id: string;
   environment_class_id: string;
   runner_id: string;
-  /** As in domain/prebuild.ts. */
+  /** PrebuildState of domain/project/prebuild.ts. */
   state: "waiting" | "running" | "ready" | "failed" | "removing";
-  /** The instant that it was due at. */
+  /** Instant at which it was due. */
   instant: number;
   executor_id: string;
   executor_principal: number;
-  /** While it runs: when its time is over. */
+  /** While it runs: time at which it is stopped. */
   stops_at: number | null;
-  /** JSON of what the audit trail shows of it. */
+  /** JSON in the audit trail's form. */
   body: string;
 }

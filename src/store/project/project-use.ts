@@ -8,7 +8,7 @@ import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { ProjectUseTable } from "./project-schema.ts";
 
-/** How many users a project names (interface specification, UsedBy.subjects). */
+/** Maximum number of users that a project names (contract, Project.UsedBy.subjects). */
 const RECENT_SUBJECTS = 10;
 
 const upsertUse = prepared<ProjectUseTable, unknown>((db, row) =>
@@ -24,7 +24,7 @@ const upsertUse = prepared<ProjectUseTable, unknown>((db, row) =>
       conflict
         .columns(["project_id", "principal", "subject_id"])
         .doUpdateSet((eb) => ({ environment_id: eb.ref("excluded.environment_id") }))
-        // A clock that was set back makes lower ids; the newest stays the newest.
+        // A clock that was set back produces lower ids; the newest stays the newest.
         .whereRef("excluded.environment_id", ">", "project_use.environment_id"),
     ),
 );
@@ -58,9 +58,9 @@ const updateUsedBy = prepared<{ id: string; organizationId: string; usedBy: stri
 );
 
 /**
- * Notes that a subject created an environment from a project of the scope, and
- * brings the project's `used_by` up to date. It is no change that the project's
- * own history tells: the environment's does.
+ * Records that a subject created an environment from a project of the scope, and updates the
+ * project's `used_by`. This is not a change in the project's own history, but in that of the
+ * environment.
  */
 export async function insertProjectUse(
   tx: WriteTransaction,

@@ -19,14 +19,16 @@ import type { ProjectTable } from "./project-schema.ts";
 import { enterSearchText } from "./search/project-search-index.ts";
 
 /**
- * A project as reads answer it, in JSON: the body, which is never an empty
- * object, with the users at its end.
+ * Returns a project as reads return it, in JSON: the body, which is never an empty object, with the
+ * users at its end.
  */
 export function projectText({ body, used_by }: Pick<ProjectTable, "body" | "used_by">): string {
   return `${body.slice(0, -1)},"usedBy":${used_by}}`;
 }
 
-/** The message of {@link projectText}: with its users, without its technical description. */
+/**
+ * Returns the message of {@link projectText}: with its users, without its technical description.
+ */
 function projectOfRow(row: Pick<ProjectTable, "body" | "used_by">): Project {
   const project = fromBody(ProjectSchema, row.body);
   project.usedBy = fromBody(Project_UsedBySchema, row.used_by);
@@ -44,7 +46,10 @@ const selectProject = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** The project without its technical description, or undefined when the scope has none of that id. */
+/**
+ * Returns the project without its technical description, or undefined when the scope has none of
+ * that id.
+ */
 export async function findProject(
   db: Kysely<Schema>,
   scope: Scope,
@@ -65,7 +70,7 @@ const selectProjectText = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** What {@link findProject} finds, as {@link projectText}. */
+/** Returns the result of {@link findProject} as {@link projectText}. */
 export async function findProjectText(
   db: Kysely<Schema>,
   scope: Scope,
@@ -75,7 +80,10 @@ export async function findProjectText(
   return row && projectText(row);
 }
 
-/** Those of the named projects that the scope has, in no order, and in which phase each is wanted: a thousand may be named. */
+/**
+ * Returns the desired phases of those of the named projects that the scope has, in no order; a
+ * request may name a thousand.
+ */
 export async function findWantedPhases(
   db: Kysely<Schema>,
   scope: Scope,
@@ -99,7 +107,7 @@ const selectName = prepared<{ id: string; organizationId: string }, { name: stri
       .where("organization_id", "=", organizationId),
 );
 
-/** The name of a project, found without reading the rest of it. */
+/** Returns the name of a project, without reading the rest of it. */
 export async function findProjectName(
   db: Kysely<Schema>,
   scope: Scope,
@@ -109,7 +117,7 @@ export async function findProjectName(
   return row?.name ?? undefined;
 }
 
-/** The project with its technical description, as an update starts from it. */
+/** Returns the project with its technical description, as an update needs it. */
 export async function findWholeProject(
   db: Kysely<Schema>,
   scope: Scope,
@@ -137,7 +145,10 @@ const insertRow = prepared<ProjectTable, unknown>((db, row) =>
   }),
 );
 
-/** @returns the project in the form of {@link toJsonObject}, with the technical description */
+/**
+ * Adds a project.
+ * @returns the project in the form of {@link toJsonObject}, with the technical description
+ */
 export async function insertProject(
   tx: WriteTransaction,
   scope: Scope,
@@ -208,9 +219,9 @@ const selectSearchText = prepared<
 );
 
 /**
- * Replaces a project; `before` and `after` carry the technical description.
- *
- * @param setBy who set the source before and after, where that was replaced too: for the audit row
+ * Replaces a project; `before` and `after` contain the technical description.
+ * @param setBy the setters of the source before and after, where they were replaced too: for the
+ * audit row
  * @returns `after` in the form of {@link toJsonObject}, with the technical description
  */
 export async function updateProject(
@@ -223,7 +234,8 @@ export async function updateProject(
   const json = toJsonObject(ProjectSchema, after);
   const columns = changingColumns(after, json);
   const place = { id: after.id, organization_id: scope.organizationId };
-  // As it was stored, and so as the index has it: an earlier release may have made another text of the same project.
+  // The stored text is the one in the index: an earlier release may have made another text of the
+  // same project.
   const [stored] = await selectSearchText(tx.db, place);
   await updateRow(tx.db, { ...columns, ...place });
   if (columns.search_text !== stored?.search_text) {
@@ -243,7 +255,9 @@ export async function updateProject(
   return json;
 }
 
-/** Removes the row for good; no environment may refer to it, and no prebuild may be left of it. */
+/**
+ * Removes the row permanently; no environment may refer to it, and no prebuild of it may be left.
+ */
 export async function removeProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<void> {
   await tx.db
     .deleteFrom("project")
@@ -259,7 +273,10 @@ export async function removeProject(tx: WriteTransaction, scope: Scope, project:
   });
 }
 
-/** @param json the project's */
+/**
+ * Returns the columns that follow from a project.
+ * @param json the project's
+ */
 function changingColumns(project: Project, { usedBy: _, ...body }: JsonObject) {
   return {
     desired_phase: project.desiredPhase,

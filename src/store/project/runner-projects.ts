@@ -3,10 +3,13 @@ import type { Schema } from "../schema.ts";
 import { contains } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
-/** How a body begins a list of prebuild classes that is not empty. */
+/** The beginning of a list of prebuild classes in a body, when the list is not empty. */
 const PREBUILD_CLASSES = '"environmentClassIds":["';
 
-/** Ids of the projects that name a runner's classes, to run on or to prebuild for; `classIds` are those classes. */
+/**
+ * Returns the ids of the projects that name a runner's classes, to run on or to prebuild for;
+ * `classIds` are those classes.
+ */
 export async function findProjectIdsOfRunner(
   db: Kysely<Schema>,
   scope: Scope,
@@ -20,7 +23,7 @@ export async function findProjectIdsOfRunner(
     .where("project_environment_class.runner_id", "=", runnerId)
     .where("project.organization_id", "=", scope.organizationId)
     .execute();
-  // Prebuild classes have no rows of their own: runners are deleted too rarely to keep some.
+  // Prebuild classes have no rows of their own: runners are deleted too rarely to maintain any.
   const prebuilding = await db
     .selectFrom("project")
     .select(["id", "body"])

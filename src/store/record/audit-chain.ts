@@ -13,11 +13,10 @@ import {
 import type { Schema } from "../schema.ts";
 
 /**
- * Follows every chain from its first row to the head that its owner names: the
- * installation's first, then those of the organizations, and last those that are
- * gone although the installation's names their organization, and whether it says
- * that the operator removed them. `db` must show one state throughout. It answers
- * for the installation, so it takes no scope.
+ * Verifies every chain from its first row to the head that its owner stores: the installation's
+ * first, then those of the organizations, and last those that are missing although the
+ * installation's chain names their organization, with its record of their removal, if any. `db`
+ * must show one state throughout. It covers the installation, so it takes no scope.
  */
 export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<ChainReport[]> {
   const heads = await findHeads(db);
@@ -31,7 +30,7 @@ export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<C
       verifier = chainVerifier(row.organization_id, mac);
       verifiers.set(row.organization_id, verifier);
     }
-    // What the installation's chain says past a break, anybody may have written.
+    // Rows of the installation's chain after a break cannot be trusted.
     const removal = verifier.add(row) ? removalIn(row) : undefined;
     if (removal) removals.set(removal.organizationId, removal);
   }
@@ -59,7 +58,7 @@ async function findHeads(db: Kysely<Schema>): Promise<Map<string | null, ChainHe
   return heads;
 }
 
-/** Row by row, so that a long trail needs little memory. */
+/** Reads row by row, so that a long trail needs little memory. */
 function auditRows(db: Kysely<Schema>): AsyncIterable<StoredAuditRow> {
   return db.selectFrom("audit_log").selectAll().orderBy("organization_id").orderBy("sequence").stream();
 }

@@ -13,7 +13,7 @@ import { checkDeadline } from "../sqlite/expressions.ts";
 import { type ResourceType, type Scope, SYSTEM } from "../store.ts";
 import type { AuditLogTable } from "./record-schema.ts";
 
-/** Which rows of the trail; an empty or unset field restricts nothing. */
+/** The conditions for rows of the trail; an empty or unset field restricts nothing. */
 export interface AuditLogFilter {
   readonly actorIds: readonly string[];
   /** Principals by number; 0 for the operator and the system. */
@@ -22,12 +22,12 @@ export interface AuditLogFilter {
   readonly subjectTypes: readonly ResourceType[] | undefined;
   readonly subjectIds: readonly string[];
   readonly actions: readonly string[];
-  /** Milliseconds since 1970 UTC; the first is part of it, the second is not. */
+  /** Milliseconds since 1970 UTC; the first is inclusive, the second exclusive. */
   readonly startMs: number | undefined;
   readonly endMs: number | undefined;
 }
 
-/** Direction of the sequence, and the number behind which the list begins when it is given. */
+/** Direction of the sequence, and the number after which the list begins, if any. */
 export interface AuditLogOrder {
   readonly direction: "asc" | "desc";
   readonly after: number | undefined;
@@ -105,7 +105,7 @@ export function findAuditLog(
     .executeTakeFirst();
 }
 
-/** What holds a credential. That it was given out is recorded as an entry without changes. */
+/** Resource types with a credential. Each read of one is recorded as an entry without changes. */
 const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>(["host_token", "workflow"]);
 
 /** Operations on those that may find nothing to change. */
@@ -117,11 +117,11 @@ function entryKind({ operation, subject_type, diff }: EntryRow): AuditLogEntryKi
 }
 
 /**
- * Returns when the newest row of all chains was written, in milliseconds since
- * 1970 UTC; undefined when there is none. Only for the operator, who has no scope.
+ * Returns the time of the newest row of all chains, in milliseconds since 1970 UTC; undefined when
+ * there is none. Only for the operator, who has no scope.
  */
 export async function findNewestAuditTime(db: Kysely<Schema>): Promise<number | undefined> {
-  // Ids begin with their time, and are never made out of order.
+  // Ids begin with their time, and are never generated out of order.
   const row = await db.selectFrom("audit_log").select("at").orderBy("id", "desc").limit(1).executeTakeFirst();
   return row?.at;
 }
@@ -133,7 +133,7 @@ type AuditLogEntry = MessageInitShape<typeof ListAuditLogsResponse_AuditLogEntry
 export function toAuditLogEntry(row: EntryRow): AuditLogEntry {
   return {
     id: row.id,
-    // The system is nobody; the operator is no principal of the contract, and has a name.
+    // The system has no id; the operator is not a principal of the contract, but has a name.
     actorId: row.actor_id === SYSTEM.id ? "" : row.actor_id,
     actorPrincipal: row.actor_principal,
     subjectId: row.subject_id,

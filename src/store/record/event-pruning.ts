@@ -2,7 +2,9 @@ import type { Kysely } from "kysely";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 
-/** Organizations that keep events from before `cutoff`, in milliseconds since 1970 UTC. */
+/**
+ * Returns the organizations that have events from before `cutoff`, in milliseconds since 1970 UTC.
+ */
 export async function findOrganizationsWithEventsBefore(
   db: Kysely<Schema>,
   cutoff: number,
@@ -25,12 +27,10 @@ export async function findOrganizationsWithEventsBefore(
 }
 
 /**
- * Removes the oldest events of an organization, up to `limit`, as far as all of
- * them are from before `cutoff`, and keeps the number of the last of them: what
- * is left is the end of the record, without holes. It opens the trigger that
- * guards events, and closes it, inside this transaction.
- *
- * @returns how many were removed
+ * Removes the oldest events of an organization, up to `limit`, while they are from before `cutoff`,
+ * and stores the number of the last of them: the remaining events are the end of the record,
+ * without gaps. It opens the trigger that protects events, and closes it, inside this transaction.
+ * @returns the number of removed events
  */
 export async function removeEventsBefore(
   { db }: WriteTransaction,

@@ -9,17 +9,17 @@ import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
 import type { EventTable } from "./record-schema.ts";
 
-/** Events of an organization and how far its record reaches, all of one moment. */
+/** Events of an organization and the end of its record, all of one moment. */
 export interface EventPage {
-  /** By sequence ascending. */
+  /** In ascending order of sequence. */
   readonly events: readonly EventRow[];
-  /** Number of the newest row of the record, whatever its kind. */
+  /** Number of the newest row of the record, of any kind. */
   readonly head: number;
-  /** Events up to this number were removed; 0 while none was. */
+  /** Number up to which events were removed; 0 while none was. */
   readonly pruned: number;
 }
 
-/** An event as it is kept; what a stream makes of it is told by {@link toEvent}. */
+/** An event as it is stored; {@link toEvent} makes it a message of a stream. */
 export interface EventRow extends EventDescription {
   readonly operation: ResourceOperation;
   readonly sequence: number;
@@ -33,7 +33,10 @@ const OPERATIONS: Readonly<Record<string, ResourceOperation>> = {
   deleted: ResourceOperation.DELETE,
 };
 
-/** Returns up to `limit` events after a number. One statement, so that rows and numbers belong together. */
+/**
+ * Returns up to `limit` events after a number. It is one statement, so that rows and numbers are of
+ * one moment.
+ */
 export async function findEventsAfter(
   db: Kysely<Schema>,
   { organizationId }: Scope,
@@ -68,7 +71,7 @@ export async function findEventsAfter(
   return { events, head, pruned };
 }
 
-/** Number of the oldest event that is kept; undefined when none is. */
+/** Returns the number of the oldest stored event; undefined when there is none. */
 export async function findOldestEvent(
   db: Kysely<Schema>,
   { organizationId }: Scope,
@@ -105,7 +108,7 @@ export function toEvent({ operation, resourceType, resourceId, sequence, at }: E
   return { operation, resourceType, resourceId, sequence: BigInt(sequence), at: timestampFromMs(at) };
 }
 
-/** Makes a message about the stream itself, which names the organization as its resource. */
+/** Returns a message about the stream itself, which names the organization as its resource. */
 export function toStreamMessage(
   { organizationId }: Scope,
   sequence: number,

@@ -2,10 +2,10 @@ import { prepared } from "../prepared.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { IdempotencyTable } from "./record-schema.ts";
 
-/** How long an answer is kept for repetitions of its request. */
+/** Time for which a response is stored for repetitions of its request. */
 export const KEEP_MS = 24 * 3600 * 1000;
 
-/** Whose answer to what: keys of different callers or operations are different keys. */
+/** The key of a stored response: keys of different callers or operations are different keys. */
 export interface ResponseKey {
   readonly callerId: string;
   readonly operation: string;
@@ -25,7 +25,10 @@ const selectAnswer = prepared<ResponseKey & { after: number }, StoredResponse>(
       .where("created_at", ">", after),
 );
 
-/** The answer that is kept under a key; undefined when there is none or it is older than {@link KEEP_MS}. */
+/**
+ * Returns the response stored under a key; undefined when there is none or it is older than {@link
+ * KEEP_MS}.
+ */
 export async function findKeptAnswer(
   tx: WriteTransaction,
   place: ResponseKey,
@@ -47,7 +50,7 @@ const replaceAnswer = prepared<IdempotencyTable, unknown>((db, row) =>
   }),
 );
 
-/** Keeps an answer, in place of one that is too old to count. Nothing is recorded: the write itself is. */
+/** Stores a response, replacing an expired one. It leaves no audit row: the write itself does. */
 export async function insertKeptAnswer(
   tx: WriteTransaction,
   scope: Scope,
@@ -65,10 +68,8 @@ export async function insertKeptAnswer(
 }
 
 /**
- * Removes about `limit` answers, oldest first, that are too old to count. For
- * the system, so without a scope.
- *
- * @returns how many were removed
+ * Removes about `limit` expired responses, oldest first. For the system, so without a scope.
+ * @returns the number of removed responses
  */
 export async function removeOldAnswers({ db, now }: WriteTransaction, limit: number): Promise<number> {
   const last = await db

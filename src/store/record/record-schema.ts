@@ -1,6 +1,9 @@
-/** Rows of the audit log, the event feed and idempotency; ../schema.ts unites them and says how to read them. */
+/**
+ * Rows of the audit log, the event feed and idempotency; ../schema.ts combines them and explains
+ * how to read them.
+ */
 
-/** Facts about the installation itself, such as which key file it belongs to. */
+/** Facts about the installation itself, such as the key file that it belongs to. */
 export interface FactTable {
   name: string;
   value: string;
@@ -8,7 +11,7 @@ export interface FactTable {
 
 export interface AuditLogTable {
   id: string;
-  /** Null for what concerns the installation as a whole. */
+  /** Null for changes of the installation as a whole. */
   organization_id: string | null;
   sequence: number;
   at: number;
@@ -19,7 +22,7 @@ export interface AuditLogTable {
   subject_type: string;
   subject_id: string;
   reason: string;
-  /** JSON object of changed path to [before, after]; secrets never get here. */
+  /** JSON object of changed path to [before, after]; never contains secrets. */
   diff: string;
   /** Hash of the row before; null for the first of a chain and for rows of the first release. */
   previous_hash: Uint8Array | null;
@@ -35,15 +38,15 @@ export interface EventTable {
   kind: string;
   resource_type: string;
   resource_id: string;
-  /** The subject that created the resource; null for none, and in rows from before it was kept. */
+  /** Id of the subject that created the resource; null for none, and in older rows. */
   creator_id: string | null;
-  /** Whose own a resource of a personal type is; null for other types, and in rows from before it was kept. */
+  /** Id of the owner of a resource of a personal type; null for other types, and in older rows. */
   owner_id: string | null;
-  /** The environment that the resource is, or is in. */
+  /** Id of the environment that the resource is, or is in. */
   environment_id: string | null;
 }
 
-/** An answer kept for a caller that repeats its request. */
+/** A response stored for a caller that repeats its request. */
 export interface IdempotencyTable {
   caller_id: string;
   operation: string;
@@ -52,11 +55,11 @@ export interface IdempotencyTable {
   response: Uint8Array;
   created_at: number;
   organization_id: string | null;
-  /** 1 when the answer carried a secret, which was left out. */
+  /** 1 when the response contained a secret, which was left out. */
   redacted: number;
 }
 
-/** The one row of the installation's own audit chain; held during a commit, see WriteBackRow. */
+/** The one row of the installation's own audit chain; cached during a commit, see WriteBackRow. */
 export interface InstallationTable {
   id: number;
   sequence: number;

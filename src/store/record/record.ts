@@ -8,7 +8,7 @@ import type { Actor, Change, WriteTransaction } from "../store.ts";
 import type { WriteBackRow } from "../write-back-row.ts";
 import type { AuditLogTable, EventTable } from "./record-schema.ts";
 
-/** Place of the newest row in its chain, and the hash that the next one continues. */
+/** Number of the newest row of a chain, and the hash that the next one continues. */
 interface Head {
   readonly sequence: number;
   readonly chain_hash: Uint8Array | null;
@@ -80,22 +80,23 @@ const insertEventRow = prepared<EventTable, unknown>((db, row) =>
   }),
 );
 
-/** Makes the keyed hash of new audit rows; `keyId` names the secret it is made with. */
+/** Computes the keyed hash of new audit rows; `keyId` names the secret that it uses. */
 export interface AuditSeal {
   readonly keyId: string;
   mac(bytes: Uint8Array): Uint8Array;
 }
 
-/** What a change leaves in the audit log and in the event feed, except its place in the chain. */
+/**
+ * The rows of a change for the audit log and the event feed, except their position in the chain.
+ */
 export interface PendingRecord {
   readonly facts: Omit<AuditFacts, "sequence">;
-  /** Undefined for what is no change of an organization's resource. */
+  /** Undefined for a change that is not one of an organization's resource. */
   readonly event: (EventFacts & Pick<EventTable, "kind">) | undefined;
 }
 
 /**
- * Puts together the record of a change. A read leaves no event: nothing changed.
- *
+ * Builds the record of a change. A read leaves no event: nothing changed.
  * @throws when the change names an organization that does not exist
  */
 export async function recordOf(
@@ -108,7 +109,7 @@ export async function recordOf(
   const { organizationId, kind } = change;
   const before = parseSource(change.before);
   const after = parseSource(change.after);
-  // So that an organization that is missing fails this change, and not its whole commit.
+  // So that a missing organization fails this change, and not its whole commit.
   await tx.readHeld(HEAD, organizationId);
   const facts = {
     id: tx.newId(),
@@ -134,10 +135,9 @@ export async function recordOf(
 }
 
 /**
- * Writes the audit rows of changes, each as the next of its chain, and their
- * event rows under the same numbers. Those of a commit are written together, at
- * its end: one by one, between other statements, they cost more. For the same
- * reason events come after all audit rows.
+ * Writes the audit rows of changes, each as the next of its chain, and their event rows under the
+ * same numbers. Those of a commit are written together, at its end: individually, between other
+ * statements, they cost more. For the same reason events come after all audit rows.
  */
 export async function insertRecords(
   db: Kysely<Schema>,

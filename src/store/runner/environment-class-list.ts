@@ -14,20 +14,23 @@ import type { Scope } from "../store.ts";
 export interface EnvironmentClassFilter {
   readonly runnerIds: readonly string[];
   readonly runnerKinds: readonly number[];
-  /** Only classes that are so; undefined for both. */
+  /** Required value of `enabled`; undefined for both. */
   readonly enabled: boolean | undefined;
-  /** Only classes that take environments of the caller, or only the others; undefined for both. */
+  /**
+   * Restricts to classes that accept environments of the caller, or to all others; undefined for
+   * both.
+   */
   readonly taking:
     | {
         readonly asked: boolean;
         readonly runnerKinds: readonly number[];
-        /** Whether also runners that said that they are on somebody's own machine. */
+        /** True to include runners that reported to be on a member's own machine. */
         readonly local: boolean;
       }
     | undefined;
 }
 
-/** Up to `limit` classes behind `after`, by id ascending. */
+/** Returns up to `limit` classes after `after`, by id ascending. */
 export async function findEnvironmentClassPage(
   db: Kysely<Schema>,
   scope: Scope,

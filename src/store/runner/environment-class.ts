@@ -4,7 +4,7 @@ import { fromBody, toBody } from "../json.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 
-/** Those of the named classes that the scope has, in no order. */
+/** Returns those of the named classes that the scope has, in no order. */
 export async function findEnvironmentClasses(
   db: Kysely<Schema>,
   scope: Scope,
@@ -29,7 +29,7 @@ export async function findEnvironmentClass(
   return found;
 }
 
-/** All classes of one runner, oldest first. */
+/** Returns all classes of one runner, oldest first. */
 export async function findClassesOfRunner(
   db: Kysely<Schema>,
   scope: Scope,
@@ -92,7 +92,7 @@ export async function updateEnvironmentClass(
   });
 }
 
-/** Removes the row for good; no project and no environment may refer to it. */
+/** Removes the row permanently; no project and no environment may refer to it. */
 export async function removeEnvironmentClass(
   tx: WriteTransaction,
   scope: Scope,

@@ -21,9 +21,8 @@ const selectRunner = prepared<
 );
 
 /**
- * The runner whose credential stands for a subject at a host when no runner is
- * settled, as for a search: that of the newest one that holds at `now`.
- *
+ * Returns the runner whose credential a subject uses at a host when no runner is determined, as for
+ * a search: that of the newest credential that is valid at `now`.
  * @param host in lower case
  * @param now milliseconds since 1970 UTC
  */

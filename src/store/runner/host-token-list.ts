@@ -11,14 +11,14 @@ import type { Schema } from "../schema.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
-/** What a list is narrowed to: all conditions must hold. */
+/** The conditions of a list; all must hold. */
 export interface HostTokenFilter {
   readonly runnerId?: string;
-  /** Each names a subject, or narrows the kind of it; a token must fit every one of them. */
+  /** Each names a subject, or restricts its kind; a token must match every one of them. */
   readonly subjects: readonly { readonly id: string; readonly principal?: number }[];
 }
 
-/** Up to `limit` host tokens behind `after`, by id ascending, without their secrets. */
+/** Returns up to `limit` host tokens after `after`, by id ascending, without their secrets. */
 export async function findHostTokenPage(
   db: Kysely<Schema>,
   scope: Scope,

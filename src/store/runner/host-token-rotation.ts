@@ -3,7 +3,9 @@ import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 import { type SealedSecrets, sealedOfRow, secretColumns } from "./host-token.ts";
 
-/** Up to `limit` host tokens that are sealed with a key. For the system, so without a scope. */
+/**
+ * Returns up to `limit` host tokens that are sealed with a key. For the system, so without a scope.
+ */
 export async function findHostTokensUnder(
   db: Kysely<Schema>,
   keyId: string,
@@ -18,7 +20,10 @@ export async function findHostTokensUnder(
   return rows.map((row) => ({ id: row.id, sealed: sealedOfRow(row) }));
 }
 
-/** Puts the same secrets under another key. The token stays what it was, so nothing is recorded. */
+/**
+ * Stores the same secrets sealed with another key. The token does not change, so nothing is
+ * recorded.
+ */
 export async function replaceSecrets(
   { db }: WriteTransaction,
   id: string,

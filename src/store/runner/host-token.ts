@@ -11,7 +11,7 @@ import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { HostTokenTable } from "./runner-schema.ts";
 
-/** The secrets of a host token as they rest, and the key they are sealed with. */
+/** The encrypted secrets of a host token, and the id of their key. */
 export interface SealedSecrets {
   readonly keyId: string;
   readonly token: Uint8Array;
@@ -23,7 +23,7 @@ export interface StoredHostToken {
   readonly sealed: SealedSecrets;
 }
 
-/** What only one token of a runner can have in common. */
+/** The combination that identifies a token of a runner. */
 export interface HostTokenUse {
   readonly runnerId: string;
   /** In lower case. */
@@ -68,7 +68,7 @@ const selectForUse = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** The token that a runner uses at a host for a subject. */
+/** Returns the token that a runner uses at a host for a subject. */
 export async function findHostTokenFor(
   db: Kysely<Schema>,
   scope: Scope,
@@ -99,7 +99,7 @@ export async function findHostTokensOfRunner(
   return rows.map(({ body }) => fromBody(HostAuthenticationTokenSchema, body));
 }
 
-/** The tokens that runners use for a subject. */
+/** Returns the tokens that runners use for a subject. */
 export async function findHostTokensOfSubject(
   db: Kysely<Schema>,
   scope: Scope,
@@ -145,9 +145,8 @@ export async function insertHostToken(
 }
 
 /**
- * Changes what is told of a token and, where `sealed` is given, its secrets.
- *
- * @param replaced which of the secrets are others now; an absent refresh token counts as one
+ * Changes the description of a token and, where `sealed` is given, its secrets.
+ * @param replaced the secrets that have changed, including a refresh token that is now absent
  */
 export async function updateHostToken(
   tx: WriteTransaction,
@@ -203,17 +202,20 @@ export async function removeHostToken(
   });
 }
 
-/** Says whose a token is: events of it are for that subject alone. */
+/** Returns the owner of a token for its events, which are for that subject alone. */
 function ownFacts({ subject }: HostAuthenticationToken) {
   return { ownerId: subject?.id ?? null };
 }
 
-/** Puts into the record that the actor of the write was given a token's secrets. */
+/** Records that the actor of the write read a token's secrets. */
 export function recordHostTokenRead(tx: WriteTransaction, scope: Scope, id: string): void {
   tx.record({ organizationId: scope.organizationId, type: "host_token", id, kind: "read" });
 }
 
-/** The audit log tells that there is a secret, and when another takes its place. */
+/**
+ * Masks the secrets of a token: the audit log shows that there is a secret, and when it is
+ * replaced.
+ */
 function masked(token: HostAuthenticationToken, secrets: Readonly<Record<string, string>>): string {
   return JSON.stringify({ ...JSON.parse(toBody(HostAuthenticationTokenSchema, token)), ...secrets });
 }
@@ -225,12 +227,12 @@ function changingColumns(token: HostAuthenticationToken) {
   };
 }
 
-/** The columns of sealed secrets. */
+/** Returns the columns of sealed secrets. */
 export function secretColumns({ keyId, token, refreshToken }: SealedSecrets): SecretColumns {
   return { key_id: keyId, sealed_token: token, sealed_refresh_token: refreshToken ?? null };
 }
 
-/** The reverse of {@link secretColumns}. */
+/** Reverses {@link secretColumns}. */
 export function sealedOfRow(row: SecretColumns): SealedSecrets {
   return {
     keyId: row.key_id,

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import type { Schema } from "../schema.ts";
 
-/** Columns that name the key that something in their row was made with; each has an index. */
+/** Columns with the id of the key that a value in their row was made with; each has an index. */
 const COLUMNS = [
   ["token", "hmac_key_id"],
   ["host_token", "key_id"],
@@ -10,17 +10,20 @@ const COLUMNS = [
   ["audit_log", "key_id"],
 ] as const;
 
-/** The ids of all keys that any row of the database was made with, ascending. For the system, so without a scope. */
+/**
+ * Returns the ids of all keys that any row of the database was made with, ascending. For the
+ * system, so without a scope.
+ */
 export async function findNamedKeyIds(db: Kysely<Schema>): Promise<string[]> {
   const ids = new Set<string>();
   for (const column of COLUMNS) for (const id of await findNamedIn(db, ...column)) ids.add(id);
-  // What the first release wrote down about its one key.
+  // The record that the first release made of its one key.
   const facts = await db.selectFrom("fact").select("value").where("name", "=", "key_id").execute();
   for (const { value } of facts) ids.add(value);
   return [...ids].sort();
 }
 
-/** Goes from key to key along the index: there are few keys and may be millions of rows. */
+/** Skips from key to key along the index: there are few keys and may be millions of rows. */
 async function findNamedIn(
   db: Kysely<Schema>,
   ...[table, column]: (typeof COLUMNS)[number]

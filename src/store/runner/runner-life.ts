@@ -6,12 +6,14 @@ import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 
-/** A runner with what it does not tell everybody. */
+/** A runner with the values that not everybody sees. */
 export interface KnownRunner {
   readonly runner: Runner;
-  /** Whether it said that it works on the server's or a member's own machine. */
+  /** True when it reported to work on the server's or a member's own machine. */
   readonly local: boolean;
-  /** When it last gave a sign of life, in milliseconds since 1970 UTC; null while it is not connected. */
+  /**
+   * Time of its last sign of life, in milliseconds since 1970 UTC; null while it is not connected.
+   */
   readonly seenAt: number | null;
 }
 
@@ -35,13 +37,19 @@ export async function findKnownRunner(
   return row && { runner: fromBody(RunnerSchema, row.body), local: row.local === 1, seenAt: row.seen_at };
 }
 
-/** Whether a runner is on the server's or a member's own machine, by its kind or by what it said; false for none. */
+/**
+ * Returns whether a runner is on the server's or a member's own machine, by its kind or by its own
+ * report; false for none.
+ */
 export async function worksLocally(db: Kysely<Schema>, scope: Scope, runnerId: string): Promise<boolean> {
   const known = runnerId === "" ? undefined : await findKnownRunner(db, scope, runnerId);
   return known !== undefined && (known.local || isLocalKind(known.runner.kind));
 }
 
-/** Changes what is told of a runner, and whether it is connected; `before` is the runner until now. */
+/**
+ * Changes the description of a runner, and whether it is connected; `before` is the runner until
+ * now.
+ */
 export async function updateRunner(
   tx: WriteTransaction,
   scope: Scope,
@@ -65,7 +73,10 @@ export async function updateRunner(
   });
 }
 
-/** Up to `limit` connected runners of which nothing was heard since `cutoff`. For the system, so without a scope. */
+/**
+ * Returns up to `limit` connected runners without a sign of life since `cutoff`. For the system, so
+ * without a scope.
+ */
 export async function findSilentRunners(
   db: Kysely<Schema>,
   cutoff: number,

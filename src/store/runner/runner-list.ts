@@ -16,7 +16,7 @@ export interface RunnerFilter {
   readonly kinds: readonly number[];
 }
 
-/** Up to `limit` runners behind `after`, by id ascending. */
+/** Returns up to `limit` runners after `after`, by id ascending. */
 export async function findRunnerPage(
   db: Kysely<Schema>,
   scope: Scope,

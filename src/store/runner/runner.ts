@@ -15,7 +15,10 @@ const selectLocalRunner = prepared<{ organizationId: string; kind: number }, { i
       .where("kind", "=", kind),
 );
 
-/** Id of the runner that stands for its users' local runners; every organization has one. */
+/**
+ * Returns the id of the runner that represents its users' local runners; every organization has
+ * one.
+ */
 export async function findLocalRunnerId(db: Kysely<Schema>, scope: Scope): Promise<string> {
   const [row] = await selectLocalRunner(db, {
     organizationId: scope.organizationId,
@@ -58,7 +61,7 @@ export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: R
   });
 }
 
-/** Removes the row for good; no environment, class or project may refer to it. */
+/** Removes the row permanently; no environment, class or project may refer to it. */
 export async function removeRunner(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
   await tx.db
     .deleteFrom("runner")

@@ -6,14 +6,17 @@ import type { WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
 import { readyWorkOf } from "./work.ts";
 
-/** A runner that asks for work, and what it can take. */
+/** A runner that asks for work, and the work that it accepts. */
 export interface Claimant {
   readonly organizationId: string;
-  /** The ids that work may be bound to: the runner's own, and for a local runner also that of the local configuration. */
+  /**
+   * Ids that work may be bound to: the runner's own, and for a local runner also that of the local
+   * configuration.
+   */
   readonly runnerIds: readonly [own: string, local?: string];
   /** WorkKinds by number; empty for every kind. */
   readonly kinds: readonly number[];
-  /** The classes that it serves; work without a class fits always. */
+  /** Ids of the classes that it serves; work without a class always fits. */
   readonly environmentClassIds: readonly string[];
 }
 
@@ -40,7 +43,8 @@ function nextOfKind(db: Kysely<Schema>, { organizationId, kind, runnerId, otherR
       .where("not_before", "<=", now)
       .where((eb) => eb.or([eb("runner_id", "is", null), eb("runner_id", "in", [runnerId, otherRunnerId])]))
       .orderBy("turn")
-      // One order of the groups within every turn: with that of arrival, one could be served twice before another.
+      // One order of the groups within every turn: with that of arrival, one could be served twice
+      // before another.
       .orderBy("group_id")
       .orderBy("id")
       .limit(1)
@@ -56,9 +60,9 @@ const selectNextOfClass = prepared<NextOfKind & { environmentClassId: string }, 
 );
 
 /**
- * The work whose turn it is among what a runner can take at `now`; for reads as
- * for writes. Each kind and class is looked up by itself: however much there is
- * that the runner cannot take, none of it is read.
+ * Returns the work whose turn it is among the work that a runner accepts at `now`; for reads as for
+ * writes. Each kind and class is looked up separately: none of the work that the runner does not
+ * accept is read, however much there is.
  */
 export async function findClaimable(
   db: Kysely<Schema>,
@@ -106,7 +110,7 @@ const setTurn = prepared<{ organizationId: string; turn: number }, unknown>((db,
       conflict
         .column("organization_id")
         .doUpdateSet({ turn: (eb) => eb.ref("excluded.turn") })
-        // Work that was given back keeps its place, and its turn may be long past.
+        // Returned work keeps its place, and its turn may be long past.
         .whereRef("work_turn.turn", "<", "excluded.turn"),
     ),
 );
@@ -123,7 +127,7 @@ export async function claimWork(
   return leased;
 }
 
-/** A lease with whether the account that its work is done for is cut off. */
+/** A lease with whether the account that its work is done for is blocked. */
 export interface Lease extends WorkTable {
   readonly blocked_at: number | null;
 }
@@ -137,7 +141,10 @@ const selectLease = prepared<{ id: string }, Lease>((db, { id }) =>
     .where("work.id", "=", id),
 );
 
-/** Work by the id of its lease, leased or not. Whoever asks must hold it: see services/lease.ts. */
+/**
+ * Returns work by the id of its lease, leased or not. The caller must hold it: see
+ * services/runner/lease.ts.
+ */
 export async function findLease(db: Kysely<Schema>, id: string): Promise<Lease | undefined> {
   const [row] = await selectLease(db, { id });
   return row;
@@ -152,7 +159,7 @@ const clearLease = prepared<{ id: string; notBefore: number }, { organization_id
       .returning("organization_id"),
 );
 
-/** Gives work back to the queue in its old place; its attempts and its fence are kept. */
+/** Returns work to the queue in its old place; its attempts and its fence are kept. */
 export async function releaseWork(
   tx: WriteTransaction,
   id: string,
@@ -172,7 +179,9 @@ const selectExpired = prepared<{ now: number; limit: number }, WorkTable>((db, {
     .limit(limit),
 );
 
-/** Up to `limit` leases that ran out, of all organizations. For the system, so without a scope. */
+/**
+ * Returns up to `limit` expired leases, of all organizations. For the system, so without a scope.
+ */
 export async function findExpired(db: Kysely<Schema>, now: number, limit: number): Promise<WorkTable[]> {
   return selectExpired(db, { now, limit });
 }
@@ -181,7 +190,7 @@ const setRunner = prepared<{ id: string; runnerId: string }, unknown>((db, { id,
   db.updateTable("work").set({ runner_id: runnerId }).where("id", "=", id),
 );
 
-/** Leaves work to one runner from now on, also after it was given back. */
+/** Binds work to one runner from now on, also after it is returned to the queue. */
 export async function bindWork(tx: WriteTransaction, id: string, runnerId: string): Promise<void> {
   await setRunner(tx.db, { id, runnerId });
 }
@@ -190,7 +199,7 @@ const setExpiry = prepared<{ id: string; expiresAt: number }, unknown>((db, { id
   db.updateTable("work").set({ expires_at: expiresAt }).where("id", "=", id),
 );
 
-/** Moves the end of a lease; who calls it has made sure that the lease holds. */
+/** Extends a lease; the caller must have verified it. */
 export async function renewLease(tx: WriteTransaction, id: string, expiresAt: number): Promise<void> {
   await setExpiry(tx.db, { id, expiresAt });
 }
@@ -199,7 +208,7 @@ const setNotBefore = prepared<{ id: string; notBefore: number }, unknown>((db, {
   db.updateTable("work").set({ not_before: notBefore }).where("id", "=", id),
 );
 
-/** Leaves work in the queue that is not to be given out before an instant. */
+/** Leaves work in the queue that is not handed out before an instant. */
 export async function postponeWork(tx: WriteTransaction, id: string, notBefore: number): Promise<void> {
   await setNotBefore(tx.db, { id, notBefore });
 }
@@ -208,7 +217,7 @@ const clearAttempts = prepared<{ id: string }, unknown>((db, { id }) =>
   db.updateTable("work").set({ attempt: 0 }).where("id", "=", id),
 );
 
-/** Counts the attempts at work anew: it goes on for long, and the one that is going on has come on. */
+/** Resets the number of attempts at work, because a long attempt has made progress. */
 export async function resetAttempts(tx: WriteTransaction, id: string): Promise<void> {
   await clearAttempts(tx.db, { id });
 }

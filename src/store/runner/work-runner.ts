@@ -3,7 +3,9 @@ import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
 
-/** The work that a runner holds the lease of, also of leases that ran out and were not ended yet. */
+/**
+ * Returns the work whose lease a runner holds, including expired leases that were not ended yet.
+ */
 export async function findWorkHeldBy(
   db: Kysely<Schema>,
   scope: Scope,
@@ -18,7 +20,7 @@ export async function findWorkHeldBy(
     .execute();
 }
 
-/** The work that only a runner can do: bound to it, or for one of its classes. */
+/** Returns the work that only a runner can do: bound to it, or for one of its classes. */
 export async function findWorkFor(
   db: Kysely<Schema>,
   scope: Scope,

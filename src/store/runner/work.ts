@@ -5,7 +5,7 @@ import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
 
-/** Something for a runner to do; ids are those of the columns of WorkTable. */
+/** Work for a runner; ids are those of the columns of WorkTable. */
 export interface NewWork {
   readonly organizationId: string;
   readonly kind: WorkKind;
@@ -16,7 +16,10 @@ export interface NewWork {
   readonly environmentClassId: string | null;
 }
 
-/** What is touched when there may be more for the runners of an organization to take: see WriteTransaction.touch. */
+/**
+ * Returns the topic that is touched when there may be more work for the runners of an organization:
+ * see WriteTransaction.touch.
+ */
 export function readyWorkOf(organizationId: string): string {
   return `work of ${organizationId}`;
 }
@@ -56,10 +59,9 @@ const insertRow = prepared<WorkTable, unknown>((db, row) =>
 );
 
 /**
- * Gives work to the queue, at the end of its group: the next turn of the group,
- * or that of whoever is served now where the group has been served up to here.
- * So groups alternate, however much each of them has given. The subject must
- * have no open work of this kind.
+ * Adds work to the queue, at the end of its group. It gets the next turn of the group, or the
+ * current turn where the group has been served up to here. So groups alternate, however much work
+ * each of them has. The subject must have no open work of this kind.
  */
 export async function insertWork(tx: WriteTransaction, work: NewWork): Promise<void> {
   const { organizationId, groupId } = work;
@@ -88,7 +90,7 @@ const selectWork = prepared<{ kind: WorkKind; subjectId: string }, WorkTable>((d
   db.selectFrom("work").selectAll().where("kind", "=", kind).where("subject_id", "=", subjectId),
 );
 
-/** The open work of one kind on a subject. */
+/** Returns the open work of one kind on a subject. */
 export async function findWork(
   db: Kysely<Schema>,
   kind: WorkKind,
@@ -99,11 +101,9 @@ export async function findWork(
 }
 
 /**
- * Ends work that is wanted no more. Work that a runner holds is stopped: the
- * runner learns it at its next call and finishes. It stays in the queue until
- * then, or until the lease runs out, also when its subject has been brought to
- * its end meanwhile: that is how the runner of a blocked account is told why.
- *
+ * Ends work that is no longer wanted. Leased work is stopped: the runner learns it at its next call
+ * and finishes. It stays in the queue until then, or until the lease runs out, even when its
+ * subject has ended meanwhile: that is how the runner of a blocked account learns the reason.
  * @returns "removed" when no runner had it, "none" when there was none
  */
 export async function stopWork(
@@ -135,7 +135,7 @@ const setStopOfLeased = prepared<{ kind: WorkKind; subjectId: string }, unknown>
     .where("leased_by", "is not", null),
 );
 
-/** Tells whoever has work to stop, if anybody; work that nobody has stays in the queue. */
+/** Asks the holder of work to stop, if any; work without a holder stays in the queue. */
 export async function stopHolder(tx: WriteTransaction, kind: WorkKind, subjectId: string): Promise<void> {
   await setStopOfLeased(tx.db, { kind, subjectId });
   tx.touch(subjectId);
@@ -145,7 +145,7 @@ const deleteRow = prepared<{ id: string }, unknown>((db, { id }) =>
   db.deleteFrom("work").where("id", "=", id),
 );
 
-/** Takes work out of the queue for good, leased or not; its lease is lost with it. */
+/** Removes work from the queue permanently, leased or not; its lease is lost with it. */
 export async function removeWork(tx: WriteTransaction, id: string): Promise<void> {
   await deleteRow(tx.db, { id });
 }

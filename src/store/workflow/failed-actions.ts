@@ -25,10 +25,10 @@ const selectFailed = prepared<NextFailed, { body: string }>(
       .limit(limit),
 );
 
-/** Actions read at a time: a write pauses only between its queries. */
+/** Number of actions that are read at a time: a write pauses only between its queries. */
 const ACTIONS_AT_ONCE = 50;
 
-/** The failed actions of an execution, in their order, the report last. */
+/** Returns the failed actions of an execution, in their order, the report last. */
 export async function findFailedActions(
   db: Kysely<Schema>,
   { organizationId }: Scope,

@@ -2,13 +2,15 @@ import type { Kysely } from "kysely";
 import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 
-/** Whether runners are waited for: `cut_off` does not. */
+/** The way of a stop: `cut_off` does not wait for runners. */
 export type StopMode = "cancel" | "cut_off";
 
-/** A stop of executions or environments that is too much for one transaction. */
+/** A stop of executions or environments that is too large for one transaction. */
 export interface PendingStop {
   readonly mode: StopMode;
-  /** One execution, all that a workflow has or an executor runs, or the environments that a creator made. */
+  /**
+   * One execution, all executions of a workflow or an executor, or the environments of a creator.
+   */
   readonly target: "execution" | "workflow" | "executor" | "creator";
   readonly targetId: string;
 }
@@ -16,11 +18,14 @@ export interface PendingStop {
 /** A stop as it is stored. */
 export interface StoredStop extends PendingStop {
   readonly organizationId: string;
-  /** Made when the stop was asked for: what began later has greater ids, and is not meant. */
+  /**
+   * Id generated when the stop was requested: resources that began later have greater ids, and are
+   * not affected.
+   */
   readonly upTo: string;
 }
 
-/** Keeps what is left of a stop for jobs/stops.ts, for what there is now. */
+/** Stores the remaining part of a stop for jobs/stops.ts, for the resources that exist now. */
 export async function insertPendingStop(
   tx: WriteTransaction,
   scope: Scope,
@@ -37,7 +42,10 @@ export async function insertPendingStop(
     .execute();
 }
 
-/** Finds up to `limit` stops of all organizations that follow `last` in the order of their keys. For the system. */
+/**
+ * Returns up to `limit` stops of all organizations that follow `last` in the order of their keys.
+ * For the system.
+ */
 export async function findPendingStops(
   db: Kysely<Schema>,
   limit: number,
@@ -64,7 +72,7 @@ export async function findPendingStops(
   return query.execute();
 }
 
-/** Removes a stop that is done, unless it was asked for again meanwhile. */
+/** Removes a completed stop, unless it was requested again meanwhile. */
 export async function removePendingStop(tx: WriteTransaction, stop: StoredStop): Promise<void> {
   await tx.db
     .deleteFrom("pending_stop")

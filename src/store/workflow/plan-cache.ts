@@ -1,13 +1,16 @@
 import type { WorkflowPlan } from "../../domain/workflow/execution/workflow-plan.ts";
 
-/** A plan with what it counts for. */
+/** A plan with its size. */
 export interface CachedPlan {
   readonly plan: WorkflowPlan;
   /** Characters of its stored text. */
   readonly characters: number;
 }
 
-/** The plans that were asked for last, by the id of their execution: of texts of so many characters in all. */
+/**
+ * A cache of the most recently used plans, by the id of their execution, limited by the characters
+ * of their texts.
+ */
 export class PlanCache {
   readonly #plans = new Map<string, CachedPlan>();
   readonly #mostCharacters: number;
@@ -21,7 +24,7 @@ export class PlanCache {
     return this.#plans.get(executionId);
   }
 
-  /** Puts a plan in the newest place, and forgets the oldest ones beyond what is kept. */
+  /** Adds a plan as the most recent one, and evicts the oldest ones beyond the limit. */
   keep(executionId: string, plan: CachedPlan): void {
     this.#forget(executionId);
     this.#plans.set(executionId, plan);

@@ -3,10 +3,10 @@ import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 
-/** How much of what a step printed is kept of its beginning, and as much of its end: 1 MiB together. */
+/** Bytes that are kept of the beginning of a step's output, and of its end: 1 MiB together. */
 const KEPT_AT_EACH_END_BYTES = 512 * 1024;
 
-/** Whose log it is: one step in one attempt of an action. */
+/** The key of a log: one step in one attempt of an action. */
 export interface LogOwner {
   readonly actionId: string;
   /** From 1. */
@@ -15,7 +15,7 @@ export interface LogOwner {
   readonly stepIndex: number;
 }
 
-/** A piece of a log, by its place in all that the step printed, in bytes. */
+/** A piece of a log, by its offset in the whole output of the step, in bytes. */
 export interface LogPiece {
   readonly offset: number;
   readonly data: Uint8Array;
@@ -41,11 +41,10 @@ const insertPiece = prepared<LogOwner & LogPiece, unknown>(
 );
 
 /**
- * Adds a piece to a log, and wakes who follows the action. Of what is known
- * already nothing is written. Past 1 MiB the middle goes: the beginning stays,
- * and the end moves on.
- *
- * @returns false for a piece that begins past the end of the log
+ * Appends a piece to a log, and wakes the listeners of the action. Bytes that are already stored
+ * are not written again. Above 1 MiB the middle is removed: the beginning stays, and the end moves
+ * on.
+ * @returns false for a piece that begins after the end of the log
  */
 export async function appendLog(tx: WriteTransaction, owner: LogOwner, piece: LogPiece): Promise<boolean> {
   const [last] = await selectLastPiece(tx.db, owner);
@@ -91,7 +90,7 @@ const deletePieces = prepared<LogOwner & { from: number; before: number }, unkno
       .where("start", "<", before),
 );
 
-/** Removes what lies between the beginning and `cut`, where the end of the log begins now. */
+/** Removes the part between the beginning and `cut`, where the end of the log begins now. */
 async function cutMiddle(tx: WriteTransaction, owner: LogOwner, cut: number): Promise<void> {
   if (cut <= KEPT_AT_EACH_END_BYTES) return;
   const from = KEPT_AT_EACH_END_BYTES;
@@ -102,7 +101,10 @@ async function cutMiddle(tx: WriteTransaction, owner: LogOwner, cut: number): Pr
   if (kept.length > 0) await insertPiece(tx.db, { ...owner, offset: cut, data: kept });
 }
 
-/** A place in the logs of an attempt: what lies before it in this step, and all steps before, are known. */
+/**
+ * A position in the logs of an attempt: the text before it in this step, and all steps before, are
+ * known.
+ */
 export interface LogPosition {
   readonly stepIndex: number;
   readonly offset: number;
@@ -122,7 +124,7 @@ const selectOfStep = prepared<LogOwner & { offset: number; limit: number }, Stor
     return ofStep
       .select(["step_index as stepIndex", "start as offset", "data"])
       .where((eb) =>
-        // From the piece on that the position is in.
+        // Starts with the piece that contains the position.
         eb(
           "start",
           ">=",
@@ -152,9 +154,8 @@ const selectOfLaterSteps = prepared<LogOwner & { lastStep: number; limit: number
 );
 
 /**
- * Up to `limit` pieces of an attempt's logs from a position on, in the order of
- * the steps; none when there is nothing more yet.
- *
+ * Returns up to `limit` pieces of an attempt's logs from a position on, in the order of the steps;
+ * none when there are no more yet.
  * @param lastStep no step after this one
  */
 export async function findLogPieces(
@@ -177,7 +178,7 @@ const deleteEarlier = prepared<Omit<LogOwner, "stepIndex">, unknown>((db, { acti
   db.deleteFrom("step_log").where("action_id", "=", actionId).where("attempt", "<", attempt),
 );
 
-/** Removes the logs of attempts before this one, which nothing answers any more. */
+/** Removes the logs of earlier attempts, which nothing returns any more. */
 export async function removeEarlierLogs(
   tx: WriteTransaction,
   owner: Omit<LogOwner, "stepIndex">,

@@ -4,7 +4,9 @@ import type { Schema } from "../schema.ts";
 import type { WriteTransaction } from "../store.ts";
 import type { WebhookDeliveryTable } from "./workflow-schema.ts";
 
-/** By what a delivery is known again: the workflow that it was posted to, and what its sender calls it. */
+/**
+ * The key of a delivery: the workflow that it was posted to, and the id that its sender gave it.
+ */
 export interface DeliveryName {
   readonly workflowId: string;
   readonly deliveryId: string;
@@ -21,8 +23,8 @@ const selectDelivery = prepared<DeliveryName & { since: number }, { event_ids: s
 );
 
 /**
- * Ids of the entries that a delivery made in the ledger when it first arrived;
- * undefined when it did not, or not after `since` (milliseconds since 1970 UTC).
+ * Returns the ids of the ledger entries that a delivery created when it first arrived; undefined
+ * when it did not arrive, or not after `since` (milliseconds since 1970 UTC).
  */
 export async function findDeliveryEvents(
   db: Kysely<Schema>,
@@ -42,7 +44,7 @@ const upsertDelivery = prepared<WebhookDeliveryTable, unknown>((db, row) =>
       at: row.at,
       event_ids: row.event_ids,
     })
-    // One that is too old to count may not be pruned yet.
+    // An expired one may not be pruned yet.
     .onConflict((conflict) =>
       conflict.columns(["workflow_id", "delivery_id"]).doUpdateSet((eb) => ({
         at: eb.ref("excluded.at"),
@@ -51,7 +53,10 @@ const upsertDelivery = prepared<WebhookDeliveryTable, unknown>((db, row) =>
     ),
 );
 
-/** Notes that a delivery arrived, with the entries that it made. It leaves no audit row: the entries tell of it. */
+/**
+ * Records that a delivery arrived, with the entries that it created. It leaves no audit row: the
+ * entries record it.
+ */
 export async function insertDelivery(
   tx: WriteTransaction,
   { workflowId, deliveryId }: DeliveryName,
@@ -66,10 +71,9 @@ export async function insertDelivery(
 }
 
 /**
- * Forgets up to `limit` deliveries to all workflows from before `cutoff`, in
- * milliseconds since 1970 UTC. For the system.
- *
- * @returns how many were forgotten
+ * Removes up to `limit` deliveries to all workflows from before `cutoff`, in milliseconds since
+ * 1970 UTC. For the system.
+ * @returns the number of removed deliveries
  */
 export async function removeDeliveriesBefore(
   tx: WriteTransaction,

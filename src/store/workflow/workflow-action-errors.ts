@@ -12,7 +12,7 @@ import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 
 type ErrorColumns = Pick<WorkflowExecutionTable, "action_failures" | "action_warnings">;
 
-/** Returns the errors of its actions that an execution's row holds. */
+/** Returns the errors of its actions that an execution's row contains. */
 export function actionErrorsOfRow({ action_failures, action_warnings }: ErrorColumns): ActionErrors {
   return { failures: errorsOf(action_failures), warnings: errorsOf(action_warnings) };
 }
@@ -28,7 +28,7 @@ const updateErrors = prepared<ErrorColumns & { id: string }, unknown>((db, row) 
     .where("id", "=", row.id),
 );
 
-/** Adds what a change of an action brings to the first errors that its execution holds. */
+/** Adds the errors of a change of an action to the first errors in its execution's row. */
 export async function addActionErrors(
   tx: WriteTransaction,
   executionId: string,

@@ -21,7 +21,10 @@ import { addActionErrors } from "./workflow-action-errors.ts";
 import { changeCounts } from "./workflow-execution.ts";
 import type { WorkflowActionTable } from "./workflow-schema.ts";
 
-/** Actions are read back without their steps, which all of an execution share: domain/workflow-action.ts fills them in. */
+/**
+ * Returns an action without its steps, which all actions of an execution share:
+ * domain/workflow/execution/workflow-action.ts adds them.
+ */
 export function actionOfRow({ body }: Pick<WorkflowActionTable, "body">): WorkflowExecutionAction {
   return fromBody(WorkflowExecutionActionSchema, body);
 }
@@ -50,7 +53,7 @@ const selectWaiting = prepared<{ executionId: string; limit: number }, { body: s
       .selectFrom("workflow_action")
       .select("body")
       .where("execution_id", "=", executionId)
-      // Literals, so that the index of just these rows fits.
+      // Literals, so that the engine uses the partial index of these rows.
       .where((eb) =>
         eb.and([
           eb("phase", "=", eb.lit(WorkflowExecutionActionPhase.PENDING)),
@@ -61,7 +64,9 @@ const selectWaiting = prepared<{ executionId: string; limit: number }, { body: s
       .limit(limit),
 );
 
-/** Up to `limit` actions of an execution that the queue of work does not have yet, in their order. */
+/**
+ * Returns up to `limit` actions of an execution that are not in the work queue yet, in their order.
+ */
 export async function findWaitingActions(
   db: Kysely<Schema>,
   executionId: string,
@@ -80,13 +85,13 @@ const selectGiven = prepared<{ executionId: string }, { body: string }>((db, { e
     .orderBy("id"),
 );
 
-/** Waiting actions read at a time. */
+/** Number of waiting actions that are read at a time. */
 const WAITING_AT_ONCE = 16;
 
 /**
- * Finds the actions of an execution that have not ended: those that the queue of
- * work or a runner has, then those that wait for the queue. Who reads on must
- * have changed what it got: it is found again otherwise.
+ * Yields the actions of an execution that have not ended: those that are in the work queue or on a
+ * runner, then those that wait for the queue. The caller must change each action before it reads
+ * on: otherwise it is found again.
  */
 export async function* findOpenActions(
   db: Kysely<Schema>,
@@ -108,7 +113,7 @@ const selectGivenCount = prepared<{ executionId: string }, { count: number }>((d
     .where((eb) => eb("queued", "=", eb.lit(1))),
 );
 
-/** How many actions of an execution the queue of work or a runner has. */
+/** Returns the number of an execution's actions that are in the work queue or on a runner. */
 export async function countGivenActions(db: Kysely<Schema>, executionId: string): Promise<number> {
   const [row] = await selectGivenCount(db, { executionId });
   return row?.count ?? 0;
@@ -126,7 +131,10 @@ export async function hasReportAction(db: Kysely<Schema>, executionId: string): 
   return (await selectReport(db, { executionId })).length > 0;
 }
 
-/** Up to `limit` running actions whose longest time is over at `now`, of all organizations. For the system. */
+/**
+ * Returns up to `limit` running actions whose maximum time is over at `now`, of all organizations.
+ * For the system.
+ */
 export async function findExpiredActions(
   db: Kysely<Schema>,
   now: number,
@@ -160,7 +168,7 @@ const insertRow = prepared<WorkflowActionTable, unknown>((db, row) =>
   }),
 );
 
-/** Writes new actions of one execution, which wait for their turn. */
+/** Writes new actions of one execution, which are pending. */
 export async function insertActions(
   tx: WriteTransaction,
   scope: Scope,
@@ -243,7 +251,7 @@ const setBody = prepared<{ id: string; organizationId: string; body: string }, u
       .where("organization_id", "=", organizationId),
 );
 
-/** Keeps that steps of an action began. The record tells of steps when they end. */
+/** Stores that steps of an action began. The record shows steps when they end. */
 export async function setBegunSteps(
   tx: WriteTransaction,
   scope: Scope,
@@ -257,7 +265,7 @@ const setQueued = prepared<{ id: string; queued: number }, unknown>((db, { id, q
   db.updateTable("workflow_action").set({ queued }).where("id", "=", id),
 );
 
-/** Notes that the queue of work has an action; its end takes that back. */
+/** Records that an action is in the work queue; its end resets this. */
 export async function setGiven(tx: WriteTransaction, id: string): Promise<void> {
   await setQueued(tx.db, { id, queued: 1 });
 }

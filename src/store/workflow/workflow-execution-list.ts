@@ -20,7 +20,10 @@ import { answeredExecution, FACT_COLUMNS } from "./workflow-execution-row.ts";
 import { executionsIn } from "./workflow-output.ts";
 import { findPlanText, planOfText } from "./workflow-plan.ts";
 
-/** What a list of executions is narrowed to: fields combine with AND, values inside one with OR; empty means any. */
+/**
+ * The conditions of a list of executions: fields combine with AND, values inside one with OR; empty
+ * means any.
+ */
 export interface ExecutionFilter {
   readonly ids: readonly string[];
   readonly workflowIds: readonly string[];
@@ -32,7 +35,7 @@ export interface ExecutionFilter {
 
 const shortPlan = shortText("workflow_plan.body", SHORT_BYTES);
 
-/** Up to `limit` executions behind `after`, by id, which is the order of their start. */
+/** Returns up to `limit` executions after `after`, by id, which is the order of their start. */
 export async function findExecutionPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -60,7 +63,7 @@ export async function findExecutionPage(
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);
   if (filter.hasFailedActions !== undefined) {
-    // Literals, so that the index of those that have failed actions fits.
+    // Literals, so that the engine uses the partial index of executions with failed actions.
     const isFailed = filter.hasFailedActions ? ">" : "=";
     query = query.where((eb) => eb("failed_count", isFailed, eb.lit(0)));
   }
@@ -72,7 +75,7 @@ export async function findExecutionPage(
   }
   const order = { direction, after };
   const rows = await firstRowsInPhases("workflow_execution", own, query, filter.phases, order, limit);
-  // The errors of its actions are answered with it.
+  // The response includes the errors of its actions.
   const whole = rows.map((row) => ({
     ...row,
     bytes: row.bytes + (row.plan_bytes ?? 0) + row.action_failures.length + row.action_warnings.length,
@@ -91,7 +94,7 @@ export async function findExecutionPage(
   }));
 }
 
-/** The same for actions. */
+/** The conditions of a list of actions, combined likewise. */
 export interface ActionFilter {
   readonly ids: readonly string[];
   readonly executionIds: readonly string[];
@@ -99,7 +102,7 @@ export interface ActionFilter {
   readonly phases: readonly number[];
 }
 
-/** Up to `limit` actions with their steps behind `after`, by id ascending. */
+/** Returns up to `limit` actions with their steps after `after`, by id ascending. */
 export async function findActionPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -126,7 +129,7 @@ export async function findActionPage(
   const order = { direction: "asc", after } as const;
   const rows = await firstRowsInPhases("workflow_action", own, query, filter.phases, order, limit);
   const executionOf = executionsOnce(db, scope);
-  // Each action is answered with the steps, which are a part of the plan of its execution.
+  // Each action is returned with the steps, which are a part of its execution's plan.
   const whole = rows.map((row) => ({ ...row, bytes: row.bytes + (row.plan_bytes ?? 0) }));
   const listed = listedRows(db, "workflow_action", whole, positionById, (row) => row);
   return listed.map(({ read, ...row }) => ({
@@ -139,7 +142,7 @@ export async function findActionPage(
   }));
 }
 
-/** Up to `limit` outputs behind `after`, by the id of their action ascending. */
+/** Returns up to `limit` outputs after `after`, by the id of their action ascending. */
 export async function findOutputPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -171,7 +174,7 @@ const selectOutputs = prepared<{ id: string }, { outputs: string | null }>((db, 
   db.selectFrom("workflow_action").select("outputs").where("id", "=", id),
 );
 
-/** What the steps of actions are read from, each execution once. */
+/** Returns the executions from which the steps of actions are read, each once. */
 function executionsOnce(
   db: Kysely<Schema>,
   scope: Scope,

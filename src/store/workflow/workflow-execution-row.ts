@@ -6,7 +6,7 @@ import { actionErrorsOfRow } from "./workflow-action-errors.ts";
 import { planOfText } from "./workflow-plan.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 
-/** What an execution is read back from beside its body. */
+/** The columns that an execution is read from besides its body. */
 export const FACT_COLUMNS = [
   "id",
   "pending_count",
@@ -18,17 +18,20 @@ export const FACT_COLUMNS = [
   "action_warnings",
 ] as const;
 
-/** The columns that an execution is read back from. */
+/** The columns that an execution is read from. */
 export const EXECUTION_COLUMNS = [...FACT_COLUMNS, "body"] as const;
 
 export type ExecutionRow = Pick<WorkflowExecutionTable, (typeof EXECUTION_COLUMNS)[number]>;
 
-/** An execution as it is answered, but for its plan: with its counts, its conclusion and the errors of its actions. */
+/**
+ * Returns an execution as responses show it, but without its plan: with its counts, its conclusion
+ * and the errors of its actions.
+ */
 export function answeredExecution(row: ExecutionRow): WorkflowExecution {
   return concludedExecution(executionOfRow(row), actionErrorsOfRow(row));
 }
 
-/** An execution with its counts and without its plan. */
+/** Returns an execution with its counts and without its plan. */
 export function executionOfRow(row: ExecutionRow): WorkflowExecution {
   const execution = fromBody(WorkflowExecutionSchema, row.body);
   const { status } = execution;
@@ -42,7 +45,7 @@ export function executionOfRow(row: ExecutionRow): WorkflowExecution {
   return execution;
 }
 
-/** The text of an execution with its plan, as the record tells of it. */
+/** Returns the text of an execution with its plan, as the record shows it. */
 export function wholeBody(body: string, plan: string | null): string {
   if (plan === null) return body;
   return toBody(WorkflowExecutionSchema, withPlan(fromBody(WorkflowExecutionSchema, body), planOfText(plan)));

@@ -16,17 +16,20 @@ import {
 import { findPlan, insertPlan } from "./workflow-plan.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 
-/** An execution with what no answer tells of it. */
+/** An execution with the values that no response contains. */
 export interface StoredExecution {
   /** With its counts. */
   readonly execution: WorkflowExecution;
-  /** Place of the trigger in the workflow's list when it fired; null for a start with a context of its own. */
+  /**
+   * Index of the trigger in the workflow's list when it fired; null for a start with a context of
+   * its own.
+   */
   readonly triggerIndex: number | null;
-  /** As it is answered. */
+  /** Returns the execution as responses show it. */
   readonly answered: () => WorkflowExecution;
-  /** Whether its actions have been made. */
+  /** True when its actions have been created. */
   readonly expanded: boolean;
-  /** The environment variables that commands read parameters from. */
+  /** Environment variables from which commands read parameters. */
   readonly variables: Readonly<Record<string, string>>;
 }
 
@@ -53,7 +56,10 @@ const selectExecution = prepared<{ id: string; organizationId: string }, StoredR
       .where("organization_id", "=", organizationId),
 );
 
-/** An execution without its plan: its trigger is unset, and its action and report have limits but no steps. */
+/**
+ * Returns an execution without its plan: its trigger is unset, and its action and report have
+ * limits but no steps.
+ */
 export async function findExecution(
   db: Kysely<Schema>,
   scope: Scope,
@@ -63,7 +69,7 @@ export async function findExecution(
   return row && storedOfRow(row);
 }
 
-/** An execution with its plan, which may have megabytes and which nobody may change. */
+/** Returns an execution with its plan, which may be megabytes large and must not be modified. */
 export async function findWholeExecution(
   db: Kysely<Schema>,
   scope: Scope,
@@ -73,7 +79,10 @@ export async function findWholeExecution(
   return row && storedOfRow(row, await findPlan(db, id));
 }
 
-/** Up to `limit` executions whose actions are not made yet, of all organizations, by id. For the system. */
+/**
+ * Returns up to `limit` executions whose actions are not created yet, of all organizations, by id.
+ * For the system.
+ */
 export async function findUnexpanded(
   db: Kysely<Schema>,
   limit: number,
@@ -87,15 +96,17 @@ export async function findUnexpanded(
     .execute();
 }
 
-/** Which executions that have not ended are asked for; a field that is left out restricts nothing. */
+/**
+ * The conditions for executions that have not ended; a field that is left out restricts nothing.
+ */
 export interface OpenExecutions {
   readonly workflowId?: string;
-  /** Place of the time or pull-request trigger that started them. */
+  /** Index of the time or pull-request trigger that started them. */
   readonly triggerIndex?: number;
   readonly executorId?: string;
 }
 
-/** Ids of the executions that have not ended, oldest first. */
+/** Returns the ids of the executions that have not ended, oldest first. */
 export async function findOpenExecutionIds(
   db: Kysely<Schema>,
   scope: Scope,
@@ -110,7 +121,7 @@ export async function findOpenExecutionIds(
   if (triggerIndex !== undefined) query = query.where("trigger_index", "=", triggerIndex);
   if (executorId !== undefined) query = query.where("executor_id", "=", executorId);
   const rows = await query.execute();
-  // Sorted here: asked for an order, the engine walks through all that ever ran.
+  // Sorted here: with an order in the query, the engine scans all executions that ever ran.
   return rows.map(({ id }) => id).sort();
 }
 
@@ -144,7 +155,7 @@ const insertRow = prepared<WorkflowExecutionTable, unknown>((db, row) =>
   }),
 );
 
-/** Writes a new execution, whose actions are not made yet. */
+/** Writes a new execution, whose actions are not created yet. */
 export async function insertExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -229,12 +240,12 @@ const markExpanded = prepared<{ id: string }, unknown>((db, { id }) =>
   db.updateTable("workflow_execution").set({ expanded: 1 }).where("id", "=", id),
 );
 
-/** Notes that an execution's actions have been made, or never will be. */
+/** Records that an execution's actions have been created, or never will be. */
 export async function setExpanded(tx: WriteTransaction, id: string): Promise<void> {
   await markExpanded(tx.db, { id });
 }
 
-/** How much more or less each count of an execution is. */
+/** The difference of each count of an execution. */
 export type CountChange = Readonly<Record<"pending" | "running" | "failed" | "done" | "stopped", number>>;
 
 const addCounts = prepared<CountChange & { id: string }, unknown>((db, change) =>
@@ -250,7 +261,7 @@ const addCounts = prepared<CountChange & { id: string }, unknown>((db, change) =
     .where("id", "=", change.id),
 );
 
-/** Keeps the counts in step with the actions; only store/workflow-action.ts moves actions. */
+/** Updates the counts after a change of actions; only workflow-action.ts changes actions. */
 export async function changeCounts(tx: WriteTransaction, id: string, change: CountChange): Promise<void> {
   await addCounts(tx.db, { ...change, id });
   if (change.failed > 0) await setFailed(tx.db, { id });
@@ -274,7 +285,7 @@ function bodyOf(execution: WorkflowExecution): string {
   return toBody(WorkflowExecutionSchema, withoutCounts(withoutPlan(execution)));
 }
 
-/** The counts change on their own and have columns. */
+/** Returns an execution without its counts, which change often and have columns. */
 function withoutCounts(execution: WorkflowExecution): WorkflowExecution {
   const { status } = execution;
   return status ? { ...execution, status: { ...status, ...NO_COUNTS } } : execution;

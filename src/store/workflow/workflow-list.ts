@@ -19,16 +19,19 @@ export interface WorkflowFilter {
   readonly creatorIds: readonly string[];
   /** Phases of the newest execution, WorkflowExecutionPhase by number. */
   readonly phases: readonly number[];
-  /** Milliseconds since 1970 UTC: an execution with a failed action started then or later; undefined means any. */
+  /**
+   * Milliseconds since 1970 UTC: an execution with a failed action started at this time or later;
+   * undefined means any.
+   */
   readonly failedSince: number | undefined;
   /** Undefined means any. */
   readonly disabled: boolean | undefined;
 }
 
-/** Sort key of a workflow of which no execution came to its end: it stands before every time there is. */
+/** Sort key of a workflow without an ended execution: it sorts before every time. */
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Up to `limit` workflows behind `after`; the descending order is exactly mirrored. */
+/** Returns up to `limit` workflows after `after`; the descending order is exactly mirrored. */
 export async function findWorkflowPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -52,7 +55,7 @@ export async function findWorkflowPage(
   return listedRows(db, "workflow", rows, positionOf, ({ body }) => fromBody(WorkflowSchema, body));
 }
 
-/** How many workflows match, counted no further than `limit`. */
+/** Returns the number of matching workflows, counted up to `limit`. */
 export async function countWorkflows(
   db: Kysely<Schema>,
   scope: Scope,
@@ -76,7 +79,7 @@ type Row = Pick<Schema["workflow"], "sort_name" | "completed_at"> & BodyRow;
 type Rows<O = object> = SelectQueryBuilder<Schema, "workflow", O>;
 type Direction = WorkflowOrder["direction"];
 
-/** A part of an order that is one walk along an index. */
+/** A segment of an order that is one scan of an index. */
 interface Stretch extends Omit<RowOrder, "direction"> {
   isIn<O>(rows: Rows<O>): Rows<O>;
 }
@@ -85,7 +88,10 @@ const IN_ALL: Pick<Stretch, "isIn"> = { isIn: (rows) => rows };
 const IN_COMPLETED: Pick<Stretch, "isIn"> = { isIn: (rows) => rows.where(COMPLETED_AT, "is not", null) };
 const IN_OTHERS: Pick<Stretch, "isIn"> = { isIn: (rows) => rows.where(COMPLETED_AT, "is", null) };
 
-/** What of an order is behind `after`. By completion it is made of two stretches: an OR of them would scan. */
+/**
+ * Returns the part of an order after `after`. By completion it consists of two segments: an OR of
+ * them would scan the table.
+ */
 function stretches(
   field: WorkflowOrder["field"],
   direction: Direction,
@@ -145,7 +151,7 @@ function matching(own: Rows, filter: WorkflowFilter): Rows {
           .where(checkDeadline())
           .whereRef("workflow_execution.workflow_id", "=", "workflow.id")
           .where("workflow_execution.started_at", ">=", failedSince)
-          // Written out, so that the engine sees that its index of failures holds them all.
+          // A literal, so that the engine can use its partial index of failures.
           .where("workflow_execution.failed", "=", eb.lit(1))
           .where("workflow_execution.failed_count", ">", 0),
       ),

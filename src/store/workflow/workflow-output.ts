@@ -12,7 +12,7 @@ const setOutputsText = prepared<{ id: string; outputs: string | null }, unknown>
   db.updateTable("workflow_action").set({ outputs }).where("id", "=", id),
 );
 
-/** Keeps what an action reported; undefined forgets it. */
+/** Stores the outputs of an action; undefined removes them. */
 export async function setOutputs(
   tx: WriteTransaction,
   actionId: string,
@@ -33,7 +33,7 @@ const selectOwnOutputs = prepared<{ id: string; organizationId: string }, { outp
       .where("organization_id", "=", organizationId),
 );
 
-/** What one action reported; undefined while it reported nothing. */
+/** Returns the outputs of one action; undefined while it has reported none. */
 export async function findOutputs(
   db: Kysely<Schema>,
   scope: Scope,
@@ -44,9 +44,9 @@ export async function findOutputs(
 }
 
 /**
- * Those of the executions that are the scope's. Asked for in their place, the
- * engine goes by the executions; beside the scope's id it would go through
- * everything that the scope has.
+ * Returns those of the executions that belong to the scope. As a subquery, it makes the engine
+ * start from the executions; with a condition on the scope's id it would read all rows of the
+ * scope.
  */
 export function executionsIn(db: Kysely<Schema>, scope: Scope, ids: readonly string[]) {
   return db
@@ -56,7 +56,7 @@ export function executionsIn(db: Kysely<Schema>, scope: Scope, ids: readonly str
     .where("workflow_execution.id", "in", ids);
 }
 
-/** What the actions of an execution but its report reported, in their order. */
+/** Returns the outputs of an execution's actions except its report, in their order. */
 export async function findOutputsOfActions(
   db: Kysely<Schema>,
   scope: Scope,

@@ -10,10 +10,10 @@ import type { WriteTransaction } from "../store.ts";
 import { type CachedPlan, PlanCache } from "./plan-cache.ts";
 import type { WorkflowPlanTable } from "./workflow-schema.ts";
 
-/** Characters of stored plans of which what they say is kept; a workflow of today has at most 4 Mi. */
+/** Characters of stored plans whose parsed forms are cached; one workflow has at most 4 Mi. */
 const KEPT_CHARACTERS = 32 * 1024 * 1024;
 
-/** A plan never changes and no id is used twice, so that none of them can be out of date. */
+/** A plan never changes and no id is used twice, so that no entry can be out of date. */
 const kept = new PlanCache(KEPT_CHARACTERS);
 
 const insertRow = prepared<WorkflowPlanTable, unknown>((db, row) =>
@@ -35,7 +35,7 @@ const selectPlan = prepared<{ id: string }, { body: Uint8Array }>((db, { id }) =
     .where("execution_id", "=", id),
 );
 
-/** The plan of an execution, whose parts nobody may change: others share them. */
+/** Returns the plan of an execution, whose parts must not be modified: others share them. */
 export async function findPlan(db: Kysely<Schema>, executionId: string): Promise<WorkflowPlan> {
   const known = kept.get(executionId);
   const found = known ?? (await readPlan(db, executionId));
@@ -43,12 +43,12 @@ export async function findPlan(db: Kysely<Schema>, executionId: string): Promise
   return found.plan;
 }
 
-/** The plan of a stored text; of none, an empty one. */
+/** Parses a stored plan; an absent one is empty. */
 export function planOfText(body: string | null | undefined): WorkflowPlan {
   return fromBody(WorkflowExecution_SpecSchema, body ?? "{}");
 }
 
-/** The stored text of a plan; undefined without one. */
+/** Returns the stored text of a plan; undefined without one. */
 export async function findPlanText(db: Kysely<Schema>, executionId: string): Promise<string | undefined> {
   const [row] = await selectPlan(db, { id: executionId });
   return row && textOf(row.body);

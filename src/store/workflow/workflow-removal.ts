@@ -2,15 +2,15 @@ import { octets } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import { wholeBody } from "./workflow-execution-row.ts";
 
-/** Bytes of bodies that one transaction records as removed at most, unless the first alone has more. */
+/**
+ * Maximum bytes of bodies that one transaction records as removed, unless the first alone has more.
+ */
 const BODY_BYTES = 256 * 1024;
 
 /**
- * Removes up to `limit` executions of a workflow for good, the oldest first, of
- * which nothing is left but their own rows. Where their bodies are large it
- * removes fewer, at least one.
- *
- * @returns how many were removed
+ * Removes up to `limit` executions of a workflow permanently, the oldest first, of which only their
+ * own rows are left. Where their bodies are large it removes fewer, at least one.
+ * @returns the number of removed executions
  */
 export async function removeExecutions(
   tx: WriteTransaction,
@@ -55,7 +55,10 @@ export async function removeExecutions(
   return removed.length;
 }
 
-/** What goes with the executions of a workflow and leaves no record of its own, children first. */
+/**
+ * Tables whose rows are removed with the executions of a workflow without a record of their own,
+ * children first.
+ */
 export const PARTS_OF_WORKFLOW = [
   "step_log",
   "workflow_action",
@@ -64,11 +67,10 @@ export const PARTS_OF_WORKFLOW = [
 ] as const;
 
 /**
- * Removes up to `limit` rows of one kind that are a workflow's: pieces of the
- * logs of its actions, its actions, or the entries of its ledger. For the
- * system, so without a scope; it leaves no record.
- *
- * @returns how many were removed
+ * Removes up to `limit` rows of one kind that belong to a workflow: pieces of the logs of its
+ * actions, its actions, or the entries of its ledger. For the system, so without a scope; it leaves
+ * no record.
+ * @returns the number of removed rows
  */
 export async function removePartsOfWorkflow(
   { db }: WriteTransaction,

@@ -12,9 +12,8 @@ const deleteSchedules = prepared<{ workflowId: string }, unknown>((db, { workflo
 );
 
 /**
- * Keeps the instants of a workflow's time triggers in step with it. Where
- * nothing that they hang on changed they stay, and nothing that came due
- * meanwhile is lost; otherwise they begin anew from now. A disabled workflow
+ * Updates the instants of a workflow's time triggers. Where the triggers have not changed they
+ * stay, so that no due instant is lost; otherwise they are computed from now. A disabled workflow
  * has its instants too: each is entered in the ledger, and starts nothing.
  */
 export async function replaceSchedules(
@@ -29,7 +28,10 @@ export async function replaceSchedules(
   if (rows.length > 0) await tx.db.insertInto("workflow_schedule").values(rows).execute();
 }
 
-/** Up to `limit` time triggers that are due at `now`, of all organizations, the longest due first. For the system. */
+/**
+ * Returns up to `limit` time triggers that are due at `now`, of all organizations, the longest due
+ * first. For the system.
+ */
 export async function findDueSchedules(
   db: Kysely<Schema>,
   now: number,
@@ -55,7 +57,7 @@ const selectSchedule = prepared<{ workflowId: string; triggerIndex: number }, Wo
       .where("trigger_index", "=", triggerIndex),
 );
 
-/** A time trigger as it is now; undefined once nothing comes due of it. For the system. */
+/** Returns a time trigger as it is now; undefined when it is never due again. For the system. */
 export async function findSchedule(
   db: Kysely<Schema>,
   { workflow_id, trigger_index }: Pick<WorkflowScheduleTable, "workflow_id" | "trigger_index">,
@@ -64,7 +66,9 @@ export async function findSchedule(
   return row;
 }
 
-/** Sets when a time trigger is due next; undefined takes it off, since it never is again. */
+/**
+ * Sets the time at which a time trigger is due next; undefined removes it, since it never is again.
+ */
 export async function setNextInstant(
   tx: WriteTransaction,
   schedule: Pick<WorkflowScheduleTable, "workflow_id" | "trigger_index">,

@@ -1,4 +1,6 @@
-/** Rows of workflows and their executions; ../schema.ts unites them and says how to read them. */
+/**
+ * Rows of workflows and their executions; ../schema.ts combines them and explains how to read them.
+ */
 
 export interface WorkflowTable {
   id: string;
@@ -11,19 +13,22 @@ export interface WorkflowTable {
   deleting: number;
   /** Folded name. */
   sort_name: string;
-  /** Folded name, description and id, one a line. */
+  /** Folded name, description and id, one per line. */
   search_text: string;
-  /** When an execution last came to its end; null while none has. It changes on its own. */
+  /**
+   * Time at which an execution last ended; null while none has. Not part of the body, since
+   * executions change it.
+   */
   completed_at: number | null;
   body: string;
 }
 
-/** What deliveries to a workflow's webhook are signed with, sealed. */
+/** The secrets that sign deliveries to a workflow's webhook, sealed. */
 export interface WorkflowSecretTable {
   workflow_id: string;
   key_id: string;
   sealed: Uint8Array;
-  /** The secret before it, which verifies too until `previous_until`. */
+  /** Id of the key of the secret before it, which is valid too until `previous_until`. */
   previous_key_id: string | null;
   previous_sealed: Uint8Array | null;
   previous_until: number | null;
@@ -32,10 +37,10 @@ export interface WorkflowSecretTable {
   previous_known_to: string;
 }
 
-/** The time triggers of workflows that are enabled. */
+/** The time triggers of workflows. */
 export interface WorkflowScheduleTable {
   workflow_id: string;
-  /** Place of the trigger in the workflow's list. */
+  /** Index of the trigger in the workflow's list. */
   trigger_index: number;
   organization_id: string;
   cron_expression: string;
@@ -51,7 +56,10 @@ export interface WorkflowExecutionTable {
   id: string;
   organization_id: string;
   workflow_id: string;
-  /** Place of the trigger in the workflow's list when it fired; null for a start with a context of its own. */
+  /**
+   * Index of the trigger in the workflow's list when it fired; null for a start with a context of
+   * its own.
+   */
   trigger_index: number | null;
   trigger_kind: "manual" | "time" | "pull_request";
   creator_id: string;
@@ -60,11 +68,14 @@ export interface WorkflowExecutionTable {
   /** WorkflowExecutionPhase by number. */
   phase: number;
   desired_phase: number;
-  /** 0 until its actions have been made from its context. */
+  /** 0 until its actions have been created from its context. */
   expanded: number;
-  /** 1 once it failed as a whole, or an action of it did. */
+  /** 1 once it, or one of its actions, failed. */
   failed: number;
-  /** How many actions are in each state: they change on their own, and are put into the status when it is read. */
+  /**
+   * Number of actions in each state: they change often, and are put into the status when it is
+   * read.
+   */
   pending_count: number;
   running_count: number;
   failed_count: number;
@@ -72,9 +83,9 @@ export interface WorkflowExecutionTable {
   stopped_count: number;
   started_at: number;
   finished_at: number | null;
-  /** Folded id and name of the workflow when it started, one a line. */
+  /** Folded id and name of the workflow when it started, one per line. */
   search_text: string;
-  /** JSON object: the environment variables that commands read parameters from. */
+  /** JSON object: the environment variables from which commands read parameters. */
   variables: string;
   /** JSON lists of WorkflowError: the first 10 of its actions, which are not in the body. */
   action_failures: string;
@@ -82,14 +93,14 @@ export interface WorkflowExecutionTable {
   retried_execution_id: string | null;
   /** WorkflowExecution without its plan, its five counts 0. */
   body: string;
-  /** Who chose what it runs over, see source-setter.ts; null for its creator. */
+  /** Subjects that chose its context, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
 }
 
-/** What executions carry out, which never changes: domain/workflow-plan.ts. */
+/** The immutable plans of executions: domain/workflow/execution/workflow-plan.ts. */
 export interface WorkflowPlanTable {
   execution_id: string;
-  /** WorkflowExecution.Spec with nothing but the plan. */
+  /** WorkflowExecution.Spec with the plan only. */
   body: string;
 }
 
@@ -102,24 +113,24 @@ export interface WorkflowActionTable {
   /** WorkflowExecutionActionPhase by number. */
   phase: number;
   desired_phase: number;
-  /** 1 while the queue of work or a runner has it: from when it is given there to its end. */
+  /** 1 while it is in the work queue or on a runner: from its entry to its end. */
   queued: number;
   failed: number;
   environment_id: string | null;
   started_at: number | null;
-  /** While it runs: when its longest time is over; null without such a limit. */
+  /** While it runs: end of its maximum time; null without such a limit. */
   stops_at: number | null;
   /** JSON of ActionOutput; null while nothing was reported. */
   outputs: string | null;
   body: string;
 }
 
-/** What steps printed, in pieces as they came. */
+/** Output of steps, in pieces as they arrived. */
 export interface StepLogTable {
   action_id: string;
   attempt: number;
   step_index: number;
-  /** Place of the piece in all that the step printed, in bytes. */
+  /** Offset of the piece in the whole output of the step, in bytes. */
   start: number;
   data: Uint8Array;
 }
@@ -128,16 +139,18 @@ export interface WorkflowTriggerEventTable {
   id: string;
   organization_id: string;
   workflow_id: string;
-  /** When it was entered; the body tells when it came due. */
+  /** Time at which it was entered; the body contains the time at which it was due. */
   at: number;
   /** WorkflowTriggerEvent.Source by number. */
   source: number;
   /** TriggerVerdict by number. */
   verdict: number;
-  /** One of a kind within its workflow: what must not start twice. Null where that may. */
+  /**
+   * Key that is unique within its workflow, for events that must not start twice. Null for others.
+   */
   dedupe_key: string | null;
   execution_id: string | null;
-  /** JSON of what a redelivery needs; `{}` without. */
+  /** JSON of the data that a redelivery needs; `{}` without. */
   payload: string;
   body: string;
 }
@@ -147,16 +160,16 @@ export interface WebhookDeliveryTable {
   workflow_id: string;
   delivery_id: string;
   at: number;
-  /** JSON list of the ids of the entries that it made in the ledger. */
+  /** JSON list of the ids of the entries that it created in the ledger. */
   event_ids: string;
 }
 
-/** Stops of executions and environments that go on in turns. */
+/** Stops of executions and environments that are done in several transactions. */
 export interface PendingStopTable {
   organization_id: string;
   mode: "cancel" | "cut_off";
   target: "execution" | "workflow" | "executor" | "creator";
   target_id: string;
-  /** What has a greater id began later, and is not meant. */
+  /** Resources with a greater id began later, and are not affected. */
   up_to: string;
 }

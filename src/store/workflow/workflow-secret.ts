@@ -9,16 +9,16 @@ import type { Schema } from "../schema.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowSecretTable } from "./workflow-schema.ts";
 
-/** A secret under the key that it was sealed with. */
+/** An encrypted secret, and the id of its key. */
 export interface SealedSecret {
   readonly keyId: string;
   readonly sealed: Uint8Array;
 }
 
-/** What deliveries to a workflow's webhook are signed with. */
+/** The secrets that sign deliveries to a workflow's webhook. */
 export interface SealedWebhookSecrets {
   readonly current: SealedSecret;
-  /** The one before it, and until when it verifies too: milliseconds since 1970 UTC, itself excluded. */
+  /** The secret before it, and the end of its validity: milliseconds since 1970 UTC, exclusive. */
   readonly previous: (SealedSecret & { readonly until: number }) | undefined;
 }
 
@@ -26,7 +26,7 @@ const selectSecrets = prepared<{ workflowId: string }, WorkflowSecretTable>((db,
   db.selectFrom("workflow_secret").selectAll().where("workflow_id", "=", workflowId),
 );
 
-/** The secrets of a workflow, which the caller has found in its own scope. */
+/** Returns the secrets of a workflow, which the caller has found in its own scope. */
 export async function findWebhookSecrets(
   db: Kysely<Schema>,
   workflowId: string,
@@ -36,7 +36,7 @@ export async function findWebhookSecrets(
 }
 
 /**
- * Returns who was given a secret that verifies at `now` (milliseconds since 1970
+ * Returns the subjects that were given a secret that is valid at `now` (milliseconds since 1970
  * UTC): besides the hosts that they gave it to, they can sign a delivery.
  */
 export async function findWebhookSecretHolders(
@@ -50,7 +50,7 @@ export async function findWebhookSecretHolders(
   return uniqueSubjects(subjectsOf(row.known_to), former);
 }
 
-/** Stores the first secret of a new workflow; the workflow's own record stands for both. */
+/** Stores the first secret of a new workflow; the workflow's own record covers both. */
 export async function insertWebhookSecret(
   { db }: WriteTransaction,
   workflowId: string,
@@ -63,7 +63,10 @@ export async function insertWebhookSecret(
     .execute();
 }
 
-/** Puts other secrets in place of a workflow's, which only the actor is given, and tells the audit log that they are others. */
+/**
+ * Replaces the secrets of a workflow by others, which only the actor is given, and records that in
+ * the audit log.
+ */
 export async function updateWebhookSecrets(
   tx: WriteTransaction,
   scope: Scope,
@@ -88,7 +91,10 @@ export async function updateWebhookSecrets(
   });
 }
 
-/** Puts the same secrets under other keys. The workflow stays what it was, so nothing is recorded. */
+/**
+ * Stores the same secrets sealed with other keys. The workflow does not change, so nothing is
+ * recorded.
+ */
 export async function sealWebhookSecretsAs(
   { db }: WriteTransaction,
   workflowId: string,
@@ -101,7 +107,7 @@ export async function sealWebhookSecretsAs(
     .execute();
 }
 
-/** Keeps that the actor of the write was given a workflow's secret, and puts it into the record. */
+/** Stores and records that the actor of the write was given a workflow's secret. */
 export async function recordWebhookSecretRead(
   tx: WriteTransaction,
   scope: Scope,
@@ -121,7 +127,10 @@ export async function recordWebhookSecretRead(
   tx.record({ organizationId: scope.organizationId, type: "workflow", id: workflowId, kind: "read" });
 }
 
-/** Up to `limit` workflows that have a secret under a key, the one before among them. For the system, so without a scope. */
+/**
+ * Returns up to `limit` workflows that have a secret under a key, including the previous one. For
+ * the system, so without a scope.
+ */
 export async function findWebhookSecretsUnder(
   db: Kysely<Schema>,
   keyId: string,

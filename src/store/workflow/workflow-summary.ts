@@ -3,9 +3,12 @@ import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js"
 import type { Schema } from "../schema.ts";
 import type { Scope } from "../store.ts";
 
-/** Which executions are counted: both conditions hold. */
+/** The conditions for executions that are counted; both must hold. */
 export interface SummaryFilter {
-  /** Finished at this time or later, and before the other; milliseconds since 1970 UTC. */
+  /**
+   * Start of the range of end times, inclusive, and its end, exclusive; milliseconds since 1970
+   * UTC.
+   */
   readonly from: number;
   readonly until: number;
   /** Empty means any. */
@@ -13,11 +16,11 @@ export interface SummaryFilter {
 }
 
 export interface ExecutionCounts {
-  /** Completed without a failure. */
+  /** Number of executions completed without a failure. */
   readonly successful: number;
-  /** Completed with one. */
+  /** Number of executions completed with a failure. */
   readonly failed: number;
-  /** Stopped ones too. */
+  /** Number of all, including stopped ones. */
   readonly total: number;
 }
 
@@ -45,7 +48,7 @@ export async function countExecutions(
   };
 }
 
-/** How many workflows the scope has. */
+/** Returns the number of workflows of the scope. */
 export async function countAllWorkflows(db: Kysely<Schema>, scope: Scope): Promise<number> {
   const { count } = await db
     .selectFrom("workflow")

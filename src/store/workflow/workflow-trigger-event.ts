@@ -10,11 +10,11 @@ import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
 
-/** What an entry of the ledger is stored with and no answer tells. */
+/** The stored values of a ledger entry that no response contains. */
 export interface TriggerEventFacts {
-  /** One of a kind within its workflow; null where the same may be entered again. */
+  /** Key that is unique within its workflow; null where an equal entry may follow. */
   readonly dedupeKey: string | null;
-  /** JSON of what a redelivery needs beside the entry; `{}` without. */
+  /** JSON of the data that a redelivery needs besides the entry; `{}` without. */
   readonly payload: string;
 }
 
@@ -84,7 +84,7 @@ const selectByKey = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** The entry that holds a key of its workflow. */
+/** Returns the entry with a key of its workflow. */
 export async function findTriggerEventByKey(
   db: Kysely<Schema>,
   scope: Scope,
@@ -95,14 +95,16 @@ export async function findTriggerEventByKey(
   return row && fromBody(WorkflowTriggerEventSchema, row.body);
 }
 
-/** Which entries; an empty list restricts nothing. */
+/** The conditions for entries; an empty list restricts nothing. */
 export interface TriggerEventFilter {
   readonly workflowIds: readonly string[];
   /** TriggerVerdict by number. */
   readonly verdicts: readonly number[];
 }
 
-/** Up to `limit` entries by id descending, before the one with the id `before` when it is given. */
+/**
+ * Returns up to `limit` entries by id descending, before the one with the id `before`, if given.
+ */
 export async function findTriggerEventPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -127,10 +129,9 @@ export async function findTriggerEventPage(
 }
 
 /**
- * Removes up to `limit` entries of all organizations from before `cutoff`, in
- * milliseconds since 1970 UTC. For the system.
- *
- * @returns how many were removed
+ * Removes up to `limit` entries of all organizations from before `cutoff`, in milliseconds since
+ * 1970 UTC. For the system.
+ * @returns the number of removed entries
  */
 export async function removeTriggerEventsBefore(
   tx: WriteTransaction,

@@ -19,7 +19,7 @@ const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: 
       .where("organization_id", "=", organizationId),
 );
 
-/** A workflow without its webhookUrl, which is no part of the row. */
+/** Returns a workflow without its webhookUrl, which the row does not contain. */
 export async function findWorkflow(
   db: Kysely<Schema>,
   scope: Scope,
@@ -33,7 +33,9 @@ const selectAnyWorkflow = prepared<{ id: string }, { organization_id: string; bo
   db.selectFrom("workflow").select(["organization_id", "body"]).where("id", "=", id),
 );
 
-/** A workflow of whatever organization: for deliveries to a webhook, which tell no other scope. */
+/**
+ * Returns a workflow of any organization: for deliveries to a webhook, which name no other scope.
+ */
 export async function findAnyWorkflow(
   db: Kysely<Schema>,
   id: string,
@@ -52,7 +54,7 @@ const selectOfExecutor = prepared<{ executorId: string; organizationId: string }
       .orderBy("id"),
 );
 
-/** The workflows that run as a user or service account, by id ascending. */
+/** Returns the workflows that run as a user or service account, by id ascending. */
 export async function findWorkflowsOfExecutor(
   db: Kysely<Schema>,
   scope: Scope,
@@ -62,7 +64,10 @@ export async function findWorkflowsOfExecutor(
   return rows.map(({ body }) => fromBody(WorkflowSchema, body));
 }
 
-/** Workflows that are pending deletion, of all organizations, by id ascending. For the system. */
+/**
+ * Returns workflows that are pending deletion, of all organizations, by id ascending. For the
+ * system.
+ */
 export async function findDeletingWorkflows(
   db: Kysely<Schema>,
   afterId: string,
@@ -128,7 +133,10 @@ export async function updateWorkflow(
   });
 }
 
-/** Removes the row for good, with its secret, schedules and ledger; its executions must be gone. */
+/**
+ * Removes the row permanently, with its secret, schedules and ledger; its executions must have been
+ * removed.
+ */
 export async function removeWorkflow(tx: WriteTransaction, scope: Scope, workflow: Workflow): Promise<void> {
   await tx.db
     .deleteFrom("workflow")
@@ -153,7 +161,10 @@ const updateCompletion = prepared<{ id: string; organizationId: string; at: numb
       .where("organization_id", "=", organizationId),
 );
 
-/** Notes when an execution last came to its end (milliseconds since 1970 UTC); it is no change of the workflow. */
+/**
+ * Sets the time at which an execution last ended (milliseconds since 1970 UTC); this is not a
+ * change of the workflow.
+ */
 export async function setCompleted(
   tx: WriteTransaction,
   scope: Scope,

@@ -11,33 +11,44 @@ import { hasGrams, listAsRows, listOf, type RowRange } from "../../sqlite/expres
 import type { Scope } from "../../store.ts";
 import type { ProjectFilter, Projects } from "../project-filter.ts";
 
-/** What leads to projects that a filter may let through, and to all that it does. */
+/**
+ * A source of candidates: rows that lead to all projects that a filter accepts, and possibly to
+ * others.
+ */
 export interface CandidateSource {
-  /** One row or more for each of the projects; cheap to count. */
+  /** At least one row for each of the projects; cheap to count. */
   readonly rows: SelectQueryBuilder<Schema, keyof Schema, object>;
-  /** Those projects, found by these rows whatever the planner thinks of it. */
+  /** The projects, joined with these rows in an order that the planner cannot change. */
   readonly projects: Projects<object>;
-  /** What of the index of texts the rows are: their `rowid` is the project's `search_row`. */
+  /**
+   * Query of the text index, when the rows are its rows: their `rowid` is the project's
+   * `search_row`.
+   */
   readonly texts?: Texts;
-  /** Each row is of another project, and the index that leads to the projects has what sorts them. */
+  /**
+   * True when each row is of another project, and the index that leads to the projects contains the
+   * sort columns.
+   */
   readonly isSortable?: boolean;
 }
 
-/** Which texts the index is asked for. */
+/** A query of the text index. */
 interface Texts {
   readonly query: string;
   readonly first: number;
   readonly last: number;
 }
 
-/** So many of the last grams of a text tell nearly as much as all: texts and ids differ most at their ends. */
+/**
+ * Number of trigrams at the end of a text that are almost as selective as all: texts and ids differ
+ * most at their ends.
+ */
 const END_GRAMS = 4;
 
 /**
- * The lead of the last grams of a search text, which is quick to follow;
- * undefined for a text that asks for no more than those.
- *
- * @param range which rows of the index are the organization's
+ * Returns the candidates by the last trigrams of a search text, which are quick to find; undefined
+ * for a text that has no more than those.
+ * @param range the organization's rows of the index
  */
 export function endCandidates(
   db: Kysely<Schema>,
@@ -51,10 +62,10 @@ export function endCandidates(
 }
 
 /**
- * The lead of a search text that is not empty. To be asked for when that of its
- * end, if it has one, has turned out to have more than `rare` rows.
- *
- * @param rare a gram that no more texts have is rare, and leads without the others
+ * Returns the candidates by a search text that is not empty. Used when those by the end of the
+ * text, if any, have turned out to be more than `rare`.
+ * @param rare maximum number of texts with a trigram that is rare, and sufficient without the
+ * others
  */
 export async function textCandidates(
   db: Kysely<Schema>,
@@ -71,7 +82,10 @@ function gramsLead(db: Kysely<Schema>, query: string, [first, last]: RowRange): 
   return { ...lead(rows, projects), texts: { query, first, last } };
 }
 
-/** Asks for the rare ones of the grams before a text's end, or for all of its grams when there are none. */
+/**
+ * Returns the query for the rare trigrams before a text's end, or for all of its trigrams when none
+ * is rare.
+ */
 async function tellingQuery(
   db: Kysely<Schema>,
   search: string,
@@ -81,7 +95,7 @@ async function tellingQuery(
   if (isShort(search)) return trigramQuery(search);
   const asked = queryTrigrams(search);
   const telling: string[] = [];
-  // More than `rare` texts have those of the end all together, so none of them is rare.
+  // More than `rare` texts have all trigrams of the end, so none of those is rare.
   for (const gram of asked.slice(0, -END_GRAMS)) {
     const [found] = await countTexts(db, { query: everyTrigramQuery([gram]), first, last, most: rare + 1 });
     const count = found?.count ?? 0;
@@ -93,12 +107,12 @@ async function tellingQuery(
 
 type UpTo = Texts & { readonly most: number };
 
-/** How many texts the index names, counted no further than `most`. */
+/** Counts the texts that the index returns, up to `most`. */
 const countTexts = prepared<UpTo, { count: number }>((db, texts) =>
   db.selectFrom(textRows(db, texts)).select((eb) => eb.fn.countAll<number>().as("count")),
 );
 
-/** The same, and their rows as a list in JSON. */
+/** Counts them likewise, and returns their rows as a list in JSON. */
 const listTexts = prepared<UpTo, { count: number; rows: string }>((db, texts) =>
   db
     .selectFrom(textRows(db, texts))
@@ -114,7 +128,7 @@ function textRows(db: Kysely<Schema>, { query, first, last, most }: UpTo) {
     .as("texts");
 }
 
-/** The leads of the other fields, which say at once how many rows they have. */
+/** Returns the candidates by the other fields, whose number of rows is known at once. */
 export function fastCandidates(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter): CandidateSource[] {
   const leads: CandidateSource[] = [];
   if (filter.creatorIds.length > 0) {
@@ -155,13 +169,16 @@ export function fastCandidates(db: Kysely<Schema>, scope: Scope, filter: Project
   return leads;
 }
 
-/** Leads to every project of the organization. */
+/** Returns every project of the organization as a candidate. */
 export function noCandidates(db: Kysely<Schema>, scope: Scope): CandidateSource {
   const rows = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
   return lead(rows, rows);
 }
 
-/** A lead to the same projects, if it has `most` rows at most. The index of texts is read once: that takes the most time. */
+/**
+ * Returns a source of the same candidates, if it has at most `most` rows. The text index is read
+ * only once, since that takes the most time.
+ */
 export async function isSelective(
   db: Kysely<Schema>,
   lead: CandidateSource,
@@ -172,14 +189,17 @@ export async function isSelective(
   return found && found.count <= most ? rowsLead(db, found.rows) : undefined;
 }
 
-/** @param searchRows a list in JSON */
+/**
+ * Returns the candidates by rows of the text index.
+ * @param searchRows a list in JSON
+ */
 function rowsLead(db: Kysely<Schema>, searchRows: string): CandidateSource {
   const rows = db.selectFrom(listAsRows<number>(searchRows).as("found"));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "found.value");
   return { ...lead(rows, projects), isSortable: true };
 }
 
-/** Whether a lead has `most` rows at most. */
+/** Returns whether a source has at most `most` rows. */
 export async function isFew(db: Kysely<Schema>, { rows }: CandidateSource, most: number): Promise<boolean> {
   const { count } = await db
     .selectFrom(
@@ -196,12 +216,15 @@ export async function isFew(db: Kysely<Schema>, { rows }: CandidateSource, most:
 /** Tables that name projects in `project_id`. */
 type NamesProject = "project_remote" | "project_environment_class" | "project_annotation";
 
-/** A lead by rows that each name a project. */
+/** Returns the candidates by rows that each name a project. */
 function leadById(rows: SelectQueryBuilder<Schema, NamesProject, object>): CandidateSource {
   return lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_id"));
 }
 
-/** The builder's types tell which tables a query names; that projects are among them is enough here. */
+/**
+ * Builds a source. The builder's types tell which tables a query names; it is enough here that
+ * projects are among them.
+ */
 function lead(rows: object, projects: object): CandidateSource {
   return { rows: rows as CandidateSource["rows"], projects: projects as CandidateSource["projects"] };
 }

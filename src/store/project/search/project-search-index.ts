@@ -8,9 +8,9 @@ import type { WriteBackRow } from "../../write-back-row.ts";
 import type { ProjectSearchTable } from "../project-schema.ts";
 
 /**
- * Rows that an organization has in the index of project texts, those left
- * behind included. One with more would reach into the next one's range, which
- * costs time and finds nothing wrong: whatever the index names is tested.
+ * Number of rows that an organization may have in the index of project texts, including unused
+ * ones. One with more would reach into the range of the next, which costs time but does no harm:
+ * every candidate is tested.
  */
 const RANGE_ROWS = 2 ** 30;
 
@@ -25,7 +25,10 @@ const setLastRow = prepared<Scope & { lastRow: number }, unknown>((db, { organiz
     .where("organization_id", "=", organizationId),
 );
 
-/** The last row that an organization has taken; 0 while {@link openRange} has not made it a range to write it to. */
+/**
+ * The last row that an organization has used; 0 until {@link openRange} has created a range to
+ * store it in.
+ */
 const LAST_ROW: WriteBackRow<string, number> = {
   read: async (db, organizationId) => (await selectLastRow(db, { organizationId }))[0]?.last_row ?? 0,
   write: (db, organizationId, lastRow) => setLastRow(db, { organizationId, lastRow }),
@@ -36,10 +39,9 @@ const insertGrams = prepared<ProjectSearchTable, unknown>((db, row) =>
 );
 
 /**
- * Enters a project's search text in the index; the number of its row, which the
- * project then names. The row of a former text stays and is nobody's: the index
- * can forget a row only by its text, and audit rows of the same change take
- * more room than it.
+ * Adds a project's search text to the index and returns the number of its row, which the project
+ * then names. The row of a former text stays unused: the index can remove a row only by its text,
+ * and audit rows of the same change take more space.
  */
 export async function enterSearchText(tx: WriteTransaction, scope: Scope, text: string): Promise<number> {
   const { organizationId } = scope;
@@ -50,12 +52,12 @@ export async function enterSearchText(tx: WriteTransaction, scope: Scope, text: 
   return row;
 }
 
-/** What {@link enterSearchText} asked for, at the end of a transaction. */
+/** Writes a text of {@link enterSearchText}, at the end of a transaction. */
 export async function insertSearchText(db: Kysely<Schema>, row: number, text: string): Promise<void> {
   await insertGrams(db, { rowid: row, grams: searchTrigrams(text) });
 }
 
-/** The first row of an organization that has had no project so far. */
+/** Returns the first row of an organization that has had no project so far. */
 async function openRange(db: Kysely<Schema>, scope: Scope): Promise<number> {
   const { last } = await db
     .selectFrom("project_search_range")
@@ -74,7 +76,10 @@ const selectRange = prepared<Scope, { number: number }>((db, { organizationId })
   db.selectFrom("project_search_range").select("number").where("organization_id", "=", organizationId),
 );
 
-/** The first and the last row that an organization can have; undefined when it never had a project. */
+/**
+ * Returns the first and the last row that an organization can have; undefined when it never had a
+ * project.
+ */
 export async function findSearchRange(db: Kysely<Schema>, scope: Scope): Promise<RowRange | undefined> {
   const [row] = await selectRange(db, { organizationId: scope.organizationId });
   return row && [row.number * RANGE_ROWS, (row.number + 1) * RANGE_ROWS - 1];

@@ -8,7 +8,7 @@ import type { ProjectTable } from "../project-schema.ts";
 import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
 import type { CandidateSource } from "./project-search-candidates.ts";
 
-/** What a list is made of. */
+/** The columns of a project in a list. */
 export const PROJECT_COLUMNS = [
   "project.id",
   "project.popularity",
@@ -17,9 +17,8 @@ export const PROJECT_COLUMNS = [
 ] as const;
 
 /**
- * Looks at everything that a lead leads to, and so counts on the way; undefined
- * when more than `most` pass. Where it can be sorted beforehand and no count is
- * asked for, it looks no further than it must.
+ * Tests all candidates of a source, which also counts them; undefined when more than `most` pass.
+ * Where they can be sorted beforehand and no count is needed, it stops when the page is full.
  */
 export async function collect(
   db: Kysely<Schema>,
@@ -36,7 +35,7 @@ export async function collect(
     .limit(most + 1)
     .execute();
   if (passing.length > most) return undefined;
-  // A lead may name one project several times.
+  // A source may name one project several times.
   const found = [...new Map(passing.map((row) => [row.id, row])).values()];
   const compare = comparison(page.order);
   const after = page.after && { id: page.after.id, popularity: page.after.key };
@@ -88,8 +87,8 @@ export async function scan(
 }
 
 /**
- * Sorts what a lead leads to and tests it until the page is full: first as many as
- * it holds, since nearly all pass as a rule, then twice as many, and so on.
+ * Sorts the candidates of a source and tests them until the page is full: first as many as it
+ * holds, since nearly all usually pass, then twice as many, and so on.
  */
 async function firstPassing(
   db: Kysely<Schema>,
@@ -113,7 +112,7 @@ async function firstPassing(
   return wholeRows(db, scope, idsOf(found.slice(0, page.limit)));
 }
 
-/** Looks at everything that a lead leads to, however much, and keeps only the page. */
+/** Tests all candidates of a source, however many, and keeps only the page. */
 export async function findPage(
   db: Kysely<Schema>,
   scope: Scope,
@@ -126,8 +125,8 @@ export async function findPage(
 }
 
 /**
- * What lies behind the last page, in the page's order. The index by popularity is
- * kept out: its rows lie all over the file, where a lead has named the projects.
+ * Returns the rows after the last page, in the page's order. The index by popularity is excluded:
+ * its rows are spread over the whole file, where a source has named the projects.
  */
 function sorted<O>(all: Projects<O>, { after, order }: ProjectPage): Projects<O> {
   const ways = directions(order);
@@ -147,14 +146,14 @@ function sorted<O>(all: Projects<O>, { after, order }: ProjectPage): Projects<O>
   return rest.orderBy(popularity, ways.popularity.direction).orderBy("project.id", ways.id.direction);
 }
 
-/** In which directions an order goes, and by which comparison a row lies behind another. */
+/** Returns the directions of an order, and the comparison by which a row comes after another. */
 export function directions({ field, direction }: ProjectOrder) {
   const way = (one: "asc" | "desc") => ({ direction: one, behind: one === "asc" ? ">" : "<" }) as const;
   const other = direction === "asc" ? "desc" : "asc";
   return { popularity: way(direction), id: way(field === "id" ? direction : other) };
 }
 
-/** How many of the projects that a lead leads to pass, counted no further than the page says. */
+/** Returns the number of candidates that pass, counted up to the page's limit. */
 export async function countPassing(
   db: Kysely<Schema>,
   scope: Scope,
@@ -170,7 +169,7 @@ export async function countPassing(
   return count;
 }
 
-/** The rows of a page, in the order of its ids. */
+/** Returns the rows of a page, in the order of its ids. */
 async function wholeRows(db: Kysely<Schema>, scope: Scope, ids: readonly string[]): Promise<FoundProject[]> {
   if (ids.length === 0) return [];
   const rows = await projectsById(db, ids)
@@ -187,6 +186,6 @@ function idsOf(rows: readonly { readonly id: string }[]): string[] {
 
 function projectsById(db: Kysely<Schema>, ids: readonly string[]): Projects<object> {
   const all = db.selectFrom(listAsRows<string>(JSON.stringify(ids)).as("asked")).crossJoin("project");
-  // The builder's type tells of the other table as well, which is enough of a difference for it.
+  // The builder's type includes the other table as well, which is enough of a difference for it.
   return all.whereRef("project.id", "=", "asked.value") as unknown as Projects<object>;
 }

@@ -23,13 +23,13 @@ export interface ProjectOrder {
   readonly direction: "asc" | "desc";
 }
 
-/** One page of a list, and what else is asked. */
+/** One page of a list, and its options. */
 export interface ProjectPage {
   readonly filter: ProjectFilter;
   readonly order: ProjectOrder;
   readonly after: PagePosition | undefined;
   readonly limit: number;
-  /** Where counting ends; undefined when nobody asks for the count. */
+  /** Limit of counting; undefined when no count is requested. */
   readonly countLimit: number | undefined;
 }
 
@@ -40,37 +40,42 @@ export interface FoundProjects {
   readonly count: number | undefined;
 }
 
-/** What decides which way a search takes. */
+/** The thresholds by which a search chooses its strategy. */
 const BOUNDS = {
   /**
-   * A lead of so many rows is followed to its end at once; one of more is likely
-   * to fill a page soon, along the page's order. Measured with all of them tested,
-   * as where a count is asked for: in a million projects both take some 15 ms.
+   * Maximum number of rows of a source that is read to its end at once; a source with more is
+   * likely to fill a page soon, in the page's order. Measured with all of them tested, as for a
+   * count: in a million projects both take some 15 ms.
    */
   few: 3_000,
   /**
-   * A gram that no more texts have is rare, and leads without the others: the index
-   * reads 80 ns for each text of a common gram, and testing a project takes 5 µs.
+   * Maximum number of texts with a rare trigram, which is sufficient without the others: the index
+   * reads 80 ns for each text of a common trigram, and testing a project takes 5 µs.
    */
   rare: 1_000,
 } as const;
 
-/** A lead of more rows than this is followed to its end only when nothing else helps: a row takes 5 microseconds. */
+/**
+ * Number of rows above which a source is read to its end only when nothing else helps: a row takes
+ * 5 microseconds.
+ */
 const MANY = 50_000;
 
-/** So many rows a walk along the order tests before it is given up: what passes stands at its far end. */
+/**
+ * Number of rows that a scan along the order tests before it is given up: the matches are at its
+ * far end.
+ */
 const WALK_ROWS = 8_000;
 
-/** The same where no index has told beforehand that there are many. */
+/** Limit of such a scan where no index has shown beforehand that there are many matches. */
 const LONG_SHOT_ROWS = 3_000;
 
-/** The same where there is no other way but to look at many thousands. */
+/** Limit of such a scan where the only other way is to test many thousands. */
 const LONG_WALK_ROWS = 400_000;
 
 /**
- * Projects that pass a filter. Indexes lead to candidates, and each is tested:
- * what is found is exact. For the thread of searches.
- *
+ * Returns the projects that pass a filter. Indexes lead to candidates, and each is tested: the
+ * result is exact. For the search thread.
  * @param bounds for tests
  */
 export async function searchProjects(
