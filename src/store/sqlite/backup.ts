@@ -15,12 +15,11 @@ import { MIGRATIONS } from "./migrate.ts";
 import { DATABASE_FILE } from "./open.ts";
 
 /**
- * Writes what is committed at this moment to a file of its own, readable by its
- * owner only, while a server goes on reading and writing. The file appears
- * whole or not at all, and is durable when this returns.
- *
- * @throws Error with a sentence for the operator when there is nothing to copy
- *   or the file exists already
+ * Writes the committed state of this moment to a new file, readable by its owner only, while a
+ * server continues reading and writing. The file appears whole or not at all, and is durable when
+ * this returns.
+ * @throws Error with a sentence for the operator when there is nothing to copy or the file exists
+ * already
  */
 export function backUp(dataDir: string, file: string): void {
   const database = join(dataDir, DATABASE_FILE);
@@ -30,11 +29,10 @@ export function backUp(dataDir: string, file: string): void {
 }
 
 /**
- * Makes a data folder of a backup. Without a key file it cannot be served: that
- * is no part of a backup.
- *
- * @throws Error with a sentence for the operator when the folder holds anything,
- *   or the file is no whole backup that this release can read
+ * Creates a data folder from a backup. It cannot be served without a key file, which is not part of
+ * a backup.
+ * @throws Error with a sentence for the operator when the folder contains anything, or the file is
+ * not a complete backup that this release can read
  */
 export function restore(file: string, dataDir: string): void {
   if (!existsSync(file)) throw new Error(`there is no file ${file}`);
@@ -57,18 +55,21 @@ function within(file: string, use: (raw: Database.Database) => void): void {
   }
 }
 
-/** One statement, and so one state; it also leaves behind the pages of what was deleted. */
+/**
+ * Copies the database with one statement, and so in one state; pages of deleted rows are not
+ * copied.
+ */
 function copyWhole(raw: Database.Database, file: string): void {
   const draft = `${file}.draft`;
   rmSync(draft, { force: true });
-  // Empty, so that the engine takes it and its mode as they are.
+  // Empty, so that the engine accepts it and keeps its mode.
   writeFileSync(draft, "", { mode: 0o600, flag: "wx" });
   try {
     raw.prepare("vacuum into ?").run(draft);
     const written = openSync(draft, "r");
     fsyncSync(written);
     closeSync(written);
-    // Unlike a rename it fails when somebody else made the file meanwhile.
+    // Unlike a rename it fails when somebody else created the file meanwhile.
     linkSync(draft, file);
   } finally {
     rmSync(draft, { force: true });

@@ -7,15 +7,18 @@ import { StableSqliteDialect } from "./dialect.ts";
 import { ROWS_PER_QUESTION } from "./expressions.ts";
 
 /**
- * How long a statement waits for another process (the command line beside a
- * running server) to finish its transaction before it fails as busy.
+ * Time that a statement waits for another process (the command line next to a running server) to
+ * finish its transaction before it fails as busy.
  */
 export const BUSY_TIMEOUT_MS = 5_000;
 
-/** How long to wait before asking again for what the engine itself does not wait for. */
+/** Interval between attempts at an operation for which the engine itself does not wait. */
 export const RETRY_MS = 2;
 
-/** Statements kept prepared per connection; the list filters make up most shapes. */
+/**
+ * Number of statements that are kept prepared per connection; the list filters account for most of
+ * them.
+ */
 const STATEMENT_CACHE_SIZE = 500;
 
 export interface Connection {
@@ -23,22 +26,30 @@ export interface Connection {
   readonly db: Kysely<Schema>;
   /** Called before each query. */
   beforeQuery: () => void;
-  /** Called after each query of the builder or a prepared one, whose answer waits for what it gives. */
+  /**
+   * Called after each query of the builder or a prepared one; its result waits for the returned
+   * promise.
+   */
   afterQuery: () => Promise<void> | undefined;
-  /** Returns the rows of a query with `checkDeadline()` among its conditions, or undefined when it tests more than about so many. */
+  /**
+   * Returns the rows of a query with `checkDeadline()` among its conditions, or undefined when it
+   * tests more than about so many.
+   */
   attempt(rows: number, sql: string, values: readonly unknown[]): unknown[] | undefined;
   close(): void;
 }
 
-/** Thrown through the engine to end a query that has tested as many rows as it may. */
+/**
+ * The error that ends a query which has tested its maximum number of rows; it is thrown through the
+ * engine.
+ */
 class RowsExhausted extends Error {}
 
 /**
- * Opens one connection to the database file. A reader refuses to write; a
- * writer makes every commit durable before it returns.
- *
- * @param temporary where the pages wait that a savepoint can be rolled back to
- * @throws when the file cannot be opened or is no database
+ * Opens one connection to the database file. A reader rejects writes; a writer makes every commit
+ * durable before it returns.
+ * @param temporary where the engine keeps the pages for rolling back a savepoint
+ * @throws when the file cannot be opened or is not a database
  */
 export function openConnection(
   file: string,
@@ -47,14 +58,15 @@ export function openConnection(
 ): Connection {
   const raw = new Database(file, { readonly: mode === "reader", timeout: BUSY_TIMEOUT_MS });
   if (mode === "writer") {
-    // The folder may be older than the file and open to others; the log beside it takes the same mode.
+    // The folder may be older than the file and open to others; the log next to it gets the same
+    // mode.
     chmodSync(file, 0o600);
     writeAhead(raw);
     // The driver's default is NORMAL, which may lose the last commits on power loss.
     raw.pragma("synchronous = FULL");
     // Without this, "insert or replace" removes audit rows past the trigger that forbids it.
     raw.pragma("recursive_triggers = ON");
-    // What a savepoint can be rolled back to; the default writes it to a temporary file past 64 KiB.
+    // The pages for rolling back a savepoint; by default they go to a temporary file above 64 KiB.
     raw.pragma(`temp_store = ${temporary}`);
   }
   raw.pragma("foreign_keys = ON");
@@ -98,7 +110,7 @@ export function openConnection(
   return connection;
 }
 
-/** The same as the query builder's dialect for SQLite does with a statement. */
+/** Runs a statement exactly as the query builder's dialect for SQLite does. */
 function direct(statement: Database.Statement, connection: Connection): Statement {
   return (values) => {
     connection.beforeQuery();
@@ -110,9 +122,9 @@ function direct(statement: Database.Statement, connection: Connection): Statemen
 }
 
 /**
- * Keeps changes in a log beside the file, so that readers go on while one
- * writes. For a new file this is a change of the file, and when two processes
- * make it at once the engine fails one of them without waiting.
+ * Turns on write-ahead logging, so that readers continue while one connection writes. For a new
+ * file this changes the file, and when two processes do it at once the engine fails one of them
+ * without waiting.
  */
 function writeAhead(raw: Database.Database): void {
   const started = performance.now();
@@ -128,7 +140,7 @@ function writeAhead(raw: Database.Database): void {
   }
 }
 
-/** The query builder prepares every call anew; this keeps the statements, dropping the oldest. */
+/** Caches statements, evicting the oldest, because the query builder prepares every call again. */
 function cached(raw: Database.Database, beforeQuery: () => void) {
   const statements = new Map<string, Database.Statement>();
   return {

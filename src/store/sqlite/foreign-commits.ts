@@ -1,14 +1,13 @@
 import type Database from "better-sqlite3";
 
-/** How often commits of other processes are looked for, such as those of the command line. */
+/** Interval between checks for commits of other processes, such as those of the command line. */
 const LOOK_EVERY_MS = 1_000;
 
 /**
- * Calls `tell` within a second after another connection has committed, such as
- * one of another process. One question to the engine serves however many wait.
- *
- * @param raw the connection that writes: what it commits itself is not told
- * @returns what ends it
+ * Calls `tell` within a second after another connection has committed, such as one of another
+ * process. One query of the engine serves any number of listeners.
+ * @param raw the connection that writes: its own commits are not reported
+ * @returns the function that stops it
  */
 export function watchForeignCommits(raw: Database.Database, tell: () => void): () => void {
   const version = raw.prepare<[], number>("pragma data_version").pluck();

@@ -1,18 +1,27 @@
 type Listener = () => void;
 
-/** Who is told of commits: of each, or only of those that change a resource, and of all those of others. */
+/**
+ * The listeners of commits: of every commit, or only of commits that change a resource, and of all
+ * commits of others.
+ */
 export class Listeners {
   readonly #ofAll = new Set<Listener>();
   readonly #ofOne = new Map<string, Set<Listener>>();
   readonly #changed = new Set<string>();
 
-  /** @returns what ends it */
+  /**
+   * Adds a listener.
+   * @returns the function that removes it
+   */
   add(listener: Listener): () => void {
     this.#ofAll.add(listener);
     return () => void this.#ofAll.delete(listener);
   }
 
-  /** @returns what ends it */
+  /**
+   * Adds a listener.
+   * @returns the function that removes it
+   */
   addOf(id: string, listener: Listener): () => void {
     const listeners = this.#ofOne.get(id) ?? new Set();
     this.#ofOne.set(id, listeners.add(listener));
@@ -22,18 +31,21 @@ export class Listeners {
     };
   }
 
-  /** Notes what the coming commit changes. Should that fail, somebody looks in vain at the next one. */
+  /**
+   * Records the resources that the coming commit changes. When that commit fails, listeners are
+   * called needlessly at the next one.
+   */
   expect(ids: Iterable<string>): void {
     for (const id of ids) this.#changed.add(id);
   }
 
-  /** To be called after a commit of which nobody knows what it changed. */
+  /** Calls every listener, after a commit with unknown changes. */
   callAll(): void {
     const told = [...this.#ofOne.values()].flatMap((listeners) => [...listeners]);
     for (const listener of [...this.#ofAll, ...told]) listener();
   }
 
-  /** To be called after a commit. */
+  /** Calls the listeners of a commit, after it. */
   call(): void {
     const told = [...this.#changed].flatMap((id) => [...(this.#ofOne.get(id) ?? [])]);
     this.#changed.clear();

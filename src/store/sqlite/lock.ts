@@ -3,20 +3,23 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { DATABASE_FILE } from "./open.ts";
 
-/** Held for as long as the process lives; the operating system lets go of it, even after a kill. */
+/**
+ * A lock that is held until the process ends; the operating system releases it, even after a kill.
+ */
 export interface FolderLock {
   release(): void;
 }
 
-/** How long commands beside the server may have the database open where the lock's file is missing. */
+/**
+ * Time for which commands next to the server may have the database open where the lock's file is
+ * missing.
+ */
 const OTHERS_MS = 5_000;
 
 /**
- * Makes this process the only server of a data folder. Two servers would each
- * group writes and run jobs; commands of the command line do not need it. Where
- * the lock's file is missing beside a database, as when somebody moved it away,
- * nobody else may have the database open.
- *
+ * Makes this process the only server of a data folder. Two servers would each group writes and run
+ * jobs; commands of the command line do not need the lock. Where the lock's file is missing next to
+ * a database, for example because somebody moved it away, nobody else may have the database open.
  * @returns undefined when another process holds it
  */
 export function lockFolder(dataDir: string): FolderLock | undefined {
@@ -42,7 +45,10 @@ export function lockFolder(dataDir: string): FolderLock | undefined {
   return { release: () => lock.close() };
 }
 
-/** Returns whether another process has the database open: each holds a shared lock on it for as long. */
+/**
+ * Returns whether another process has the database open: each holds a shared lock on it for as
+ * long.
+ */
 function isOpenElsewhere(database: string): boolean {
   const alone = new Database(database, { timeout: OTHERS_MS });
   try {

@@ -22,12 +22,14 @@ import * as nineteenth from "./migrations/0019-token-hash.ts";
 
 export interface Migration {
   readonly name: string;
-  /** Statements separated by semicolons; they run in one transaction, and may call
-   *  `fold(text)`, `search_grams(text)` and `page_repository(url)`. */
+  /**
+   * Statements separated by semicolons; they run in one transaction, and may call `fold(text)`,
+   * `search_grams(text)` and `page_repository(url)`.
+   */
   readonly statements: string;
 }
 
-/** In the order in which they were released. A released migration is never edited. */
+/** The migrations in the order of their release. A released migration is never edited. */
 export const MIGRATIONS: readonly Migration[] = [
   first,
   second,
@@ -47,19 +49,18 @@ export const MIGRATIONS: readonly Migration[] = [
   nineteenth,
 ];
 
-/** Tables that hold rows in a file that nobody has used yet. */
+/** Tables that have rows in a file that nobody has used yet. */
 const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
 
 /**
- * Brings the file to the newest schema, each migration in a transaction of its
- * own. Two processes may call this at once: the second waits and does what the
- * first has not. A file that holds data is copied beside itself first, as
- * `FILE.before-NAME` with the name of the first migration that runs.
- *
- * @param begins told of each that begins on a file with data, since it may take a minute
+ * Migrates the file to the newest schema, each migration in a transaction of its own. Two processes
+ * may call this at once: the second waits and runs the remaining migrations. A file with data is
+ * copied first, to `FILE.before-NAME` with the name of the first migration that runs.
+ * @param begins called for each migration that begins on a file with data, since it may take a
+ * minute
  * @returns the names of the migrations that ran
- * @throws when the file was written by a newer release, or a statement fails;
- *   the file is then as the last complete migration left it
+ * @throws when the file was written by a newer release, or a statement fails; the file is then as
+ * the last complete migration left it
  */
 export function migrate(
   raw: Database.Database,
@@ -77,7 +78,7 @@ export function migrate(
   const before = applied(raw);
   requireOwnDatabase(before, migrations);
   for (const [position, migration] of migrations.entries()) {
-    // Not even for the lock, which a server may hold while it works on a long write.
+    // Does not even take the lock, which a server may hold during a long write.
     if (before[position] !== undefined) continue;
     raw.exec("begin immediate");
     try {
@@ -118,10 +119,13 @@ function requireOwnDatabase(done: readonly string[], migrations: readonly Migrat
   }
 }
 
-/** Whether there is a row that no migration put there, and that would be lost with the file. */
+/**
+ * Returns whether there is a row that no migration inserted, and that would be lost with the file.
+ */
 function holdsData(raw: Database.Database): boolean {
   const tables = raw
-    // Neither the tables of the engine nor those in which it keeps an index, which has rows before any text.
+    // Neither the tables of the engine nor those in which it keeps an index, which has rows before
+    // any text.
     .prepare<[], { name: string }>(
       "select name from pragma_table_list where schema = 'main' and type = 'table'",
     )
@@ -131,15 +135,15 @@ function holdsData(raw: Database.Database): boolean {
 }
 
 /**
- * Copies what is committed, through a connection of its own, while the caller's
- * open transaction keeps every other process from writing. A copy of an earlier
- * attempt is replaced: the file has changed since.
+ * Copies the committed state through a connection of its own, while the caller's open transaction
+ * prevents every other process from writing. A copy of an earlier attempt is replaced: the file has
+ * changed since.
  */
 function copyBefore(raw: Database.Database, name: string): void {
   const copy = `${raw.name}.before-${name}`;
   const draft = `${copy}.draft`;
   rmSync(draft, { force: true });
-  // Empty, so that the engine takes it and its mode as they are.
+  // Empty, so that the engine accepts it and keeps its mode.
   writeFileSync(draft, "", { mode: 0o600, flag: "wx" });
   const reading = new Database(raw.name, { readonly: true });
   try {

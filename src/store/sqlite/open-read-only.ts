@@ -6,18 +6,17 @@ import { openConnection } from "./connection.ts";
 import { MIGRATIONS } from "./migrate.ts";
 import { DATABASE_FILE } from "./open.ts";
 
-/** A database that is only looked at, in the one state that it was in at first sight. */
+/** A database opened for reading, in the one state that it had at the first read. */
 export interface ReadOnlyStore {
   readonly reader: Kysely<Schema>;
   close(): void;
 }
 
 /**
- * Opens the database of a data folder, or of a copy of one, without changing a
- * row of it, and without bringing it to this release.
- *
- * @throws Error with a sentence for the operator when there is none, or when
- *   another release wrote it
+ * Opens the database of a data folder, or of a copy of one, without changing a row of it, and
+ * without migrating it to this release.
+ * @throws Error with a sentence for the operator when there is none, or when another release wrote
+ * it
  */
 export function openReadOnly(dataDir: string): ReadOnlyStore {
   const file = join(dataDir, DATABASE_FILE);

@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Schema } from "../schema.ts";
 
-/** A foreign key: columns of a table that name a row of another. */
+/** A foreign key: columns of a table that reference a row of another. */
 interface Reference {
   readonly parent: string;
   readonly from: readonly string[];
@@ -11,14 +11,12 @@ interface Reference {
 type References = ReadonlyMap<string, readonly Reference[]>;
 
 /**
- * Removes an organization and every row that is its own, in the transaction that
- * is open. What is its own is read from the schema, so that no table is
- * forgotten: rows that carry its id, and rows that refer to those.
+ * Removes an organization and every row that it owns, in the open transaction. Ownership is read
+ * from the schema, so that no table is forgotten: rows with its id, and rows that reference those.
  *
- * The organization's row goes first, which opens the triggers that guard its
- * record; references are checked when the transaction commits.
- *
- * @param onTable told of each table that holds such rows, before they are removed
+ * The organization's row is removed first, which opens the triggers that protect its record;
+ * references are checked when the transaction commits.
+ * @param onTable called for each table that holds such rows, before they are removed
  */
 export async function deleteOwnedRows(
   db: Kysely<Schema>,
@@ -43,7 +41,10 @@ export async function deleteOwnedRows(
   if (range) await rebuildSearch(db, onTable);
 }
 
-/** Returns the tables with rows of organizations and what tells them, those that refer to others first. */
+/**
+ * Returns the tables with rows of organizations and the conditions that select them, those that
+ * reference others first.
+ */
 async function findOwned(
   db: Kysely<Schema>,
   organizationId: string,
@@ -51,7 +52,7 @@ async function findOwned(
   const references = await findReferences(db);
   const carriers = await findCarriers(db);
   const found = new Map<string, RawBuilder<unknown> | undefined>();
-  /** Parents come into `found` before what refers to them. */
+  /** Parents are added to `found` before the tables that reference them. */
   const visit = (table: string): RawBuilder<unknown> | undefined => {
     if (found.has(table)) return found.get(table);
     const conditions = carriers.has(table) ? [sql`organization_id = ${organizationId}`] : [];
@@ -72,7 +73,7 @@ async function findOwned(
   return new Map([...found].reverse().flatMap(([table, isOwned]) => (isOwned ? [[table, isOwned]] : [])));
 }
 
-/** Names the tables whose rows carry the id of an organization. */
+/** Returns the tables whose rows have the id of an organization. */
 async function findCarriers(db: Kysely<Schema>): Promise<Set<string>> {
   const { rows } = await sql<{ name: string }>`
     select tables.name from pragma_table_list as tables join pragma_table_info(tables.name) as columns
@@ -96,7 +97,10 @@ async function findReferences(db: Kysely<Schema>): Promise<References> {
   return references;
 }
 
-/** The index of project texts forgets a row only by its text, and keeps the rows of former texts. */
+/**
+ * Rebuilds the index of project texts, because it can remove a row only by its text, and keeps the
+ * rows of former texts.
+ */
 async function rebuildSearch(db: Kysely<Schema>, onTable: (table: string, rows: number) => void) {
   const { count } = await db
     .selectFrom("project")

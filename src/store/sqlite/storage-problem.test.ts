@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { isEngineFailure } from "./storage-problem.ts";
 
-/** Returns what the engine throws for a statement, after others. */
+/** Returns the error that the engine throws for a statement, after others. */
 function thrownBy(statement: string, ...before: readonly string[]): unknown {
   const raw = new Database(":memory:");
   try {

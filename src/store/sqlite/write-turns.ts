@@ -2,30 +2,28 @@ import { performance } from "node:perf_hooks";
 import type Database from "better-sqlite3";
 
 /**
- * How long a write works before whatever else came in has a turn of the event
- * loop: as long as a group, so that no ordinary write pauses.
+ * Time that a write works before other events get a turn of the event loop: as long as a group, so
+ * that no ordinary write pauses.
  */
 const PAUSE_AFTER_MS = 8;
 
 /**
- * A write that has not settled after this long without a query never will, and
- * it holds the one transaction. Queries settle before any timer fires, however
- * slow the disk is.
+ * Time without a query after which an unsettled write is considered stuck: it holds the one
+ * transaction. Queries settle before any timer fires, however slow the disk is.
  */
 const STUCK_MS = 2_000;
 
 /**
- * What a write that pauses may leave to be written when it is committed, in KiB:
- * the commit of ten images took 75 ms with the 16 MB that are usual, and 45 with
- * this, of which the disk took 30. With 1 MB it took 65, as pages that each image
- * changes were written once for each.
+ * Cache of a paused write, in KiB, which limits the pages left for its commit: the commit of ten
+ * images took 75 ms with the usual 16 MB, and 45 ms with this, 30 ms of which were the disk's. With
+ * 1 MB it took 65 ms, as pages that each image changes were written once for each.
  */
 const PAUSED_CACHE_KIB = 6_000;
 
 /**
- * The turns of the event loop that the writes of a group take. One that changes
- * many rows pauses between two queries, with its transaction open: reads go on
- * meanwhile and see nothing of it, and other writes wait for its end.
+ * The turns of the event loop that the writes of a group take. One that changes many rows pauses
+ * between two queries, with its transaction open: reads continue meanwhile and see nothing of it,
+ * and other writes wait for its end.
  */
 export class WriteTurns {
   readonly #raw: Database.Database;
@@ -37,13 +35,16 @@ export class WriteTurns {
   #hasWaited = false;
   #pause: Promise<void> | undefined;
 
-  /** @param raw the connection that writes */
+  /**
+   * Creates the turns of a connection.
+   * @param raw the connection that writes
+   */
   constructor(raw: Database.Database) {
     this.#raw = raw;
     this.#usualCache = raw.pragma("cache_size", { simple: true });
   }
 
-  /** To be called when a group begins; {@link close} ends it. */
+  /** Starts a group; {@link close} ends it. */
   open(): void {
     this.#stuck = setTimeout(endStuck, STUCK_MS);
     this.begin();
@@ -56,13 +57,16 @@ export class WriteTurns {
     this.#hasSmallCache = false;
   }
 
-  /** To be called when a write begins, which has its time for itself. */
+  /** Starts a write, which gets the full time. */
   begin(): void {
     this.#hasWaited = false;
     this.#resume();
   }
 
-  /** Lets others have their turn once the write has worked for long enough; undefined before that. */
+  /**
+   * Gives other events a turn when the write has worked for long enough; returns undefined before
+   * that.
+   */
   readonly pauseWhenDue = (): Promise<void> | undefined => {
     if (this.#stuck === undefined) return undefined;
     if (this.#pause) return this.#pause;
@@ -79,7 +83,10 @@ export class WriteTurns {
     return this.#pause;
   };
 
-  /** @throws when the write has waited for anything but its own queries: everybody's commit was held open */
+  /**
+   * Rejects a write that waits for anything but its own queries.
+   * @throws when the write did: the commit of all writes was held open
+   */
   refuseOtherWaits(): void {
     if (!this.#hasWaited && loopTurn() === this.#turn) return;
     throw new Error("a write awaited something other than its own queries");
@@ -96,9 +103,9 @@ export function nextTurn(): Promise<void> {
 }
 
 /**
- * Nothing can take the connection back from a write that goes on. Thrown where
- * nobody catches it, so that a restart follows: nothing of the group is
- * committed, and a server that answers no write any more would be worse.
+ * Ends the process by an uncaught error, so that it is restarted: the connection cannot be taken
+ * back from a stuck write. Nothing of the group is committed, and a server that handles no write
+ * any more would be worse.
  */
 function endStuck(): never {
   throw new Error(
@@ -106,7 +113,10 @@ function endStuck(): never {
   );
 }
 
-/** Number of the event loop's present turn; the queries of a write settle within one, pauses aside. */
+/**
+ * Returns the number of the event loop's present turn; the queries of a write settle within one,
+ * pauses aside.
+ */
 function loopTurn(): number {
   return performance.nodeTiming.uvMetricsInfo.loopCount;
 }

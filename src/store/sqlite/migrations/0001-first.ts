@@ -1,4 +1,7 @@
-/** The first release: organizations, tokens, runners, projects, environments, and the record of changes. */
+/**
+ * The first release: organizations, tokens, runners, projects, environments, and the record of
+ * changes.
+ */
 export const name = "0001-first";
 
 export const statements = `

@@ -1,4 +1,7 @@
-/** The second release: service accounts, policies, credentials, blocking, and a record that proves itself. */
+/**
+ * The second release: service accounts, policies, credentials, blocking, and an audit trail with
+ * hashes.
+ */
 export const name = "0002-record";
 
 export const statements = `

@@ -1,4 +1,7 @@
-/** The third release goes on: agents, their runs, the queues of inputs, and what agents answer. */
+/**
+ * The second part of the third release: agents, their executions, the queues of inputs, and the
+ * output of agents.
+ */
 export const name = "0005-agent";
 
 export const statements = `

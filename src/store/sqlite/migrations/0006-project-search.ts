@@ -1,12 +1,11 @@
 /**
- * A full-text index for the search in projects. `search_grams(text)` is
- * searchTrigrams of domain/; the row numbers of one organization stand in a range
- * of their own, so that what other organizations hold costs a search nothing.
- * Texts shorter than a gram are found by the index of the first characters.
- * The server merges the index in small steps, of eight segments of a size.
- * Filters by creator get an index as those by remote, runner and annotation have,
- * and the indexes of remotes and annotations begin with the organization: their
- * tables are made anew, since a column without a default cannot be added.
+ * A full-text index for the search in projects. `search_grams(text)` is searchTrigrams of domain/;
+ * the row numbers of one organization are in a range of their own, so that the texts of other
+ * organizations cost a search nothing. Texts shorter than a trigram are found by the index of the
+ * first characters. The server merges the index in small steps, of eight segments of a size.
+ * Filters by creator get an index as those by remote, runner and annotation have, and the indexes
+ * of remotes and annotations begin with the organization: their tables are created again, since a
+ * column without a default cannot be added.
  */
 export const name = "0006-project-search";
 

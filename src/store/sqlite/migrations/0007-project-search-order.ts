@@ -1,8 +1,8 @@
 /**
- * The index that leads from a search text to its project has the project's place
- * in both orders, so that what a search may list is sorted without being read.
- * A new score writes its entry anew. That no two projects share a row is no
- * longer enforced, and need not be: what an index leads to is tested.
+ * The index that leads from a search text to its project includes the project's position in both
+ * orders, so that search results are sorted without reading the projects. A new score rewrites its
+ * entry. Uniqueness of rows per project is no longer enforced, and need not be: every candidate is
+ * tested.
  */
 export const name = "0007-project-search-order";
 

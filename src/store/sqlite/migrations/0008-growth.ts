@@ -1,6 +1,6 @@
 /**
- * What grows is bounded: stops of many executions are kept and done in turns,
- * and lists by phase walk along an index of each phase.
+ * Limits for data that grows: stops of many executions are stored and done in several transactions,
+ * and lists by phase scan an index of each phase.
  */
 export const name = "0008-growth";
 

@@ -1,8 +1,8 @@
 /**
- * Who last set the source that work begins from, as a JSON array of subjects:
- * all of them decide whose credential may be used on it. Null, as in every row
- * that exists, means the resource's creator. For a webhook secret it is who has
- * been given it, and existing ones count as known to the workflow's creator.
+ * The last setters of the source that work begins from, as a JSON array of subjects: all of them
+ * decide whose credential may be used for it. Null, as in every existing row, means the resource's
+ * creator. For a webhook secret the column holds the subjects that have been given it, and existing
+ * ones count as known to the workflow's creator.
  */
 export const name = "0009-source-setter";
 

@@ -1,11 +1,13 @@
-/** The release in which members watch events too: each event says whose its resource is. */
+/**
+ * The release in which members watch events too: each event names the creator and owner of its
+ * resource.
+ */
 export const name = "0010-event-facts";
 
 /**
- * Rows of the audit trail stay as they are: their hashes are made over the names
- * that they store, which the contract's new numbers do not touch. Old events of
- * tokens that are gone keep the type `token`, and those of other resources that
- * are gone stay without an owner: only administrators receive them.
+ * Rows of the audit trail stay as they are: their hashes cover the names that they store, which the
+ * contract's new numbers do not change. Old events of removed tokens keep the type `token`, and
+ * those of other removed resources stay without an owner: only administrators receive them.
  */
 export const statements = `
 alter table event add column creator_id text;

@@ -1,11 +1,10 @@
 /**
- * Time triggers are read in a time zone of their own, and executions hold the
- * first failures and warnings of their actions. Those of earlier executions are
- * read from their actions, in the order of these.
+ * Time triggers get a time zone of their own, and executions hold the first failures and warnings
+ * of their actions. Those of earlier executions are read from their actions, in the order of these.
  */
 export const name = "0012-zone-and-conclusion";
 
-/** The first 10 errors of a kind of an execution's actions, each with the action that it comes from. */
+/** Selects the first 10 errors of a kind of an execution's actions, each with its action. */
 const errorsOfActions = (kind: "failures" | "warnings") => `
   select json_group_array(json(told)) from (
     select json_patch(error.value, json_object('meta', json_object(
@@ -18,7 +17,10 @@ const errorsOfActions = (kind: "failures" | "warnings") => `
     limit 10
   )`;
 
-/** Actions that are done have no failures, unlike failed ones and those that are to stop or were stopped. */
+/**
+ * Actions that are done have no failures, unlike failed ones and those that are being stopped or
+ * were stopped.
+ */
 const ALL_DONE = "done_count > 0 and pending_count + running_count + failed_count + stopped_count = 0";
 
 export const statements = `

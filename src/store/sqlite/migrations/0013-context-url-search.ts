@@ -1,8 +1,7 @@
 /**
- * Adds the repositories of context URLs to what the search in projects finds.
- * `page_repository(url)` is pageRepository of domain/. A changed text gets a new
- * row in the index, as it does when a project is updated: what the row before
- * leads to is tested, and is nothing.
+ * Adds the repositories of context URLs to the text of the project search. `page_repository(url)`
+ * is pageRepository of domain/. A changed text gets a new row in the index, as in an update of a
+ * project: a search discards candidates of the former row.
  */
 export const name = "0013-context-url-search";
 

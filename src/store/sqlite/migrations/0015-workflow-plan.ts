@@ -1,7 +1,7 @@
 /**
- * What an execution carries out never changes and may have megabytes: it moves
- * into a row of its own, so that what changes of an execution stays small. The
- * body keeps the limits of the action and of the report.
+ * The plan of an execution never changes and may be megabytes large: it moves into a row of its
+ * own, so that the changing part of an execution stays small. The body keeps the limits of the
+ * action and of the report.
  */
 export const name = "0015-workflow-plan";
 

@@ -1,16 +1,15 @@
 /**
- * Each organization's stored bytes, counted by the engine itself in the
- * transaction that changes a row, whoever changes it: a caller, a job, a cascade
- * or a later migration. What is counted is what callers, runners and agents can
- * make long: texts and blobs, not columns of a fixed size, indexes, or what
- * repeats another column for a search. Rows that have no organization of their
- * own are removed before the row that they belong to, while that still tells it.
+ * The stored bytes of each organization, counted by triggers in the transaction that changes a row,
+ * for every source of the change: a caller, a job, a cascade or a later migration. The count covers
+ * what callers, runners and agents can make long: texts and blobs, not columns of a fixed size,
+ * indexes, or columns that repeat others for a search. Rows without an organization column of their
+ * own are removed before the row that they belong to, while that still names it.
  *
  * The audit trail and the events are not counted: nobody can remove them.
  */
 export const name = "0016-organization-storage";
 
-/** Columns of tables that name their organization. */
+/** Counted columns of tables that name their organization. */
 const OWNED: Readonly<Record<string, readonly string[]>> = {
   agent_execution: ["first_turn", "progress", "body"],
   environment: ["body"],
@@ -32,12 +31,14 @@ const OWNED: Readonly<Record<string, readonly string[]>> = {
 
 interface Part {
   readonly columns: readonly string[];
-  /** The table that names the organization, and the column that leads there. */
+  /** The table that names the organization, and the column that references it. */
   readonly whole: string;
   readonly key: string;
 }
 
-/** Tables of rows that belong to a row of another one; they come before those that they belong to. */
+/**
+ * Tables of rows that belong to a row of another table; they come before those that they belong to.
+ */
 const PARTS: Readonly<Record<string, Part>> = {
   agent_input_image: { columns: ["data"], whole: "agent_execution", key: "execution_id" },
   agent_input: { columns: ["turn", "body"], whole: "agent_execution", key: "execution_id" },
@@ -46,14 +47,20 @@ const PARTS: Readonly<Record<string, Part>> = {
   workflow_plan: { columns: ["body"], whole: "workflow_execution", key: "execution_id" },
 };
 
-/** Bytes of the columns of one row; the engine knows them without reading a text to its end. */
+/**
+ * Returns the number of bytes of the columns of one row; the engine knows it without reading a text
+ * to its end.
+ */
 const bytesOf = (columns: readonly string[], row: string) =>
   columns.map((column) => `ifnull(octet_length(${row}.${column}), 0)`).join(" + ");
 
 const add = (bytes: string, organization: string) =>
   `update organization_storage set bytes = bytes + ${bytes} where organization_id = ${organization}`;
 
-/** @param organizationOf makes the organization's id of `new` or `old` */
+/**
+ * Returns the counting triggers of a table.
+ * @param organizationOf builds the expression for the organization's id from `new` or `old`
+ */
 function counting(
   table: string,
   columns: readonly string[],
@@ -77,7 +84,10 @@ const countOwned = ([table, columns]: [string, readonly string[]]) =>
 const countPart = ([table, { columns, whole, key }]: [string, Part]) =>
   counting(table, columns, (row) => `(select organization_id from ${whole} where id = ${row}.${key})`);
 
-/** Takes the parts of a row away first: after it, nothing tells whose they were. */
+/**
+ * Returns the trigger that removes the parts of a row first: after it, nothing names their
+ * organization.
+ */
 function partsFirst(whole: string): string {
   const parts = Object.entries(PARTS).filter(([, part]) => part.whole === whole);
   const removals = parts.map(([table, { key }]) => `delete from ${table} where ${key} = old.id;`);

@@ -2,8 +2,8 @@
 export const name = "0017-organization-removal";
 
 /**
- * The record of an organization stays untouchable for as long as the
- * organization is there: what removes it takes its row away first.
+ * The record of an organization is protected while the organization exists: its removal deletes the
+ * organization's row first.
  */
 export const statements = `
 drop trigger audit_log_is_not_deleted;

@@ -1,6 +1,6 @@
 /**
- * The release that stores tokens under their SHA-256. Those from before keep
- * their HMAC until they are next used or end: only whoever has a token can hash it.
+ * The release that stores tokens under their SHA-256. Older ones keep their HMAC until they are
+ * next used or expire: only the owner of a token can hash it.
  */
 export const name = "0019-token-hash";
 

@@ -1,13 +1,16 @@
 import { type Owner, Turns } from "./search-turns.ts";
 
-/** How long the queries of lists hold the main thread in one turn of the event loop, one query more at most. */
+/**
+ * Maximum time that the queries of lists block the main thread in one turn of the event loop, plus
+ * one query.
+ */
 const TURN_MS = 8;
 
 /**
- * Queries of lists on the main thread. A caller may send a hundred of them at
- * once, and all would be carried out before the event loop looks at what others
- * sent meanwhile: in each of its turns there is time for some, and who waits
- * takes turns by organization and caller.
+ * A scheduler for the queries of lists on the main thread. A caller may send a hundred of them at
+ * once, and without it all would run before the event loop handles requests that others sent
+ * meanwhile. In each turn of the loop there is time for some of them, and those that wait take
+ * turns by organization and caller.
  */
 export class ListTurns {
   readonly #now: () => number;
@@ -15,15 +18,20 @@ export class ListTurns {
     each: Number.POSITIVE_INFINITY,
     all: Number.POSITIVE_INFINITY,
   });
-  /** What of the turn is left; undefined when the next query begins one. */
+  /** Remaining time of the turn; undefined when the next query begins one. */
   #leftMs: number | undefined;
 
-  /** @param now in milliseconds, for tests */
+  /**
+   * Creates a scheduler.
+   * @param now in milliseconds, for tests
+   */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** Runs a query: at once while this turn of the event loop has time left and nobody waits. */
+  /**
+   * Runs a query: at once while this turn of the event loop has time left and no other query waits.
+   */
   run<R>(owner: Owner, query: () => R): Promise<R> {
     return new Promise((resolve, reject) => {
       this.#waiting.add(owner, () => {

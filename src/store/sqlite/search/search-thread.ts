@@ -4,37 +4,43 @@ import type { SearchName, SearchParameters, SearchResult } from "../../search.ts
 import { type Scope, StoreUnavailable } from "../../store.ts";
 import { type Owner, Turns } from "./search-turns.ts";
 
-/** How long one search may take; a test of every row of a million takes about half of it. */
+/** Time limit of one search; a test of every row of a million takes about half of it. */
 const LIMIT_MS = 2_000;
 
 /**
- * How long a search goes on while others wait. Nearly all take less; the others
- * of an organization, and those of others, wait no longer for it.
+ * Time limit of a search while others wait. Nearly all take less; after that, other searches of the
+ * same organization and of others no longer wait for it.
  */
 const CROWDED_MS = 25;
 
-/** Searches that wait; a few milliseconds each, so that the last one waits about a second. */
+/**
+ * Maximum number of waiting searches; each takes a few milliseconds, so that the last one waits
+ * about a second.
+ */
 const WAITING = { each: 100, all: 1_000 } as const;
 
-/** A search keeps some thousand rows and one page; a thread that takes more ends, and another starts. */
+/**
+ * Memory limits of a thread. A search needs some thousand rows and one page; a thread that takes
+ * more ends, and another starts.
+ */
 const MEMORY = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 128 } as const;
 
-/** Elements that the thread and who gives it orders share. */
+/** Elements of the array that the main thread shares with a search thread. */
 export const SHARED = {
-  /** Number of an order that nobody waits for any more. */
+  /** Number of a cancelled request. */
   cancelled: 0,
   /** 1 while others wait for the thread. */
   crowded: 1,
 } as const;
 
-/** What the thread starts with. */
+/** The start parameters of the thread. */
 export interface SearchThreadData {
   readonly file: string;
-  /** How long a search may take. */
+  /** Time limit of a search. */
   readonly limitMs: number;
-  /** How long it may go on while others wait; unlimited without. */
+  /** Time limit while others wait; unlimited without. */
   readonly crowdedMs: number | undefined;
-  /** As of {@link SHARED}. */
+  /** Array with the elements of {@link SHARED}. */
   readonly shared: Int32Array;
 }
 
@@ -48,7 +54,7 @@ export interface SearchOrder {
 export type SearchAnswer = { readonly number: number } & (
   | { readonly result: unknown }
   | { readonly ended: "late" | "cancelled" | "crowded" }
-  /** What went wrong, with its place, for the log. */
+  /** The error with its stack, for the log. */
   | { readonly failure: string }
 );
 
@@ -60,11 +66,10 @@ interface Waiting {
 }
 
 /**
- * Searches beside the main thread, each on a connection of its own: one at a
- * time in a first thread, from which a search that takes longer while others
- * wait moves to a second one, and begins there anew. So the short ones of
- * everybody wait for no long one of anybody. A thread starts with its first
- * search and anew after its death, and keeps no process alive.
+ * Searches on threads with a connection of their own. They run one at a time in a first thread; a
+ * search that takes longer while others wait moves to a second one, and starts again there. So the
+ * short searches of all callers never wait for a long one. A thread starts with its first search
+ * and again after its death, and does not keep the process alive.
  */
 export class Searches {
   readonly #first: Lane;
@@ -73,6 +78,7 @@ export class Searches {
   #closed = false;
 
   /**
+   * Creates the searches of a database file.
    * @param limitMs for tests
    * @param crowdedMs for tests
    */
@@ -81,7 +87,7 @@ export class Searches {
     this.#first = new Lane({ file, limitMs, crowdedMs }, this.#long);
   }
 
-  /** As Store.search says. */
+  /** Runs a search as specified by Store.search. */
   search<N extends SearchName>(
     name: N,
     { organizationId, subject }: Scope,
@@ -91,9 +97,9 @@ export class Searches {
     if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
     if (signal?.aborted) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<SearchResult<N>>();
-    // Numbers begin anew before the shared element's own range ends.
+    // Numbers restart before the range of the shared element ends.
     this.#number = (this.#number % 0x7fff_ffff) + 1;
-    // A caller has more about it than its scope, and some of that cannot cross.
+    // A caller has more properties than its scope, and some of them cannot cross threads.
     const order = { number: this.#number, name, scope: { organizationId }, parameters };
     const owner = { organizationId, callerId: subject?.id ?? "" };
     const waiting: Waiting = { owner, order, resolve, reject };
@@ -109,19 +115,19 @@ export class Searches {
     return promise.finally(() => signal?.removeEventListener("abort", leave));
   }
 
-  /** Ends the searches under way, refuses what waits and what comes. */
+  /** Ends the running searches, and rejects those that wait or come later. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([this.#first.close(), this.#long.close()]);
   }
 }
 
-/** One thread, and what waits for it. */
+/** One thread, and its queue. */
 class Lane {
   readonly #turns = new Turns<Waiting>(WAITING);
   readonly #shared = new Int32Array(new SharedArrayBuffer(8));
   readonly #data: SearchThreadData;
-  /** Takes what takes too long here while others wait. */
+  /** Lane for searches that take too long here while others wait. */
   readonly #next: Lane | undefined;
   #thread: Worker | undefined;
   #running: Waiting | undefined;
@@ -132,14 +138,17 @@ class Lane {
     this.#next = next;
   }
 
-  /** @returns false when too much waits already */
+  /**
+   * Adds an element to the queue.
+   * @returns false when too many wait already
+   */
   add(waiting: Waiting): boolean {
     if (!this.#turns.add(waiting.owner, waiting)) return false;
     this.#go();
     return true;
   }
 
-  /** Ends a search that nobody waits for any more, if it is here. */
+  /** Ends or removes a cancelled search, if it is here. */
   remove(waiting: Waiting): void {
     this.#turns.remove(waiting.owner, waiting);
     if (this.#running === waiting) Atomics.store(this.#shared, SHARED.cancelled, waiting.order.number);
@@ -155,7 +164,7 @@ class Lane {
     if (this.#running) Atomics.store(this.#shared, SHARED.cancelled, this.#running.order.number);
     const { promise, resolve } = Promise.withResolvers<void>();
     thread.once("exit", () => resolve());
-    // Kept alive for this: who closes a store waits for it.
+    // Keeps the process alive for this: the closing of a store waits for it.
     thread.ref();
     thread.postMessage("close");
     await promise;
@@ -174,7 +183,7 @@ class Lane {
       this.#thread ??= this.#start();
       this.#thread.postMessage(next.order);
     } catch (cause) {
-      // The system gives no thread now; each that waits tries once.
+      // The system cannot start a thread now; each waiting search tries once.
       this.#running = undefined;
       next.reject(new StoreUnavailable("there is no thread for searches", { cause }));
       this.#begin();

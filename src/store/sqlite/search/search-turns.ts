@@ -1,30 +1,36 @@
-/** Whose something is: an organization, and in it one who calls. */
+/** The owner of a query: an organization, and one of its callers. */
 export interface Owner {
   readonly organizationId: string;
   readonly callerId: string;
 }
 
 /**
- * What waits, by whose it is: every organization that waits gets a turn before
- * any gets a second one, and in it every caller.
+ * A fair queue: every waiting organization gets a turn before any gets a second one, and so does
+ * every caller within its organization.
  */
 export class Turns<T> {
-  /** In the order of turns, both; nobody without anything that waits. */
+  /** Waiting elements in the order of turns by organization and caller; without empty entries. */
   readonly #waiting = new Map<string, Map<string, T[]>>();
   readonly #limits: { readonly each: number; readonly all: number };
   #count = 0;
 
-  /** @param limits how much of one organization, and of all, may wait */
+  /**
+   * Creates a queue.
+   * @param limits maximum number of waiting elements of one organization, and of all
+   */
   constructor(limits: { readonly each: number; readonly all: number }) {
     this.#limits = limits;
   }
 
-  /** How much waits. */
+  /** Returns the number of waiting elements. */
   get size(): number {
     return this.#count;
   }
 
-  /** @returns false when too much waits already */
+  /**
+   * Adds an element to the queue.
+   * @returns false when too many wait already
+   */
   add({ organizationId, callerId }: Owner, one: T): boolean {
     const callers = this.#waiting.get(organizationId) ?? new Map<string, T[]>();
     let count = 0;
@@ -38,7 +44,7 @@ export class Turns<T> {
     return true;
   }
 
-  /** Takes what is next. */
+  /** Removes and returns the next element. */
   next(): T | undefined {
     const [organizationId, callers] = this.#waiting.entries().next().value ?? [];
     const [callerId, own = []] = callers?.entries().next().value ?? [];
@@ -52,7 +58,7 @@ export class Turns<T> {
     return one;
   }
 
-  /** Takes out what shall not wait any longer; nothing happens when it does not wait. */
+  /** Removes an element that shall not wait any longer; does nothing when it does not wait. */
   remove({ organizationId, callerId }: Owner, one: T): void {
     const callers = this.#waiting.get(organizationId);
     const own = callers?.get(callerId) ?? [];

@@ -5,21 +5,27 @@ import { openConnection } from "../connection.ts";
 import { ROWS_PER_QUESTION } from "../expressions.ts";
 import { type SearchAnswer, type SearchOrder, type SearchThreadData, SHARED } from "./search-thread.ts";
 
-// The thread of Searches: one order at a time, each answered once.
+// The thread of Searches: one request at a time, each answered once.
 
-/** As much as other connections keep of the file, here only of what lies past {@link MAPPED_BYTES}. */
+/**
+ * Cache size, equal to that of other connections, used only for pages beyond {@link MAPPED_BYTES}.
+ */
 const CACHE_KIB = 16_000;
 
 /**
- * Read as memory, without a copy of each page, up to where the engine itself ends that: a search of many rows takes
- * half the time. No process shortens the file while the server runs.
+ * Bytes of the file that are memory-mapped, up to the limit of the engine itself. Without a copy of
+ * each page, a search of many rows takes half the time. No process shortens the file while the
+ * server runs.
  */
 const MAPPED_BYTES = 2 ** 31;
 
-/** Added to the niceness of the process: by the weights of Linux, its other threads get the processor three times as long. */
+/**
+ * Added to the niceness of the process: by the weights of Linux, its other threads get three times
+ * as much processor time.
+ */
 const NICER = 5;
 
-/** Thrown through the engine to end a query. */
+/** The error that ends a query; it is thrown through the engine. */
 class Ended extends Error {
   readonly why: "late" | "cancelled" | "crowded" | "attempt";
   constructor(why: Ended["why"]) {
@@ -32,7 +38,7 @@ const { file, limitMs, crowdedMs, shared } = workerData as SearchThreadData;
 const { raw, db } = openConnection(file, "reader");
 raw.pragma(`cache_size = -${CACHE_KIB}`);
 raw.pragma(`mmap_size = ${MAPPED_BYTES}`);
-// Only Linux means a single thread by it; elsewhere it would slow the whole process.
+// Only Linux applies it to a single thread; elsewhere it would slow the whole process.
 if (platform() === "linux") {
   try {
     setPriority(Math.min(getPriority() + NICER, constants.priority.PRIORITY_LOW));
@@ -42,7 +48,7 @@ if (platform() === "linux") {
 }
 let running = 0;
 let endsAt = 0;
-/** From when on it lets others go first. */
+/** Time from which on it lets others go first. */
 let yieldsAt = 0;
 let rowsLeft = Number.POSITIVE_INFINITY;
 
@@ -75,7 +81,7 @@ async function answer({ number, name, scope, parameters }: SearchOrder): Promise
   const now = performance.now();
   endsAt = now + limitMs;
   yieldsAt = crowdedMs === undefined ? Number.POSITIVE_INFINITY : now + crowdedMs;
-  // One state for all its queries, and one that is as new as the order.
+  // One state for all its queries, no older than the request.
   raw.exec("begin");
   try {
     return { number, result: await SEARCHES[name](db, scope, parameters as never, limit) };
@@ -83,7 +89,7 @@ async function answer({ number, name, scope, parameters }: SearchOrder): Promise
     if (error instanceof Ended && error.why !== "attempt") return { number, ended: error.why };
     return { number, failure: String((error as Error).stack ?? error) };
   } finally {
-    // Some failures, such as one of the disk, have ended the transaction already.
+    // Some failures, such as a disk error, have ended the transaction already.
     if (raw.inTransaction) raw.exec("rollback");
   }
 }

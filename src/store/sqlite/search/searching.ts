@@ -15,16 +15,15 @@ import { StablePlans } from "../dialect.ts";
 import { DEADLINE } from "../expressions.ts";
 
 /**
- * Rows that one query of a list tests on the main thread before it moves to the
- * thread of searches: a few milliseconds. A query that an index answers tests
- * fewer, as a page has 101 at most.
+ * Number of rows that one query of a list tests on the main thread before it moves to the search
+ * thread: a few milliseconds. A query that an index serves tests fewer, as a page has 101 at most.
  */
 const MAIN_THREAD_ROWS = 1_000;
 
 /**
- * A database whose queries run on the thread of searches, each as a search of
- * its own: for lists that test row by row, with `checkDeadline()` among what they ask.
- * It only reads, and each query fails as Store.search does.
+ * Returns a database whose queries run on the search thread, each as a search of its own: for lists
+ * that test row by row, with `checkDeadline()` among their conditions. It is read-only, and each
+ * query fails as Store.search does.
  */
 export function searching(store: Pick<Store, "search">, scope: Scope): Kysely<Schema> {
   return readingBy(async ({ sql, parameters }) => {
@@ -33,7 +32,7 @@ export function searching(store: Pick<Store, "search">, scope: Scope): Kysely<Sc
   });
 }
 
-/** Where lists read on the main thread, in their turn. */
+/** The connection and the scheduler of lists on the main thread. */
 export interface ListReading extends Pick<Connection, "db"> {
   attempt(
     ...query: Parameters<Connection["attempt"]>
@@ -41,10 +40,10 @@ export interface ListReading extends Pick<Connection, "db"> {
 }
 
 /**
- * A database whose queries begin on the main thread and move to the thread of
- * searches, where they begin anew and fail as Store.search does, when they test
- * many rows that do not fit: for lists. A query without `checkDeadline()`, which nothing
- * could end, is refused; prepared ones run as those of `reading`.
+ * Returns a database for lists. Its queries begin on the main thread; one that tests many rows
+ * without a match moves to the search thread, where it starts again and fails as Store.search does.
+ * A query without `checkDeadline()`, which nothing could end, is rejected; prepared ones run as
+ * those of `reading`.
  */
 export function listing(store: Pick<Store, "search">, reading: ListReading, scope: Scope): Kysely<Schema> {
   const db = readingBy(async ({ sql, parameters }) => {
@@ -61,7 +60,7 @@ function readingBy(read: (query: CompiledQuery) => Promise<unknown[]>): Kysely<S
     async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
       return { rows: (await read(query)) as R[] };
     },
-    // biome-ignore lint/correctness/useYield: the interface wants a generator.
+    // biome-ignore lint/correctness/useYield: the interface requires a generator.
     async *streamQuery(): AsyncGenerator<never> {
       throw new Error("searches are not streamed");
     },

@@ -10,25 +10,30 @@ export interface EnteredText {
 }
 
 /**
- * Commits that enter texts, each of which makes a small segment of the index,
- * until segments are merged: as many as migration 0006 lets wait on a level.
- * With 16 the engine would merge them on its own, within the change.
+ * Number of commits with new texts, each of which adds a small segment to the index, after which
+ * segments are merged: as many as migration 0006 allows on a level. With 16 the engine would merge
+ * them on its own, within the change.
  */
 const SEGMENTS_BEFORE_MERGE = 8;
 
-/** When the thread is told to start, which takes 100 ms: no write waits for that. */
+/**
+ * Number of segments at which the thread is started, which takes 100 ms: no write waits for that.
+ */
 const SEGMENTS_BEFORE_START = 4;
 
 /**
- * Pages that are merged at once, in 2 to 20 ms: a merge ends only between two
- * grams. As many follow after each later change until nothing is left to merge.
+ * Pages that are merged at once, in 2 to 20 ms: a merge ends only between two trigrams. As many
+ * follow after each later change until nothing is left to merge.
  */
 const PAGES_AT_ONCE = 16;
 
-/** Segments that may be added after a merge that failed before the next is tried: a thread that cannot start costs 100 ms. */
+/**
+ * Number of segments that may be added after a failed merge before the next attempt: a thread that
+ * cannot start costs 100 ms.
+ */
 const RETRY_AFTER = 4;
 
-/** Writes the index of texts; its upkeep is done in a thread, a little after each few changes. */
+/** Writes the index of texts; a thread merges it, a little after each few changes. */
 export class TextIndex {
   readonly #upkeep: Maintenance;
   #segments = 0;
@@ -37,17 +42,21 @@ export class TextIndex {
     this.#upkeep = upkeep;
   }
 
-  /** In the open transaction, outside of savepoints: the index writes itself out at each. */
+  /**
+   * Writes texts to the index. To be called in the open transaction, outside of savepoints: the
+   * index flushes itself at each.
+   */
   async enter(db: Kysely<Schema>, texts: readonly EnteredText[]): Promise<void> {
     if (texts.length === 0) return;
-    // By their rows: the engine begins another segment at each row that is lower than the last.
+    // In the order of their rows: the engine begins another segment at each row that is lower than
+    // the last.
     for (const { row, text } of texts.toSorted((one, other) => one.row - other.row)) {
       await insertSearchText(db, row, text);
     }
     this.#segments += 1;
   }
 
-  /** To be awaited while no transaction is open. */
+  /** Merges segments when enough have been added. To be awaited while no transaction is open. */
   async merge(): Promise<void> {
     if (this.#segments === SEGMENTS_BEFORE_START) void this.#upkeep.start();
     if (this.#segments < SEGMENTS_BEFORE_MERGE || this.#upkeep.isBusy) return;
