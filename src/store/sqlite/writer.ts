@@ -13,7 +13,7 @@ import type { TextIndex } from "./search/text-index.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { hasRoom, isEngineFailure, storageProblem } from "./storage-problem.ts";
 import { beginWrite } from "./write-lock.ts";
-import { nextTurn, WriteTurns } from "./write-turns.ts";
+import { nextTurn, restAfter, WriteTurns } from "./write-turns.ts";
 
 /**
  * A group takes no more writes when it has worked this long, so that reads on
@@ -35,9 +35,6 @@ const ALONE_AFTER_FAILURE = 100;
  * forced is answered: in one a new connection is taken, in the next its request is read.
  */
 const TURNS_BETWEEN = 3;
-
-/** For this share of what a commit took nobody holds the lock: another process would never find it free under load. */
-const REST_SHARE = 0.1;
 
 /** Writes waiting past this number are refused: the disk is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
@@ -193,8 +190,7 @@ export class Writer {
       // Awaited, as this thread would stand still at `begin` until the merge has committed.
       await this.#options.textIndex.merge();
       for (let turn = 0; turn < TURNS_BETWEEN; turn++) await nextTurn();
-      const restMs = Math.floor(commitMs * REST_SHARE);
-      if (restMs > 0) await new Promise((end) => setTimeout(end, restMs));
+      await restAfter(commitMs);
     }
     this.#running = undefined;
   }
