@@ -59,6 +59,7 @@ describe("the layers", () => {
     ["src/scm/a.ts", "node:child_process"],
     ["src/jobs/a.ts", "kysely"],
     ["src/services/a.ts", "@connectrpc/connect-node"],
+    ["src/services/a.ts", "kysely"],
     ["src/rpc/a.ts", "kysely"],
     ["src/rpc/a.ts", "node:http"],
     ["src/http/a.ts", "kysely"],
@@ -87,7 +88,7 @@ describe("the layers", () => {
       "src/store/sqlite/a.ts": `${importing("better-sqlite3")}${importing("../store.ts")}const text = sql\`select 1\`;`,
       "src/scm/a.ts": `${importing("../domain/b.ts")}${importing("node:https")}`,
       "src/jobs/a.ts": `${importing("../store/b.ts")}${importing("../scm/b.ts")}${importing("../log.ts")}`,
-      "src/services/a.ts": `${importing("../store/b.ts")}${importing("../keys.ts")}${importing("kysely")}`,
+      "src/services/a.ts": `${importing("../store/b.ts")}${importing("../keys.ts")}`,
       "src/rpc/a.ts": `${importing("../services/b.ts")}${importing("@bufbuild/protovalidate")}`,
       "src/http/a.ts": `${importing("../rpc/b.ts")}${importing("node:http2")}`,
       "src/server.ts": `${importing("./http/b.ts")}${importing("./store/sqlite/open.ts")}${importing("pino")}`,
@@ -166,6 +167,15 @@ describe("beside the layers", () => {
       "src/services/workflow/deep/a.ts imports src/services/agent/b.ts: the area agent comes later",
     ]);
   });
+
+  test.each(["../store/query-builder.ts", "../store/schema.ts", "../store/runner/runner-schema.ts"])(
+    "only store/ may build queries: nothing else imports %s",
+    (target) => {
+      expect(
+        brokenIn({ "src/jobs/a.ts": importing(target), "src/store/a.ts": importing("./schema.ts") }),
+      ).toEqual([`src/jobs/a.ts imports ${join("src/jobs", target)}: only store/ builds queries`]);
+    },
+  );
 
   test("a folder may have 25 files and no more", () => {
     const files = (folder: string, count: number) =>

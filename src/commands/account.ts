@@ -1,15 +1,13 @@
 import { create } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import { BlockAccountRequestSchema, type BlockAccountResponse } from "#gen/service/v1/account_service_pb.js";
 import type { Config } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
 import { blockAccount, unblockAccount } from "../services/access/account-block.ts";
+import type { StoredAccount } from "../store/identity/account.ts";
 import { findAccount, findAccountByEmail } from "../store/identity/account.ts";
-import type { AccountTable } from "../store/identity/identity-schema.ts";
 import { insertSubscription } from "../store/identity/subscription.ts";
-import type { Schema } from "../store/schema.ts";
-import { OPERATOR, type WriteTransaction } from "../store/store.ts";
+import { OPERATOR, type Reader, type WriteTransaction } from "../store/store.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
@@ -80,7 +78,7 @@ async function asOperator(
   config: DataConfig,
   operation: string,
   named: string,
-  fn: (tx: WriteTransaction, account: AccountTable) => Promise<string>,
+  fn: (tx: WriteTransaction, account: StoredAccount) => Promise<string>,
 ): Promise<string> {
   const { store } = await openExistingData(config);
   try {
@@ -93,7 +91,7 @@ async function asOperator(
   }
 }
 
-async function accountOf(db: Kysely<Schema>, named: string): Promise<AccountTable> {
+async function accountOf(db: Reader, named: string): Promise<StoredAccount> {
   const account = (await findAccount(db, named.toLowerCase())) ?? (await findAccountByEmail(db, named));
   if (!account) throw new StartError(`no account has the id or email ${named}`);
   return account;

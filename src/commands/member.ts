@@ -1,14 +1,12 @@
-import type { Kysely } from "kysely";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { Config } from "../config/config.ts";
 import { joinOrganization, removeMembership, setMemberRole } from "../services/access/membership.ts";
 import { accountOf } from "../services/access/organization-creation.ts";
 import { createPersonalToken } from "../services/identity/personal-token.ts";
 import { findAccountByEmail } from "../store/identity/account.ts";
-import type { MemberTable } from "../store/identity/identity-schema.ts";
+import type { StoredMember } from "../store/identity/member.ts";
 import { findMemberOfAccount, findUsers } from "../store/identity/member.ts";
-import type { Schema } from "../store/schema.ts";
-import { OPERATOR, type Scope, type WriteTransaction } from "../store/store.ts";
+import { OPERATOR, type Reader, type Scope, type WriteTransaction } from "../store/store.ts";
 import { openExistingData, toStartError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 import { checkPerson } from "./person.ts";
@@ -86,7 +84,7 @@ async function changeMember(
   config: DataConfig,
   operation: string,
   { organization: named, email }: NamedMember,
-  change: (tx: WriteTransaction, scope: Scope, member: MemberTable) => Promise<string>,
+  change: (tx: WriteTransaction, scope: Scope, member: StoredMember) => Promise<string>,
 ): Promise<string> {
   const { store } = await openExistingData(config);
   try {
@@ -104,7 +102,7 @@ async function changeMember(
   }
 }
 
-async function memberOf(db: Kysely<Schema>, scope: Scope, email: string): Promise<MemberTable | undefined> {
+async function memberOf(db: Reader, scope: Scope, email: string): Promise<StoredMember | undefined> {
   const account = await findAccountByEmail(db, email);
   const member = account && (await findMemberOfAccount(db, scope, account.id));
   return member?.left_at === null ? member : undefined;

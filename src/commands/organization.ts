@@ -4,7 +4,7 @@ import type { Config } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
 import { setUpOrganization } from "../services/access/organization-creation.ts";
-import type { OrganizationTable } from "../store/identity/identity-schema.ts";
+import type { StoredOrganization } from "../store/identity/organization.ts";
 import { findOrganizations, findOrganizationsWithBytes } from "../store/identity/organization.ts";
 import type { Store } from "../store/store.ts";
 import { openExistingData, toStartError } from "./open-data.ts";
@@ -63,7 +63,7 @@ export async function listOrganizations(config: DataConfig): Promise<string> {
  * @param named its id, or its name while no other has the same
  * @throws StartError when none or more than one fits
  */
-export async function organizationNamed(store: Store, named: string): Promise<OrganizationTable> {
+export async function organizationNamed(store: Store, named: string): Promise<StoredOrganization> {
   const all = await findOrganizations(store.reader);
   const fitting = all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
   const [organization, other] = fitting;

@@ -1,15 +1,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Kysely } from "kysely";
 import type { Config } from "../config/config.ts";
 import { removeOrganization as removeRows } from "../store/access/organization-removal.ts";
 import { findOpenAgentExecutionIds } from "../store/agent/agent-execution-search.ts";
 import { countRunningEnvironments } from "../store/environment/environment-count.ts";
-import type { OrganizationTable } from "../store/identity/identity-schema.ts";
+import type { StoredOrganization } from "../store/identity/organization.ts";
 import { findOrganization } from "../store/identity/organization.ts";
-import type { Schema } from "../store/schema.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
-import { OPERATOR } from "../store/store.ts";
+import { OPERATOR, type Reader } from "../store/store.ts";
 import { findOpenExecutionIds } from "../store/workflow/workflow-execution.ts";
 import { openExistingData, withoutServer } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
@@ -66,7 +64,7 @@ export async function removeOrganization(
   });
 }
 
-async function requireNothingRuns(db: Kysely<Schema>, { id, name }: OrganizationTable): Promise<void> {
+async function requireNothingRuns(db: Reader, { id, name }: StoredOrganization): Promise<void> {
   const scope = { organizationId: id };
   const running = [
     [await countRunningEnvironments(db, scope), "environments"],
@@ -79,7 +77,7 @@ async function requireNothingRuns(db: Kysely<Schema>, { id, name }: Organization
   throw new StartError(`${name} has running work (${told}): stop it first, or add --force`);
 }
 
-function summaryOf({ id, name, sequence, chain_hash }: OrganizationTable, rows: number): string {
+function summaryOf({ id, name, sequence, chain_hash }: StoredOrganization, rows: number): string {
   const hash = chain_hash ? ` with the hash ${Buffer.from(chain_hash).toString("hex")}` : "";
   return `${name} (${id}) is removed, ${rows} rows; its audit chain ended at row ${sequence}${hash}\n`;
 }

@@ -4,8 +4,8 @@ import { fireTimeTrigger } from "../services/workflow/trigger/time-trigger.ts";
 import { recordTriggerEvent } from "../services/workflow/trigger/trigger-ledger.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { findWorkflow } from "../store/workflow/workflow.ts";
+import type { StoredSchedule } from "../store/workflow/workflow-schedule.ts";
 import { findDueSchedules, findSchedule, setNextInstant } from "../store/workflow/workflow-schedule.ts";
-import type { WorkflowScheduleTable } from "../store/workflow/workflow-schema.ts";
 import type { MakeJob } from "./job.ts";
 
 /** The precision of time triggers. */
@@ -38,7 +38,7 @@ export async function fireSchedules(store: Store, now: number): Promise<void> {
 }
 
 /** @returns whether it was due */
-async function fireSchedule(tx: WriteTransaction, found: WorkflowScheduleTable): Promise<boolean> {
+async function fireSchedule(tx: WriteTransaction, found: StoredSchedule): Promise<boolean> {
   // Another run or a change of the workflow may have been written first.
   const schedule = await findSchedule(tx.db, found);
   if (!schedule) return false;

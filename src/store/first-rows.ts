@@ -1,8 +1,10 @@
-import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
+import { type SelectQueryBuilder, sql } from "kysely";
 import { SearchTooLong } from "../domain/error.ts";
 import type { PagePosition } from "../domain/page.ts";
+import { builderOf } from "./query-builder.ts";
 import type { Schema } from "./schema.ts";
 import { compareRow } from "./sqlite/expressions.ts";
+import type { Reader } from "./store.ts";
 
 /** Number of rows that one query tests of a list that takes too long as a whole: some 100 ms. */
 const ROWS_AT_ONCE = 20_000;
@@ -54,7 +56,7 @@ export async function firstRows<T extends keyof Schema, O>(
 
 /** Returns the number of matching rows, counted up to `limit`, in the same way. */
 export async function countRows<T extends keyof Schema>(
-  db: Kysely<Schema>,
+  db: Reader,
   own: Rows<T, object>,
   fitting: Rows<T, object>,
   order: RowOrder,
@@ -63,7 +65,7 @@ export async function countRows<T extends keyof Schema>(
 ): Promise<number> {
   const countOf = async (rows: Rows<T, object>, most: number) => {
     const found = rows.select(sql.lit(1).as("one")).limit(most).as("found");
-    const { count } = await db
+    const { count } = await builderOf(db)
       .selectFrom(found)
       .select((eb) => eb.fn.countAll<number>().as("count"))
       .executeTakeFirstOrThrow();

@@ -1,9 +1,8 @@
-import type { Kysely } from "kysely";
 import type { ListedRow, PagePosition } from "../domain/page.ts";
 import { textOf } from "./long-text.ts";
 import { prepared } from "./prepared.ts";
-import type { Schema } from "./schema.ts";
 import { bytesOf, octets, shortText } from "./sqlite/expressions.ts";
+import type { Reader } from "./store.ts";
 
 /**
  * Maximum length of texts that are selected with their row: those of the largest list are 1 MiB
@@ -48,7 +47,7 @@ export function textColumns(column: `${string}.${string}`) {
 
 /** Returns rows of a list, whose long bodies are read when they are on the page. */
 export function listedRows<R extends BodyRow, T>(
-  db: Kysely<Schema>,
+  db: Reader,
   table: BodyTable,
   rows: readonly R[],
   positionOf: (row: R) => PagePosition,
@@ -67,7 +66,7 @@ const selectBody = (table: BodyTable) =>
 
 const queries = new Map<BodyTable, ReturnType<typeof selectBody>>();
 
-async function findBody(db: Kysely<Schema>, table: BodyTable, id: string): Promise<string | undefined> {
+async function findBody(db: Reader, table: BodyTable, id: string): Promise<string | undefined> {
   let query = queries.get(table);
   if (!query) {
     query = selectBody(table);

@@ -1,5 +1,7 @@
 import type { Compilable, CompiledQuery, Kysely } from "kysely";
+import { builderOf } from "./query-builder.ts";
 import type { Schema } from "./schema.ts";
+import type { Reader } from "./store.ts";
 
 /** A statement of an engine: takes the values of its parameters, returns the resulting rows. */
 export type Statement = (values: readonly unknown[]) => unknown[] | Promise<unknown[]>;
@@ -44,9 +46,10 @@ type Run<P, R> = (parameters: P) => R[] | Promise<R[]>;
  */
 export function prepared<P extends object, R>(
   build: (db: Kysely<Schema>, parameters: P) => Compilable<R>,
-): (db: Kysely<Schema>, parameters: P) => Promise<R[]> {
+): (db: Reader, parameters: P) => Promise<R[]> {
   const known = new WeakMap<Kysely<Schema>, Run<P, R>>();
-  return async (connection, parameters) => {
+  return async (reader, parameters) => {
+    const connection = builderOf(reader);
     const db = readers.get(connection) ?? connection;
     let run = known.get(db);
     if (!run) {

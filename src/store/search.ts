@@ -1,7 +1,7 @@
-import { CompiledQuery, type Kysely } from "kysely";
+import { CompiledQuery } from "kysely";
 import { searchProjects } from "./project/search/project-search.ts";
-import type { Schema } from "./schema.ts";
-import type { Scope } from "./store.ts";
+import { builderOf } from "./query-builder.ts";
+import type { Reader, Scope } from "./store.ts";
 
 /** The limit of a search, which the search connection enforces. */
 export interface SearchLimit {
@@ -19,7 +19,7 @@ export interface SearchLimit {
  */
 export const SEARCHES = { projects: searchProjects, rows: findRows } satisfies Record<
   string,
-  (db: Kysely<Schema>, scope: Scope, parameters: never, limit: SearchLimit) => Promise<object>
+  (db: Reader, scope: Scope, parameters: never, limit: SearchLimit) => Promise<object>
 >;
 
 export type SearchName = keyof typeof SEARCHES;
@@ -35,7 +35,7 @@ interface Query {
 }
 
 /** Returns the rows of a query: plain data, as they come from the engine. */
-async function findRows(db: Kysely<Schema>, _: Scope, { sql, values }: Query): Promise<{ rows: unknown[] }> {
-  const { rows } = await db.executeQuery<unknown>(CompiledQuery.raw(sql, [...values]));
+async function findRows(db: Reader, _: Scope, { sql, values }: Query): Promise<{ rows: unknown[] }> {
+  const { rows } = await builderOf(db).executeQuery<unknown>(CompiledQuery.raw(sql, [...values]));
   return { rows };
 }

@@ -1,9 +1,17 @@
-import type { Kysely } from "kysely";
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
 import type { Schema } from "./schema.ts";
 import type { SearchName, SearchParameters, SearchResult } from "./search.ts";
 import type { WriteBackRow } from "./write-back-row.ts";
+
+/**
+ * Rows as they are committed, or as a transaction sees them. Functions of store/ read it; nothing else can
+ * build a query from it.
+ */
+export interface Reader {
+  /** The one property that a query builder has and that builds nothing: every builder is a reader by it. */
+  readonly isTransaction: boolean;
+}
 
 /** The organization whose rows a query may see. Every function over tenant rows takes one. */
 export interface Scope {
@@ -79,7 +87,7 @@ export type ResourceType =
  * The context of a write: its own transaction, the one instant at which it happens, and the record.
  */
 export interface WriteTransaction {
-  readonly db: Kysely<Schema>;
+  readonly db: Reader;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
   /**
@@ -129,7 +137,7 @@ export interface WriteOptions {
 
 export interface Store {
   /** Read-only access to rows that are durably committed. */
-  readonly reader: Kysely<Schema>;
+  readonly reader: Reader;
   /**
    * Runs one of SEARCHES on another thread, so that this one is not blocked. It sees the commits up
    * to its call. Organizations take turns, and in each its callers; a long search lets others go
@@ -147,12 +155,12 @@ export interface Store {
    * Returns a reader of the scope's rows each of whose queries is a search: for lists that look for
    * a text.
    */
-  searcher(scope: Scope): Kysely<Schema>;
+  searcher(scope: Scope): Reader;
   /**
    * Returns a reader of the scope's rows for other lists: a query that tests many rows continues as
    * a search.
    */
-  lister(scope: Scope): Kysely<Schema>;
+  lister(scope: Scope): Reader;
   /**
    * Runs a write; the only way to change a resource. All changes of `fn`, including the audit and
    * event rows of its records, are durable when the promise resolves, and none is made when it
@@ -180,7 +188,7 @@ export interface Store {
    * function reads the values that they depend on in the same transaction.
    */
   touchAll(
-    notes: readonly BookkeepingUpdate[] | ((db: Kysely<Schema>) => Promise<readonly BookkeepingUpdate[]>),
+    notes: readonly BookkeepingUpdate[] | ((db: Reader) => Promise<readonly BookkeepingUpdate[]>),
   ): Promise<void>;
   /**
    * Returns why the database rejected the last change, in words for the operator; undefined after

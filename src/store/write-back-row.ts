@@ -1,5 +1,4 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "./schema.ts";
+import type { Reader } from "./store.ts";
 
 /**
  * A row that every change of its kind continues from its last value, such as the head of an
@@ -10,6 +9,6 @@ import type { Schema } from "./schema.ts";
  * Keys are compared as Map does, and values are replaced, never changed in place.
  */
 export interface WriteBackRow<K, V> {
-  read(db: Kysely<Schema>, key: K): Promise<V>;
-  write(db: Kysely<Schema>, key: K, value: V): Promise<unknown>;
+  read(db: Reader, key: K): Promise<V>;
+  write(db: Reader, key: K, value: V): Promise<unknown>;
 }

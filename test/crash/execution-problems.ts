@@ -1,3 +1,4 @@
+import { builderOf } from "../../src/store/query-builder.ts";
 import type { Answer } from "../harness/call.ts";
 import { besideServer } from "../harness/member.ts";
 import type { ServedRepository } from "../harness/served-repository.ts";
@@ -103,8 +104,12 @@ export async function falseCounts({ run }: HeldRun): Promise<string[]> {
 export function leftovers(server: TestServer): Promise<Record<string, number>> {
   return besideServer(server, async ({ reader }) => {
     const count = async (table: "work" | "environment") =>
-      (await reader.selectFrom(table).select("id").execute()).length;
-    const tokens = await reader.selectFrom("token").select("id").where("kind", "=", "environment").execute();
+      (await builderOf(reader).selectFrom(table).select("id").execute()).length;
+    const tokens = await builderOf(reader)
+      .selectFrom("token")
+      .select("id")
+      .where("kind", "=", "environment")
+      .execute();
     return { work: await count("work"), environments: await count("environment"), tokens: tokens.length };
   });
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { createGate } from "../harness/gate.ts";
@@ -183,7 +184,7 @@ function startEditing(
 /** Ids of leases by action. */
 function leasesOf(server: TestServer): Promise<Map<string, string>> {
   return besideServer(server, async ({ reader }) => {
-    const rows = await reader.selectFrom("work").select(["id", "subject_id"]).execute();
+    const rows = await builderOf(reader).selectFrom("work").select(["id", "subject_id"]).execute();
     return new Map(rows.map(({ id, subject_id }) => [subject_id, id]));
   });
 }

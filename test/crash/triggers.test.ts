@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { openData } from "../../src/commands/open-data.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
@@ -29,11 +30,11 @@ async function killAndRestart(): Promise<void> {
   server = { ...(await startServer({ dataDir })), token };
 }
 
-const executions = () => store.reader.selectFrom("workflow_execution").select("id").execute();
+const executions = () => builderOf(store.reader).selectFrom("workflow_execution").select("id").execute();
 
 /** Entries that started an execution which is there. */
 const started = () =>
-  store.reader
+  builderOf(store.reader)
     .selectFrom("workflow_trigger_event")
     .innerJoin("workflow_execution", "workflow_execution.id", "workflow_trigger_event.execution_id")
     .select(["workflow_trigger_event.workflow_id", "workflow_execution.trigger_index"])
@@ -49,7 +50,7 @@ describe("a server that is killed", () => {
       while (made.length < 20) made.push((await addWorkflow(server, { triggers })).id);
       const before = (await executions()).length;
       await store.write(SYSTEM, "test", ({ db, now }) =>
-        db
+        builderOf(db)
           .updateTable("workflow_schedule")
           .set({ next_at: now - DAY_MS })
           .where("workflow_id", "in", made)
@@ -58,7 +59,7 @@ describe("a server that is killed", () => {
       while ((await executions()).length === before) await pause(1);
       await killAndRestart();
       const due = () =>
-        store.reader
+        builderOf(store.reader)
           .selectFrom("workflow_schedule")
           .select("next_at")
           .where("next_at", "<=", Date.now())

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { insertEnvironmentToken, insertServiceAccountToken } from "../harness/machine-token.ts";
 import { addMember, besideServer, type TestMember } from "../harness/member.ts";
@@ -41,7 +42,7 @@ const BLOCKED = [403, "ACCOUNT_BLOCKED"];
 
 function reasons(accountId: string, organization: string | null): Promise<string[]> {
   return besideServer(server, async ({ reader }) => {
-    const rows = await reader
+    const rows = await builderOf(reader)
       .selectFrom("audit_log")
       .select(["reason", "organization_id"])
       .where("subject_id", "=", accountId)

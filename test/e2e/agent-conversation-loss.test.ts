@@ -3,6 +3,7 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, afterEach, expect, test } from "@jest/globals";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { addScriptedAgent, gotBy, leaveTalks, startTalk, type Talk } from "../harness/agent-talk.ts";
 import { LASTING_LEASES, runAllOut } from "../harness/lease.ts";
@@ -83,7 +84,7 @@ test("a run that waits for a timer is woken by it once, though the server was aw
   await first.stop();
   await besideServer(first, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
-      db.updateTable("agent_interest").set({ fires_at: now }).execute(),
+      builderOf(db).updateTable("agent_interest").set({ fires_at: now }).execute(),
     ),
   );
   proxy.forwardTo(await startServer({ dataDir: first.dataDir, args: LASTING_LEASES }));

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import {
   type AgentHome,
@@ -44,7 +45,11 @@ async function wakesOf(run: HeldRun): Promise<Answer["body"][]> {
 function runOut(on: Pick<TestServer, "dataDir">, ...ids: readonly string[]): Promise<unknown> {
   return besideServer(on, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
-      db.updateTable("agent_interest").set({ fires_at: now }).where("interest_id", "in", ids).execute(),
+      builderOf(db)
+        .updateTable("agent_interest")
+        .set({ fires_at: now })
+        .where("interest_id", "in", ids)
+        .execute(),
     ),
   );
 }

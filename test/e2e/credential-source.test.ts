@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import {
@@ -73,7 +74,7 @@ describe("the source of a project that an administrator's workflow names", () =>
     await world.call("ProjectService/UpdateProject", { projectId, name: "Renamed" }, member);
     await world.setSource(projectId, member);
     const diffs = await besideServer(server, (store) =>
-      store.reader
+      builderOf(store.reader)
         .selectFrom("audit_log")
         .select("diff")
         .where("subject_id", "=", projectId)
@@ -126,7 +127,11 @@ describe("the source of a project that an administrator's workflow names", () =>
       besideServer(server, (store) =>
         store.write(OPERATOR, "test", async ({ db }) => {
           const { id } = robot.subject;
-          await db.updateTable("service_account").set({ suspended }).where("id", "=", id).execute();
+          await builderOf(db)
+            .updateTable("service_account")
+            .set({ suspended })
+            .where("id", "=", id)
+            .execute();
         }),
       );
     await suspend(1);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { openData } from "../../src/commands/open-data.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
@@ -177,7 +178,7 @@ describe("an idempotency key", () => {
     await createProject("audited", "f");
     const { store } = await openData({ dataDir: server.dataDir, keyFile: "" });
     try {
-      const rows = await store.reader
+      const rows = await builderOf(store.reader)
         .selectFrom("audit_log")
         .select("operation")
         .where("subject_id", "=", body.project.id)
@@ -193,7 +194,7 @@ describe("an idempotency key", () => {
     const { store } = await openData({ dataDir: server.dataDir, keyFile: "" });
     try {
       await store.write({ id: "test", principal: 0 }, "test", async (tx) => {
-        await tx.db
+        await builderOf(tx.db)
           .updateTable("idempotency")
           .set({ created_at: tx.now - 24 * 3600 * 1000 })
           .where("key", "=", "g")

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
@@ -66,7 +67,7 @@ describe("an exchange token", () => {
     const olderBy = (ms: number) =>
       besideServer(server, (store) =>
         store.write(SYSTEM, "test", async ({ db, now }) => {
-          const tokens = db
+          const tokens = builderOf(db)
             .updateTable("token")
             .set((eb) => ({ expires_at: eb("expires_at", "-", ms) }))
             .where("subject_id", "in", [runner.runnerId, other.runnerId]);
@@ -151,7 +152,7 @@ describe("a heartbeat", () => {
     const runner = await registerRunner(server);
     const seen = async () =>
       besideServer(server, ({ reader }) =>
-        reader
+        builderOf(reader)
           .selectFrom("runner")
           .select("seen_at")
           .where("id", "=", runner.runnerId)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addMember, besideServer, type TestMember } from "../harness/member.ts";
@@ -136,7 +137,7 @@ describe("a service account", () => {
     expect((await call("ListServiceAccounts", {}, token)).status).toBe(200);
     await besideServer(server, (store) =>
       store.write(SYSTEM, "test", ({ db, now }) =>
-        db.updateTable("service_account").set({ valid_until: now }).where("id", "=", id).execute(),
+        builderOf(db).updateTable("service_account").set({ valid_until: now }).where("id", "=", id).execute(),
       ),
     );
     expect(refusal(await call("ListServiceAccounts", {}, token))).toEqual(CLOSED);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { addMember, besideServer, type TestMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
@@ -132,10 +133,10 @@ test("nothing that proves a delivery is stored with it", async () => {
   await deliver(server, workflow.id, body, { ...GITHUB_PULL_REQUEST, ...signature });
   await deliver(server, workflow.id, RUN, { authorization: `Bearer ${server.token}` });
   const stored = await besideServer(server, async (store) => [
-    await store.reader.selectFrom("workflow_trigger_event").selectAll().execute(),
-    await store.reader.selectFrom("webhook_delivery").selectAll().execute(),
-    await store.reader.selectFrom("workflow_execution").selectAll().execute(),
-    await store.reader.selectFrom("audit_log").selectAll().execute(),
+    await builderOf(store.reader).selectFrom("workflow_trigger_event").selectAll().execute(),
+    await builderOf(store.reader).selectFrom("webhook_delivery").selectAll().execute(),
+    await builderOf(store.reader).selectFrom("workflow_execution").selectAll().execute(),
+    await builderOf(store.reader).selectFrom("audit_log").selectAll().execute(),
   ]);
   const text = JSON.stringify(stored);
   for (const secret of [

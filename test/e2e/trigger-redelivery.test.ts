@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { addMember, besideServer, type TestMember } from "../harness/member.ts";
@@ -80,7 +81,7 @@ describe("delivering an entry again", () => {
       contextOverride,
     ]);
     const variables = await besideServer(server, (store) =>
-      store.reader
+      builderOf(store.reader)
         .selectFrom("workflow_execution")
         .select("variables")
         .where("workflow_id", "=", id)
@@ -324,7 +325,7 @@ describe("delivering an entry again", () => {
 async function comeDue(workflowId: string): Promise<void> {
   await besideServer(server, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
-      db
+      builderOf(db)
         .updateTable("workflow_schedule")
         .set({ next_at: now - 24 * 3_600_000 })
         .where("workflow_id", "=", workflowId)

@@ -9,6 +9,7 @@ import { gunzipSync } from "node:zlib";
 import { type DescMethod, fromBinary, toJson } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import type { JsonObject } from "../fuzz/json-value.ts";
 import { post, repository } from "../harness/call.ts";
@@ -78,7 +79,7 @@ beforeAll(async () => {
   // Its silence would be found out at one server a moment before the other.
   await besideServer(first, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
-      db
+      builderOf(db)
         .updateTable("runner")
         .set({ seen_at: now + 24 * 3_600_000 })
         .where("seen_at", "is not", null)

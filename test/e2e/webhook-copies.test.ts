@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import type { Answer } from "../harness/call.ts";
 import { besideServer } from "../harness/member.ts";
@@ -35,7 +36,7 @@ const named = ({ secret }: TestWorkflow, deliveryId: string, body = RUN) => ({
 /** How often each verdict is in the ledger of a workflow. */
 async function counts({ id }: TestWorkflow): Promise<Record<number, number>> {
   const rows = await besideServer(server, (store) =>
-    store.reader
+    builderOf(store.reader)
       .selectFrom("workflow_trigger_event")
       .select((eb) => ["verdict", eb.fn.countAll<number>().as("count")])
       .where("workflow_id", "=", id)
@@ -140,7 +141,7 @@ describe("the id of a delivery", () => {
     const age = (ms: number) =>
       besideServer(server, (store) =>
         store.write(SYSTEM, "test", ({ db, now }) =>
-          db
+          builderOf(db)
             .updateTable("webhook_delivery")
             .set({ at: now - ms })
             .where("workflow_id", "=", workflow.id)
@@ -208,7 +209,7 @@ describe("a body that X-Hub-Signature-256 signs", () => {
     expect(verdictsOf(await send(workflow))).toEqual([202, "STARTED"]);
     await besideServer(server, (store) =>
       store.write(SYSTEM, "test", ({ db, now }) =>
-        db
+        builderOf(db)
           .updateTable("webhook_delivery")
           .set({ at: now - DAY_MS })
           .where("workflow_id", "=", workflow.id)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { sql } from "kysely";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { post, repository } from "../harness/call.ts";
 import { besideServer } from "../harness/member.ts";
@@ -42,7 +43,7 @@ const storePrompts = (workflowId: string, prompt: string, triggerIndexes: readon
       for (const index of triggerIndexes) {
         const path = `$.spec.triggers[${index}].context.agent.prompt`;
         await sql`update workflow set body = json_set(body, ${path}, ${prompt}) where id = ${workflowId}`.execute(
-          db,
+          builderOf(db),
         );
       }
     }),

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { besideServer } from "../harness/member.ts";
@@ -327,7 +328,7 @@ describe("a delivery that is not believed", () => {
     while ((await ledgerOf(server, id)).length === 0);
     await besideServer(server, (store) =>
       store.write(SYSTEM, "test", ({ db }) =>
-        db
+        builderOf(db)
           .updateTable("workflow_trigger_event")
           .set({ dedupe_key: "bad_signature:0" })
           .where("workflow_id", "=", id)
@@ -376,7 +377,7 @@ test("after a rotation both secrets verify, and after a day the new one alone", 
   ]);
   await besideServer(server, (store) =>
     store.write(SYSTEM, "test", async ({ db, now }) => {
-      const row = db.updateTable("workflow_secret").where("workflow_id", "=", id);
+      const row = builderOf(db).updateTable("workflow_secret").where("workflow_id", "=", id);
       const { previous_until } = await row
         .set((eb) => ({ previous_until: eb("previous_until", "-", 24 * 3_600_000) }))
         .returning("previous_until")

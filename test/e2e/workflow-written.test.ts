@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { repository } from "../harness/call.ts";
 import { expectRefused, ok } from "../harness/host-token.ts";
@@ -256,8 +257,16 @@ describe("the executor", () => {
     const { id } = await workflows.created({ executor: robot(suspended) });
     await besideServer(server, (store) =>
       store.write(OPERATOR, "test", async ({ db, now }) => {
-        await db.updateTable("service_account").set({ suspended: 1 }).where("id", "=", suspended).execute();
-        await db.updateTable("service_account").set({ valid_until: now }).where("id", "=", ended).execute();
+        await builderOf(db)
+          .updateTable("service_account")
+          .set({ suspended: 1 })
+          .where("id", "=", suspended)
+          .execute();
+        await builderOf(db)
+          .updateTable("service_account")
+          .set({ valid_until: now })
+          .where("id", "=", ended)
+          .execute();
       }),
     );
     for (const each of [suspended, ended]) {

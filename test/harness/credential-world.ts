@@ -1,3 +1,4 @@
+import { builderOf } from "../../src/store/query-builder.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { type AgentHome, agentHome } from "./agent-run.ts";
 import { type Answer, post, reasonOf, repository } from "./call.ts";
@@ -121,7 +122,7 @@ async function makePeople(
   await besideServer(server, (store) =>
     store.write(OPERATOR, "test", async ({ db, now }) => {
       const valid_until = now + 365 * 24 * 3_600_000;
-      await db
+      await builderOf(db)
         .updateTable("service_account")
         .set({ valid_until })
         .where("id", "=", body.subject.id)

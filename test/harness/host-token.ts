@@ -1,5 +1,6 @@
 import { expect } from "@jest/globals";
 import { v7 } from "uuid";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { type Answer, post, reasonOf } from "./call.ts";
 import { besideServer } from "./member.ts";
 import type { TestServer } from "./server.ts";
@@ -57,13 +58,13 @@ export function expectRefused(answer: Answer, status: number, reason: string, to
 /** The record of one resource, oldest first. */
 export function recordOf(server: TestServer, id: string) {
   return besideServer(server, async (store) => {
-    const rows = await store.reader
+    const rows = await builderOf(store.reader)
       .selectFrom("audit_log")
       .select(["operation", "diff", "actor_id", "subject_type"])
       .where("subject_id", "=", id)
       .orderBy("sequence")
       .execute();
-    const events = await store.reader
+    const events = await builderOf(store.reader)
       .selectFrom("event")
       .select("kind")
       .where("resource_id", "=", id)

@@ -1,3 +1,4 @@
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import type { Leased } from "./fake-runner.ts";
 import { besideServer } from "./member.ts";
@@ -13,7 +14,11 @@ export async function runOut(
 ): Promise<void> {
   await besideServer(server, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
-      db.updateTable("work").set({ expires_at: now }).where("id", "=", leaseId).executeTakeFirstOrThrow(),
+      builderOf(db)
+        .updateTable("work")
+        .set({ expires_at: now })
+        .where("id", "=", leaseId)
+        .executeTakeFirstOrThrow(),
     ),
   );
 }
@@ -22,7 +27,7 @@ export async function runOut(
 export async function runAllOut(server: Pick<TestServer, "dataDir">): Promise<void> {
   await besideServer(server, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
-      db.updateTable("work").set({ expires_at: now }).where("leased_by", "is not", null).execute(),
+      builderOf(db).updateTable("work").set({ expires_at: now }).where("leased_by", "is not", null).execute(),
     ),
   );
 }

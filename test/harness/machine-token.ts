@@ -1,5 +1,6 @@
 import type { Keys } from "../../src/keys.ts";
 import { insertToken } from "../../src/store/identity/token.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { OPERATOR, type Store } from "../../src/store/store.ts";
 
 /** A token of something that is no person. */
@@ -20,7 +21,7 @@ export function insertServiceAccountToken(
     const [subject_id, id] = [tx.newId(), tx.newId()];
     const valid_until = tx.now + HOUR_MS;
     const { value, hash } = keys.mintToken("service_account");
-    await tx.db
+    await builderOf(tx.db)
       .insertInto("service_account")
       .values({
         id: subject_id,

@@ -1,3 +1,4 @@
+import { builderOf } from "../../src/store/query-builder.ts";
 import "../../src/services/access/hooks.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -57,7 +58,7 @@ export function openTestStore(
   /** Lets a token hold however far a test moves the clock; its id. */
   const lasting = (token: string): Promise<string> =>
     store.write(SYSTEM, "test", async ({ db }) => {
-      const { id } = await db
+      const { id } = await builderOf(db)
         .updateTable("token")
         .set({ expires_at: Number.MAX_SAFE_INTEGER })
         .where("hash", "=", keys.readToken(token)?.hash ?? new Uint8Array())
@@ -94,7 +95,7 @@ export function openTestStore(
     /** Audit and event rows of an organization, newest last. */
     async history({ organizationId }: Pick<Caller, "organizationId">) {
       const rows = (table: "audit_log" | "event") =>
-        store.reader
+        builderOf(store.reader)
           .selectFrom(table)
           .selectAll()
           .where("organization_id", "=", organizationId)

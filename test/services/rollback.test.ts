@@ -4,6 +4,7 @@ import { EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { insertEnvironment, removeEnvironment } from "../../src/store/environment/environment.ts";
 import { insertProjectUse } from "../../src/store/project/project-use.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 import { type Services, servicesOf } from "./services.ts";
@@ -22,7 +23,9 @@ afterEach(() => testStore.close());
 /** Every row of every table that a write could have touched. */
 async function everything() {
   const tables = ["organization", "project", "project_use", "environment", "audit_log", "event"] as const;
-  return Promise.all(tables.map((table) => testStore.store.reader.selectFrom(table).selectAll().execute()));
+  return Promise.all(
+    tables.map((table) => builderOf(testStore.store.reader).selectFrom(table).selectAll().execute()),
+  );
 }
 
 function environmentOf(projectId: string) {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { insertProject, updateProject } from "../../src/store/project/project.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 import { servicesOf } from "./services.ts";
@@ -29,13 +30,13 @@ const failAfter = (caller: Caller, project: Project, before?: Project) =>
 /** The rows of the index that projects have, from the first one of their organization on, and its counter. */
 async function rowsOf({ organizationId }: Caller) {
   const { reader } = made.store;
-  const projects = await reader
+  const projects = await builderOf(reader)
     .selectFrom("project")
     .select("search_row")
     .where("organization_id", "=", organizationId)
     .orderBy("id")
     .execute();
-  const range = await reader
+  const range = await builderOf(reader)
     .selectFrom("project_search_range")
     .select(["number", "last_row"])
     .where("organization_id", "=", organizationId)

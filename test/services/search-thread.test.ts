@@ -7,6 +7,7 @@ import { sql } from "kysely";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import type { ProjectPage } from "../../src/store/project/search/project-search.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { checkDeadline } from "../../src/store/sqlite/expressions.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
@@ -128,7 +129,12 @@ test("lists that come at once leave turns of the event loop to others", async ()
     if (!isOver) setImmediate(count);
   };
   setImmediate(count);
-  const query = db.selectFrom("project").selectAll().where(checkDeadline()).orderBy("id").limit(100);
+  const query = builderOf(db)
+    .selectFrom("project")
+    .selectAll()
+    .where(checkDeadline())
+    .orderBy("id")
+    .limit(100);
   await Promise.all(Array.from({ length: 500 }, () => query.execute()));
   isOver = true;
   expect(turns).toBeGreaterThan(1);

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { NOTABLE_COLUMNS, type Store, SYSTEM } from "../../src/store/store.ts";
 import { stopAll } from "../harness/server.ts";
 import { expectWholeRecord, ONE, openWithOrganizations, put, TWO } from "./made-up-changes.ts";
@@ -22,13 +23,13 @@ describe("a note", () => {
         expires_at: 0,
         body: "{}",
       };
-      await tx.db
+      await builderOf(tx.db)
         .insertInto("token")
         .values({ id, organization_id: ONE, hash: Buffer.from(id), last_used_at: null, ...row })
         .execute();
     });
   const lastUses = async () =>
-    (await store.reader.selectFrom("token").select("last_used_at").orderBy("id").execute()).map(
+    (await builderOf(store.reader).selectFrom("token").select("last_used_at").orderBy("id").execute()).map(
       ({ last_used_at }) => last_used_at,
     );
 
@@ -46,10 +47,10 @@ describe("a note", () => {
   test.each(["expires_at", "disabled_at", "body", "id", "read_only"])(
     "of the column %s is refused",
     async (column) => {
-      const before = await store.reader.selectFrom("token").selectAll().execute();
+      const before = await builderOf(store.reader).selectFrom("token").selectAll().execute();
       const values = { last_used_at: 7, [column]: 0 };
       await expect(store.note("token", "a", values)).rejects.toThrow(`token.${column} is no bookkeeping`);
-      expect(await store.reader.selectFrom("token").selectAll().execute()).toEqual(before);
+      expect(await builderOf(store.reader).selectFrom("token").selectAll().execute()).toEqual(before);
     },
   );
 

@@ -2,6 +2,7 @@ import { readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoint/checkpoints.ts";
 import { Maintenance } from "../../src/store/sqlite/checkpoint/maintenance-thread.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
@@ -78,7 +79,7 @@ describe("the log beside the file", () => {
     const client = async (name: string) => {
       for (let count = 0; !isEnough; count++) {
         await store.write(SYSTEM, "test", ({ db }) =>
-          db
+          builderOf(db)
             .replaceInto("fact")
             .values({ name: `${name} ${count % 50}`, value: `${count % 7}`.repeat(100_000) })
             .execute(),

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeEach, expect } from "@jest/globals";
 import Database from "better-sqlite3";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
 import { endNodes, startFile } from "../harness/node-process.ts";
@@ -89,7 +90,7 @@ testWithSlowDisk(
     expect(pass.checkpointed).toBe(pass.log);
     beside.close();
     await store.write(SYSTEM, "test", async (tx) => {
-      await tx.db.insertInto("fact").values({ name: "d", value: "" }).execute();
+      await builderOf(tx.db).insertInto("fact").values({ name: "d", value: "" }).execute();
     });
     await expectWholeRecord(store, { [ONE]: facts, [TWO]: [] });
     await store.close();

@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { type Kysely, type SqlBool, sql } from "kysely";
+import { type SqlBool, sql } from "kysely";
 import { SearchTooLong } from "../../src/domain/error.ts";
 import { countRows, firstRows, type RowOrder } from "../../src/store/first-rows.ts";
-import type { Schema } from "../../src/store/schema.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import type { SearchParameters } from "../../src/store/search.ts";
 import { checkDeadline } from "../../src/store/sqlite/expressions.ts";
 import { listing } from "../../src/store/sqlite/search/searching.ts";
-import { type Scope, type Store, SYSTEM } from "../../src/store/store.ts";
+import { type Reader, type Scope, type Store, SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 
 const ROWS = 23;
 const AT_ONCE = 5;
 
 let testStore: TestStore;
-let db: Kysely<Schema>;
+let db: Reader;
 /** How many searches there were; the first takes too long. */
 let searches = 0;
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
   await testStore.store.write(SYSTEM, "test", async (tx) => {
     for (let index = 0; index < ROWS; index++) {
       const name = `row ${String(index).padStart(2, "0")}`;
-      await tx.db
+      await builderOf(tx.db)
         .insertInto("fact")
         .values({ name, value: `${index % 4}` })
         .execute();
@@ -34,12 +34,12 @@ beforeAll(async () => {
     if (searches === 1) return Promise.reject(new SearchTooLong(0));
     return testStore.store.search(...args);
   }) as Store["search"];
-  const reading = { db: testStore.store.reader, attempt: () => undefined };
+  const reading = { db: builderOf(testStore.store.reader), attempt: () => undefined };
   db = listing({ search }, reading, caller);
 });
 afterAll(() => testStore.close());
 
-const facts = () => db.selectFrom("fact").where(checkDeadline()).where("name", "like", "row %");
+const facts = () => builderOf(db).selectFrom("fact").where(checkDeadline()).where("name", "like", "row %");
 const names = (value: string) =>
   Array.from({ length: ROWS }, (_, index) => index)
     .filter((index) => `${index % 4}` === value)
@@ -113,7 +113,7 @@ async function rowsRead(direction: RowOrder["direction"], rows: number): Promise
     }
     return { rows: raw.prepare(query).all(...values) };
   }) as unknown as Store["search"];
-  const reading = { db: testStore.store.reader, attempt: () => undefined };
+  const reading = { db: builderOf(testStore.store.reader), attempt: () => undefined };
   const db = listing({ search }, reading, { organizationId: "" });
   const own = db.selectFrom("fact").select("name").where(checkDeadline()).where(sql<SqlBool>`is_read()`);
   const after = [direction === "asc" ? "row 0000" : `row ${String(rows + 1).padStart(4, "0")}`];

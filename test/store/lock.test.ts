@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { lockFolder } from "../../src/store/sqlite/lock.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { endNodes, startNode } from "../harness/node-process.ts";
@@ -110,7 +111,7 @@ describe("the lock of a data folder", () => {
     const folder = temporaryFolder();
     const lock = lockFolder(folder);
     const store = openStore({ dataDir: folder, now: () => 0, newId: () => "", audit: AUDIT });
-    expect(await store.reader.selectFrom("organization").selectAll().execute()).toEqual([]);
+    expect(await builderOf(store.reader).selectFrom("organization").selectAll().execute()).toEqual([]);
     await store.close();
     lock?.release();
   });

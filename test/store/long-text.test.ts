@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { textOf } from "../../src/store/long-text.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { bytesOf } from "../../src/store/sqlite/expressions.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
@@ -17,8 +18,10 @@ test.each([
   ["long", "aé漢😀".repeat(100_000)],
 ])("a text is the same when it is read as bytes: %s", async (name, value) => {
   const { store } = made;
-  await store.write(SYSTEM, "test", ({ db }) => db.insertInto("fact").values({ name, value }).execute());
-  const { bytes, text } = await store.reader
+  await store.write(SYSTEM, "test", ({ db }) =>
+    builderOf(db).insertInto("fact").values({ name, value }).execute(),
+  );
+  const { bytes, text } = await builderOf(store.reader)
     .selectFrom("fact")
     .select([bytesOf("fact.value").as("bytes"), "value as text"])
     .where("name", "=", name)

@@ -1,6 +1,7 @@
 import { expect } from "@jest/globals";
 import { v7 } from "uuid";
 import { insertOrganization } from "../../src/store/identity/organization.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { type Change, OPERATOR, type Store, type WriteTransaction } from "../../src/store/store.ts";
 import { temporaryFolder } from "../harness/server.ts";
@@ -46,20 +47,20 @@ export function change(organizationId: string, id: string): Change {
 
 /** Writes a row and the change of a made-up project, in one go. */
 export async function put(tx: WriteTransaction, name: string, organizationId = ONE): Promise<string> {
-  await tx.db.insertInto("fact").values({ name, value: "" }).execute();
+  await builderOf(tx.db).insertInto("fact").values({ name, value: "" }).execute();
   tx.record(change(organizationId, name));
   return name;
 }
 
 /** Names of the rows that {@link put} wrote, in their order. */
 export async function factsIn({ reader }: Store): Promise<string[]> {
-  const rows = await reader.selectFrom("fact").select("name").orderBy("name").execute();
+  const rows = await builderOf(reader).selectFrom("fact").select("name").orderBy("name").execute();
   return rows.map(({ name }) => name);
 }
 
 /** An organization's audit rows, oldest first. */
 export function auditOf({ reader }: Store, organizationId: string) {
-  return reader
+  return builderOf(reader)
     .selectFrom("audit_log")
     .selectAll()
     .where("organization_id", "=", organizationId)
@@ -69,7 +70,7 @@ export function auditOf({ reader }: Store, organizationId: string) {
 
 /** An organization's events, oldest first. */
 export function eventsOf({ reader }: Store, organizationId: string) {
-  return reader
+  return builderOf(reader)
     .selectFrom("event")
     .selectAll()
     .where("organization_id", "=", organizationId)
@@ -91,7 +92,7 @@ export async function expectWholeRecord(
     expect(events.map((row) => [row.sequence, row.at, row.resource_type, row.resource_id])).toEqual(
       log.map((row) => [row.sequence, row.at, row.subject_type, row.subject_id]),
     );
-    const { sequence } = await store.reader
+    const { sequence } = await builderOf(store.reader)
       .selectFrom("organization")
       .select("sequence")
       .where("id", "=", organizationId)

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { sql } from "kysely";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, StoreUnavailable, SYSTEM } from "../../src/store/store.ts";
 import { endNodes, type NodeProcess, startNode } from "../harness/node-process.ts";
@@ -34,7 +35,7 @@ describe("a write that the database does not take", () => {
   test("fails as unavailable, with all of its commit, when the engine gives up the transaction", async () => {
     await store.write(SYSTEM, "test", async (tx) => {
       await sql`create temp trigger gives_up before insert on fact when new.name = 'full'
-        begin select raise(rollback, 'the disk is full'); end`.execute(tx.db);
+        begin select raise(rollback, 'the disk is full'); end`.execute(builderOf(tx.db));
     });
     const outcomes = await Promise.allSettled(
       ["before", "full", "behind"].map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name))),
@@ -51,7 +52,7 @@ describe("a write that the database does not take", () => {
     let thrown: unknown;
     const write = store.write(SYSTEM, "test", async (tx) => {
       await sql`create temp trigger gives_up before insert on fact when new.name = 'full'
-        begin select raise(rollback, 'the disk is full'); end`.execute(tx.db);
+        begin select raise(rollback, 'the disk is full'); end`.execute(builderOf(tx.db));
       await tx
         .attempt(() => put(tx, "full"))
         .catch((error: unknown) => {
@@ -119,7 +120,7 @@ describe("while another process holds the write lock", () => {
   test("reads go on, writes wait for it and are then done", async () => {
     const writing = ["a", "b"].map((name) =>
       store.write(SYSTEM, "test", async (tx) => {
-        const before = await tx.db.selectFrom("fact").select("name").orderBy("name").execute();
+        const before = await builderOf(tx.db).selectFrom("fact").select("name").orderBy("name").execute();
         await put(tx, name);
         return before.map(({ name }) => name);
       }),

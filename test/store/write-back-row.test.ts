@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { keysFrom } from "../../src/keys.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { verifyChains } from "../../src/store/record/audit-chain.ts";
 import { type Store, StoreUnavailable, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import type { WriteBackRow } from "../../src/store/write-back-row.ts";
@@ -22,14 +23,18 @@ let accesses: string[];
 const COUNT: WriteBackRow<string, number> = {
   async read(db, name) {
     accesses.push(`read ${name}`);
-    const row = await db.selectFrom("fact").select("value").where("name", "=", name).executeTakeFirst();
+    const row = await builderOf(db)
+      .selectFrom("fact")
+      .select("value")
+      .where("name", "=", name)
+      .executeTakeFirst();
     return Number(row?.value ?? 0);
   },
   async write(db, name, count) {
     accesses.push(`write ${name} ${count}`);
     if (count > 1_000) throw new Error("the count is too high for its row");
     const value = String(count);
-    await db
+    await builderOf(db)
       .insertInto("fact")
       .values({ name, value })
       .onConflict((conflict) => conflict.column("name").doUpdateSet({ value }))
@@ -50,7 +55,8 @@ async function count(tx: WriteTransaction, name: string, by = 1): Promise<number
 }
 
 const counted = (name: string, by?: number) => store.write(SYSTEM, "test", (tx) => count(tx, name, by));
-const stored = () => store.reader.selectFrom("fact").select(["name", "value"]).orderBy("name").execute();
+const stored = () =>
+  builderOf(store.reader).selectFrom("fact").select(["name", "value"]).orderBy("name").execute();
 
 test("changes that share a commit read a row once and write it once, each from where the one before left it", async () => {
   expect(await Promise.all([counted("quay"), counted("mole"), counted("quay"), counted("quay")])).toEqual([

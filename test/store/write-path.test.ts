@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { type Actor, type Store, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import { stopAll } from "../harness/server.ts";
 import {
@@ -69,7 +70,8 @@ describe.each([
           const name = `fact ${String(index).padStart(3, "0")}`;
           await put(tx, name, index % 2 === 0 ? ONE : TWO);
           if (index % 3 === 0) throw new Error(`no ${index}`);
-          if (index % 7 === 0) await tx.db.insertInto("fact").values({ name, value: "twice" }).execute();
+          if (index % 7 === 0)
+            await builderOf(tx.db).insertInto("fact").values({ name, value: "twice" }).execute();
           return name;
         }),
       ),
@@ -146,7 +148,7 @@ describe("a write", () => {
   test("sees what it has written, and nobody else does until it answers", async () => {
     await store.write(SYSTEM, "test", async (tx) => {
       await put(tx, "fact");
-      expect(await tx.db.selectFrom("fact").select("name").execute()).toEqual([{ name: "fact" }]);
+      expect(await builderOf(tx.db).selectFrom("fact").select("name").execute()).toEqual([{ name: "fact" }]);
       expect(await factsIn(store)).toEqual([]);
     });
     expect(await factsIn(store)).toEqual(["fact"]);
@@ -161,7 +163,7 @@ describe("a write", () => {
   test("that catches the failure of a query goes on with the rest", async () => {
     await store.write(SYSTEM, "test", async (tx) => {
       await put(tx, "a");
-      await tx.db
+      await builderOf(tx.db)
         .insertInto("fact")
         .values({ name: "a", value: "again" })
         .execute()

@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline";
 import { v7 } from "uuid";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { type StoreUnavailable, SYSTEM } from "../../src/store/store.ts";
 
@@ -20,7 +21,7 @@ store.onCommit(() => {
 
 function write(name: string, bytes: number): Promise<void> {
   return store.write(SYSTEM, "test", async (tx) => {
-    await tx.db
+    await builderOf(tx.db)
       .insertInto("fact")
       .values({ name, value: "x".repeat(bytes) })
       .execute();
@@ -40,7 +41,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     const { name, problem: why, cause } = outcome.reason as StoreUnavailable;
     return [name, why, (cause as { code?: string }).code];
   });
-  const facts = await store.reader.selectFrom("fact").select("name").orderBy("name").execute();
+  const facts = await builderOf(store.reader).selectFrom("fact").select("name").orderBy("name").execute();
   const found = facts.map(({ name }) => name);
   process.stdout.write(
     `${JSON.stringify({ answers, isTold, problem, afterProbe: store.problem(), found })}\n`,

@@ -2,7 +2,7 @@ import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { lastAdministrator, notFound, valueUnusable } from "../../domain/error.ts";
-import type { MemberTable } from "../../store/identity/identity-schema.ts";
+import type { StoredMember } from "../../store/identity/member.ts";
 import {
   countOtherAdministrators,
   findMember,
@@ -33,7 +33,7 @@ export async function joinOrganization(
   scope: Scope,
   accountId: string,
   role: OrganizationRole,
-): Promise<MemberTable | undefined> {
+): Promise<StoredMember | undefined> {
   const known = await findMemberOfAccount(tx.db, scope, accountId);
   if (!known) return insertMember(tx, scope, { id: tx.newId(), account_id: accountId, role });
   if (known.left_at === null) return undefined;
@@ -85,13 +85,13 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
 async function requireAnotherAdministrator(
   tx: WriteTransaction,
   scope: Scope,
-  { id, role }: MemberTable,
+  { id, role }: StoredMember,
 ): Promise<void> {
   if (role !== OrganizationRole.ADMIN) return;
   if ((await countOtherAdministrators(tx.db, scope, id)) === 0) throw lastAdministrator(scope.organizationId);
 }
 
-async function present(tx: WriteTransaction, scope: Scope, userId: string): Promise<MemberTable> {
+async function present(tx: WriteTransaction, scope: Scope, userId: string): Promise<StoredMember> {
   const member = await findMember(tx.db, scope, userId);
   if (!member) throw notFound("user");
   return member;

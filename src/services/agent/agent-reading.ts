@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import type { AgentExecution } from "#gen/service/v1/agent_pb.js";
 import { withProgress } from "../../domain/agent/agent-execution.ts";
 import { notFound } from "../../domain/error.ts";
@@ -8,8 +7,7 @@ import { findAgentExecution, type StoredAgentExecution } from "../../store/agent
 import { findSubagents } from "../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope } from "../../store/store.ts";
+import type { Reader, Scope } from "../../store/store.ts";
 
 /**
  * Returns an agent execution that the caller may read.
@@ -17,7 +15,7 @@ import type { Scope } from "../../store/store.ts";
  * @throws DomainError NOT_FOUND, also for one that the caller may not read
  */
 export async function getReadableAgentExecution(
-  db: Kysely<Schema>,
+  db: Reader,
   caller: Caller,
   id: string,
 ): Promise<StoredAgentExecution> {
@@ -34,7 +32,7 @@ export async function getReadableAgentExecution(
 
 /** Returns the id of the runner of an agent execution: the requested one, or that of its environment; empty for none. */
 export async function runnerOf(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { runnerId, environmentId }: StoredAgentExecution,
 ): Promise<string> {
@@ -44,7 +42,7 @@ export async function runnerOf(
 
 /** Returns an agent execution as responses contain it, with its progress and sub-agents. */
 export async function presentAgentExecution(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   stored: StoredAgentExecution,
 ): Promise<AgentExecution> {
@@ -54,7 +52,7 @@ export async function presentAgentExecution(
 
 /** Returns agent executions as responses contain them, in the same order. */
 export async function presentAgentExecutions(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   stored: readonly StoredAgentExecution[],
 ): Promise<AgentExecution[]> {

@@ -1,8 +1,6 @@
-import type { Kysely } from "kysely";
 import { agentMissing, notFound } from "../../domain/error.ts";
 import { findAgent, findDefaultAgent, type RegisteredAgent } from "../../store/agent/agent.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope } from "../../store/store.ts";
+import type { Reader, Scope } from "../../store/store.ts";
 
 /**
  * Returns the agent with an id, or the default agent.
@@ -10,11 +8,7 @@ import type { Scope } from "../../store/store.ts";
  * @param agentId empty for the default: the organization's own, else that of all organizations
  * @throws DomainError NOT_FOUND for an agent that the organization cannot see; AGENT_MISSING without a default
  */
-export async function resolveAgent(
-  db: Kysely<Schema>,
-  scope: Scope,
-  agentId: string,
-): Promise<RegisteredAgent> {
+export async function resolveAgent(db: Reader, scope: Scope, agentId: string): Promise<RegisteredAgent> {
   if (agentId !== "") {
     const named = await findAgent(db, scope, agentId);
     if (!named) throw notFound("agent");

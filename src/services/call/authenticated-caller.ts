@@ -1,12 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { accountBlocked, permissionDenied, unauthenticated } from "../../domain/error.ts";
 import type { Caller, Role } from "../../domain/identity/caller.ts";
 import { permissionOf } from "../../domain/identity/permissions.ts";
 import { type FoundToken, findTokenById } from "../../store/identity/token.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Reader, WriteTransaction } from "../../store/store.ts";
 
 /** The result of the authentication of a token: the caller, or the reason why there is none. */
 export type AuthenticatedCaller =
@@ -46,7 +44,7 @@ export function authenticatedCallerOf(found: FoundToken | undefined, at: number)
  * @param at milliseconds since 1970 UTC
  * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED when its token is no longer valid
  */
-export async function revalidate(db: Kysely<Schema>, caller: Caller, at: number): Promise<Caller> {
+export async function revalidate(db: Reader, caller: Caller, at: number): Promise<Caller> {
   const authenticated = authenticatedCallerOf(await findTokenById(db, caller.tokenId), at);
   if (authenticated.kind === "blocked") throw accountBlocked();
   if (authenticated.kind === "unknown") throw unauthenticated();

@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { type EnvironmentTemplate, newEnvironment } from "../../domain/environment/environment.ts";
 import {
@@ -16,8 +15,7 @@ import type { Policies } from "../../domain/policy/policies.ts";
 import { countEnvironmentsOfCreator } from "../../store/environment/environment-count.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { worksLocally } from "../../store/runner/runner-life.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
  * A new environment as the organization's policies allow it and with what they
@@ -70,7 +68,7 @@ export async function requireStartAllowed(
 
 /** The limits hold for who created an environment, whoever starts it. */
 async function requireQuotas(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   policies: Policies,
   { id, metadata, spec }: Environment,

@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import type { EnvironmentSpec } from "#gen/service/v1/environment_pb.js";
 import type { EnvironmentClass } from "#gen/service/v1/runner_configuration_pb.js";
 import { notFound } from "../../domain/error.ts";
@@ -6,8 +5,7 @@ import { requireAssignable } from "../../domain/policy/security-policy.ts";
 import { requireEnabled } from "../../domain/runner/environment-class.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope } from "../../store/store.ts";
+import type { Reader, Scope } from "../../store/store.ts";
 
 /**
  * Holds what a new environment's spec names against what its organization has.
@@ -17,7 +15,7 @@ import type { Scope } from "../../store/store.ts";
  *   PHASE_UNSUITABLE for a class that is disabled; SECURITY_POLICY_UNASSIGNABLE
  */
 export async function checkEnvironmentReferences(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   spec: EnvironmentSpec | undefined,
 ): Promise<EnvironmentClass | undefined> {

@@ -19,7 +19,7 @@ import { addressesOf } from "../../domain/source/initializer-address.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import { queueEnvironmentWork } from "../../store/environment/environment-work.ts";
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
-import type { WorkTable } from "../../store/runner/runner-schema.ts";
+import type { StoredWork } from "../../store/runner/work.ts";
 import { removeWork } from "../../store/runner/work.ts";
 import { bindWork, releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
@@ -97,7 +97,7 @@ export async function reportEnvironment(
 async function endOvertaken(
   tx: WriteTransaction,
   scope: Scope,
-  lease: WorkTable,
+  lease: StoredWork,
   before: Environment,
   failureMessage: string,
 ): Promise<void> {
@@ -111,7 +111,7 @@ async function endOvertaken(
 async function endReached(
   tx: WriteTransaction,
   scope: Scope,
-  lease: WorkTable,
+  lease: StoredWork,
   before: Environment,
 ): Promise<void> {
   if (before.spec?.desiredPhase === EnvironmentPhase.DELETED) return deleteEnvironmentRow(tx, scope, before);
@@ -128,7 +128,7 @@ async function endReached(
 async function endUnreached(
   tx: WriteTransaction,
   scope: Scope,
-  lease: WorkTable,
+  lease: StoredWork,
   before: Environment,
   end: LeaseEnd,
 ): Promise<void> {

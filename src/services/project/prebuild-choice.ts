@@ -1,13 +1,11 @@
-import type { Kysely } from "kysely";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { suitsInitializer } from "../../domain/project/prebuild.ts";
 import { findReadyPrebuild } from "../../store/project/prebuild.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope } from "../../store/store.ts";
+import type { Reader, Scope } from "../../store/store.ts";
 
 /** Id of the workspace that an environment on a runner starts from; empty when it starts from its initializer. */
 export async function prebuildFor(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { metadata, spec }: Environment,
 ): Promise<string> {

@@ -15,7 +15,7 @@ import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findPrebuild, removePrebuild, updatePrebuild } from "../../store/project/prebuild.ts";
 import { findProject } from "../../store/project/project.ts";
 import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
-import type { WorkTable } from "../../store/runner/runner-schema.ts";
+import type { StoredWork } from "../../store/runner/work.ts";
 import { removeWork } from "../../store/runner/work.ts";
 import { releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
@@ -114,7 +114,7 @@ export const prebuildRemovalWork: WorkHandler = {
 async function refuse(
   tx: WriteTransaction,
   scope: Scope,
-  work: WorkTable,
+  work: StoredWork,
   prebuild: Prebuild,
   project: Project,
 ): Promise<boolean> {
@@ -143,7 +143,7 @@ async function endWithout(
   else await failPrebuild(tx, scope, prebuild, failure);
 }
 
-function failureIn({ attempt }: WorkTable, end: LeaseEnd): string {
+function failureIn({ attempt }: StoredWork, end: LeaseEnd): string {
   const outcome = end.kind === "finished" ? end.outcome : undefined;
   if (outcome?.outcome === Outcome.FAILED) return outcome.failure?.message || "the runner said no more";
   if (outcome?.outcome === Outcome.STOPPED) return "the runner stopped without being told to";

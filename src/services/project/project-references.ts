@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
@@ -9,8 +8,7 @@ import { findMember } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
 import { findRunner } from "../../store/runner/runner.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope } from "../../store/store.ts";
+import type { Reader, Scope } from "../../store/store.ts";
 
 /**
  * Holds what a project names against what its organization has.
@@ -18,11 +16,7 @@ import type { Scope } from "../../store/store.ts";
  * @throws DomainError NOT_FOUND for a class or executor that the organization
  *   does not have; VALUE_UNUSABLE for an executor that is no principal to run as
  */
-export async function checkProjectReferences(
-  db: Kysely<Schema>,
-  scope: Scope,
-  project: Project,
-): Promise<void> {
+export async function checkProjectReferences(db: Reader, scope: Scope, project: Project): Promise<void> {
   const named = [
     ...project.environmentClasses.flatMap(({ environmentClass }) =>
       environmentClass.case === "environmentClassId" ? [environmentClass.value] : [],
@@ -39,11 +33,7 @@ export async function checkProjectReferences(
  *
  * @throws DomainError VALUE_UNUSABLE for a class of a local runner
  */
-export async function requireNoLocalClasses(
-  db: Kysely<Schema>,
-  scope: Scope,
-  project: Project,
-): Promise<void> {
+export async function requireNoLocalClasses(db: Reader, scope: Scope, project: Project): Promise<void> {
   const named = project.environmentClasses.flatMap(({ environmentClass }) =>
     environmentClass.case === "environmentClassId" ? [environmentClass.value] : [],
   );
@@ -55,16 +45,12 @@ export async function requireNoLocalClasses(
 }
 
 /** Whether an environment is on a runner of somebody's own machine. */
-export async function isOnLocalRunner(
-  db: Kysely<Schema>,
-  scope: Scope,
-  { metadata }: Environment,
-): Promise<boolean> {
+export async function isOnLocalRunner(db: Reader, scope: Scope, { metadata }: Environment): Promise<boolean> {
   const runner = metadata?.runnerId ? await findRunner(db, scope, metadata.runnerId) : undefined;
   return runner !== undefined && runner.kind !== RunnerKind.REMOTE;
 }
 
-async function checkExecutor(db: Kysely<Schema>, scope: Scope, project: Project): Promise<void> {
+async function checkExecutor(db: Reader, scope: Scope, project: Project): Promise<void> {
   const executor = project.prebuildConfiguration?.executor;
   const creator = project.metadata?.creator;
   if (!executor || (executor.id === creator?.id && executor.principal === creator.principal)) return;

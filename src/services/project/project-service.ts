@@ -1,5 +1,4 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { Kysely } from "kysely";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
@@ -42,8 +41,7 @@ import {
   insertProject,
   updateProject,
 } from "../../store/project/project.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import { checkInSlices } from "../call/check-in-slices.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -55,11 +53,7 @@ import { checkProjectReferences, isOnLocalRunner, requireNoLocalClasses } from "
 
 /** The areas that come later hand in what a project needs of them. */
 export interface ProjectServiceDependencies extends ServiceDependencies {
-  readonly findEnvironment: (
-    db: Kysely<Schema>,
-    scope: Scope,
-    id: string,
-  ) => Promise<Environment | undefined>;
+  readonly findEnvironment: (db: Reader, scope: Scope, id: string) => Promise<Environment | undefined>;
 }
 
 /** Projects: how environments start. */

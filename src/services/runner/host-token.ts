@@ -1,5 +1,4 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Kysely } from "kysely";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import type {
   CreateHostAuthenticationTokenRequest,
@@ -24,8 +23,7 @@ import {
   updateHostToken,
 } from "../../store/runner/host-token.ts";
 import { findRunner } from "../../store/runner/runner.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { openSecrets, sealSecrets } from "./host-token-secret.ts";
@@ -115,7 +113,7 @@ function secretsAfter(
 }
 
 /** @throws DomainError NOT_FOUND for a user or service account that the organization does not have */
-async function checkSubject(db: Kysely<Schema>, scope: Scope, { id, principal }: Subject): Promise<void> {
+async function checkSubject(db: Reader, scope: Scope, { id, principal }: Subject): Promise<void> {
   if (principal === Principal.SERVICE_ACCOUNT) {
     if (!(await findServiceAccount(db, scope, id))) throw notFound("service account");
   } else if (!(await findMember(db, scope, id))) {

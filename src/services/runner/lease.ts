@@ -1,11 +1,9 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { accountBlocked, leaseLost, phaseUnsuitable } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { findLease, type Lease } from "../../store/runner/work-lease.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
@@ -49,7 +47,7 @@ export function writeUnderLease<T>(
  * @throws DomainError as {@link writeUnderLease}
  */
 export async function requireLease(
-  db: Kysely<Schema>,
+  db: Reader,
   caller: Caller,
   { leaseId, fence }: LeaseName,
   now: number,

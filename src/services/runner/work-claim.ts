@@ -6,7 +6,7 @@ import { leasePolicies } from "../../domain/policy/runner-policies.ts";
 import type { Keys } from "../../keys.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
-import type { WorkTable } from "../../store/runner/runner-schema.ts";
+import type { StoredWork } from "../../store/runner/work.ts";
 import { type Claimant, claimWork, findClaimable } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
 import { replaceAgentToken, replaceEnvironmentToken } from "../identity/environment-token.ts";
@@ -79,7 +79,7 @@ async function assign(
   tx: WriteTransaction,
   scope: Scope,
   asked: Claim,
-  work: WorkTable,
+  work: StoredWork,
 ): Promise<Work | undefined> {
   const { runnerId } = asked;
   const offered = { work, runnerId, attempt: work.attempt + 1 };
@@ -91,7 +91,7 @@ async function lease(
   tx: WriteTransaction,
   scope: Scope,
   { runnerId, leaseMs, keys }: Claim,
-  work: WorkTable,
+  work: StoredWork,
   { work: content, environment, securityPolicyId, sharesEnvironment = false }: GivenWork,
 ): Promise<Work> {
   const leased = await claimWork(tx, work, { runnerId, leaseMs });

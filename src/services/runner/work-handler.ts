@@ -3,13 +3,13 @@ import type { FinishWorkRequest, ReportProgressRequest } from "#gen/runner/v1/wo
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { SourceKind } from "../../domain/source/source-trust.ts";
-import type { WorkTable } from "../../store/runner/runner-schema.ts";
+import type { StoredWork } from "../../store/runner/work.ts";
 import type { Lease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** Work as it is about to be given out. */
 export interface OfferedWork {
-  readonly work: WorkTable;
+  readonly work: StoredWork;
   readonly runnerId: string;
   /** Number of the attempt that begins, from 1. */
   readonly attempt: number;
@@ -66,7 +66,7 @@ export interface WorkHandler {
     req: ReportProgressRequest,
   ): Promise<{ readonly stop: boolean }>;
   /** Ends the lease: the work leaves the queue, or goes back to it. */
-  end(tx: WriteTransaction, scope: Scope, lease: WorkTable, end: LeaseEnd): Promise<void>;
+  end(tx: WriteTransaction, scope: Scope, lease: StoredWork, end: LeaseEnd): Promise<void>;
   /** What credentials the work may ask for. */
   credentialUse(tx: WriteTransaction, scope: Scope, lease: Lease): Promise<CredentialUse>;
 }

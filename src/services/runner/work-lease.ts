@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Kysely } from "kysely";
 import { type LeaseWorkRequest, LeaseWorkResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import { unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -12,7 +11,7 @@ import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import { findKnownRunner } from "../../store/runner/runner-life.ts";
 import { readyWorkOf } from "../../store/runner/work.ts";
 import { type Claimant, findClaimable } from "../../store/runner/work-lease.ts";
-import type { Schema } from "../../store/schema.ts";
+import type { Reader } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
 import { recordHeartbeat } from "./runner-life.ts";
@@ -59,7 +58,7 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
 
 /** What the runner can take now; undefined while it is given nothing. */
 async function claimantOf(
-  db: Kysely<Schema>,
+  db: Reader,
   caller: Caller,
   { kinds, environmentClassIds: asked }: LeaseWorkRequest,
 ): Promise<Claimant | undefined> {

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { FinishWorkRequest_Outcome, FinishWorkRequestSchema } from "#gen/runner/v1/work_service_pb.js";
-import type { WorkTable } from "../../store/runner/runner-schema.ts";
+import type { StoredWork } from "../../store/runner/work.ts";
 import { postponeWork } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
 import { MAX_ATTEMPTS } from "./lease.ts";
@@ -38,7 +38,7 @@ export type ReportUnusableWork = (work: UnusableWork, cause: unknown) => void;
 export async function setAsideWork(
   tx: WriteTransaction,
   scope: Scope,
-  work: WorkTable,
+  work: StoredWork,
   cause: unknown,
   {
     handlerOf,
@@ -61,7 +61,7 @@ export async function setAsideWork(
 async function fail(
   tx: WriteTransaction,
   scope: Scope,
-  work: WorkTable,
+  work: StoredWork,
   handlerOf: FindHandler,
 ): Promise<void> {
   const outcome = create(FinishWorkRequestSchema, {

@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import { executorUnfit, notFound, valueUnusable } from "../../domain/error.ts";
@@ -9,8 +8,7 @@ import { requireEnabled } from "../../domain/runner/environment-class.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findWantedPhases } from "../../store/project/project.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
  * Holds what contexts name against what the organization has.
@@ -19,7 +17,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
  *   not have; PENDING_DELETION for such a project; PHASE_UNSUITABLE for a class that is disabled
  */
 export async function checkContextReferences(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   contexts: readonly WorkflowTriggerContext[],
 ): Promise<void> {

@@ -1,11 +1,9 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Kysely } from "kysely";
 import { requireMayReadSecretOf } from "../../domain/workflow/execution/workflow-start.ts";
 import { webhookSecret } from "../../domain/workflow/trigger/webhook-signature.ts";
 import { requireNotDeleting } from "../../domain/workflow/workflow.ts";
 import type { Keys } from "../../keys.ts";
-import type { Schema } from "../../store/schema.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Reader, WriteTransaction } from "../../store/store.ts";
 import {
   findWebhookSecrets,
   insertWebhookSecret,
@@ -82,7 +80,7 @@ export async function makeWebhookSecret(
  * @returns none for a workflow that does not exist
  */
 export async function openWebhookSecrets(
-  db: Kysely<Schema>,
+  db: Reader,
   workflowId: string,
   keys: Pick<Keys, "open">,
   now: number,
@@ -126,7 +124,7 @@ export function openSecrets(
   };
 }
 
-async function secretsOf(db: Kysely<Schema>, workflowId: string): Promise<SealedWebhookSecrets> {
+async function secretsOf(db: Reader, workflowId: string): Promise<SealedWebhookSecrets> {
   const found = await findWebhookSecrets(db, workflowId);
   if (!found) throw new Error(`the workflow ${workflowId} has no webhook secret`);
   return found;

@@ -1,7 +1,6 @@
-import type { Kysely } from "kysely";
 import type { AccountTable } from "../identity/identity-schema.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 
 /** A change of whether an account is blocked. */
 export interface BlockChange {
@@ -35,7 +34,7 @@ export async function updateAccountBlock(
 ): Promise<void> {
   const { blockedAt, organizationIds, formerOrganizationIds = [], reason = "" } = change;
   if (blockedAt !== blocked_at) {
-    await tx.db
+    await builderOf(tx.db)
       .updateTable("account")
       .set({ blocked_at: blockedAt, updated_at: tx.now })
       .where("id", "=", id)
@@ -60,10 +59,10 @@ export async function updateAccountBlock(
 
 /** Returns the present and former users of an account, in all organizations. */
 export async function findUsersOfAccount(
-  db: Kysely<Schema>,
+  db: Reader,
   accountId: string,
 ): Promise<{ readonly userId: string; readonly organizationId: string }[]> {
-  return db
+  return builderOf(db)
     .selectFrom("member")
     .select(["id as userId", "organization_id as organizationId"])
     .where("account_id", "=", accountId)

@@ -1,18 +1,17 @@
-import type { Kysely } from "kysely";
 import { type BlockAccountResponse, BlockAccountResponseSchema } from "#gen/service/v1/account_service_pb.js";
 import { fromBody, toBody } from "../json.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 
 /**
  * Returns the counts of what blocking the account stopped; undefined while the account is not
  * blocked.
  */
 export async function findBlockReceipt(
-  db: Kysely<Schema>,
+  db: Reader,
   accountId: string,
 ): Promise<BlockAccountResponse | undefined> {
-  const row = await db
+  const row = await builderOf(db)
     .selectFrom("block_receipt")
     .select("body")
     .where("account_id", "=", accountId)
@@ -27,7 +26,7 @@ export async function insertBlockReceipt(
   receipt: BlockAccountResponse,
 ): Promise<void> {
   const body = toBody(BlockAccountResponseSchema, receipt);
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("block_receipt")
     .values({ account_id: accountId, blocked_at: tx.now, body })
     .execute();
@@ -35,5 +34,5 @@ export async function insertBlockReceipt(
 
 /** Removes the receipt; the next block of the account writes a new one. */
 export async function removeBlockReceipt(tx: WriteTransaction, accountId: string): Promise<void> {
-  await tx.db.deleteFrom("block_receipt").where("account_id", "=", accountId).execute();
+  await builderOf(tx.db).deleteFrom("block_receipt").where("account_id", "=", accountId).execute();
 }

@@ -1,9 +1,7 @@
-import type { Kysely } from "kysely";
 import { AgentInputSchema, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { fromBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import { type InputTurn, type StoredInput, storedOfInput, turnText } from "./agent-input.ts";
 import { removeImages } from "./agent-input-image.ts";
 import type { AgentInputTable } from "./agent-schema.ts";
@@ -60,7 +58,7 @@ const selectUnseen = prepared<{ executionId: string; after: number }, AgentInput
  * delivery.
  */
 export async function findUnseenInput(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
   after: number,
 ): Promise<StoredInput | undefined> {
@@ -77,7 +75,7 @@ const selectAnyUnseen = prepared<{ executionId: string }, { input_id: string }>(
     .limit(1),
 );
 
-export async function hasUnseenInput(db: Kysely<Schema>, executionId: string): Promise<boolean> {
+export async function hasUnseenInput(db: Reader, executionId: string): Promise<boolean> {
   return (await selectAnyUnseen(db, { executionId })).length > 0;
 }
 
@@ -95,7 +93,7 @@ const selectWakes = prepared<{ executionId: string }, { body: string }>((db, { e
  * Returns the ids of an execution's interests that have fired and whose wake event the agent has
  * not received.
  */
-export async function findUnseenWakes(db: Kysely<Schema>, executionId: string): Promise<string[]> {
+export async function findUnseenWakes(db: Reader, executionId: string): Promise<string[]> {
   const rows = await selectWakes(db, { executionId });
   return rows.flatMap(({ body }) => {
     const { input } = fromBody(AgentInputSchema, body);
@@ -143,7 +141,7 @@ const selectLastSeen = prepared<{ executionId: string; fence: number }, { input_
  * first.
  */
 export async function findLastSeenId(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
   fence: number,
 ): Promise<string | undefined> {

@@ -1,11 +1,10 @@
-import type { Kysely } from "kysely";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { firstRowsInPhases } from "../first-rows.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline, octets } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 
 /**
@@ -29,13 +28,13 @@ export interface AgentExecutionFilter {
 
 /** Returns up to `limit` executions after `after`, the newest first. */
 export async function findAgentExecutionPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: AgentExecutionFilter,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<StoredAgentExecution>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("agent_execution")
     .select([
       "id",

@@ -1,14 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import {
   type AgentExecution_Status_Subagent as Subagent,
   AgentExecution_Status_SubagentSchema as SubagentSchema,
 } from "#gen/service/v1/agent_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { unindexed } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 
@@ -28,7 +27,7 @@ export interface OpenAgentExecutions {
 
 /** Returns the executions that have not stopped, oldest first. */
 export async function findOpenAgentExecutions(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   asked: OpenAgentExecutions,
 ): Promise<StoredAgentExecution[]> {
@@ -38,7 +37,7 @@ export async function findOpenAgentExecutions(
 
 /** Returns the ids of the executions that have not stopped, oldest first. */
 export async function findOpenAgentExecutionIds(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   asked: OpenAgentExecutions,
 ): Promise<string[]> {
@@ -46,8 +45,8 @@ export async function findOpenAgentExecutionIds(
   return rows.map(({ id }) => id);
 }
 
-function openOf(db: Kysely<Schema>, scope: Scope, asked: OpenAgentExecutions) {
-  let query = db
+function openOf(db: Reader, scope: Scope, asked: OpenAgentExecutions) {
+  let query = builderOf(db)
     .selectFrom("agent_execution")
     .where("organization_id", "=", scope.organizationId)
     .where("stopped_at", "is", null);
@@ -72,7 +71,7 @@ const selectOpenIn = prepared<{ environmentId: string }, { id: string }>((db, { 
 );
 
 /** Returns whether an execution that has not stopped works in an environment. */
-export async function hasOpenAgentExecution(db: Kysely<Schema>, environmentId: string): Promise<boolean> {
+export async function hasOpenAgentExecution(db: Reader, environmentId: string): Promise<boolean> {
   return (await selectOpenIn(db, { environmentId })).length > 0;
 }
 
@@ -86,7 +85,7 @@ const selectMaker = prepared<{ environmentId: string }, { id: string }>((db, { e
 );
 
 /** Returns whether an environment was created for an agent execution. */
-export async function isMadeForAgent(db: Kysely<Schema>, environmentId: string): Promise<boolean> {
+export async function isMadeForAgent(db: Reader, environmentId: string): Promise<boolean> {
   return (await selectMaker(db, { environmentId })).length > 0;
 }
 
@@ -99,7 +98,7 @@ const selectOpenChildCount = prepared<{ parentId: string }, { count: number }>((
 );
 
 /** Returns the number of sub-agents of an execution that have not stopped. */
-export async function countOpenSubagents(db: Kysely<Schema>, parentId: string): Promise<number> {
+export async function countOpenSubagents(db: Reader, parentId: string): Promise<number> {
   const [row] = await selectOpenChildCount(db, { parentId });
   return row?.count ?? 0;
 }
@@ -118,7 +117,7 @@ const selectByStartKey = prepared<{ parentId: string; startKey: string }, AgentE
  * lease of the parent.
  */
 export async function findSubagentByKey(
-  db: Kysely<Schema>,
+  db: Reader,
   parentId: string,
   startKey: string,
 ): Promise<StoredAgentExecution | undefined> {
@@ -140,7 +139,7 @@ const selectByStepKey = prepared<{ actionId: string; stepKey: string }, AgentExe
  * the action.
  */
 export async function findStepAgent(
-  db: Kysely<Schema>,
+  db: Reader,
   actionId: string,
   stepKey: string,
 ): Promise<StoredAgentExecution | undefined> {
@@ -150,12 +149,12 @@ export async function findStepAgent(
 
 /** Returns the sub-agents of executions, by the id of the parent, each list oldest first. */
 export async function findSubagents(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   parentIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly Subagent[]>> {
   if (parentIds.length === 0) return new Map();
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("agent_execution")
     .selectAll()
     // With the organization's index the engine would read all executions of the organization.
@@ -200,7 +199,7 @@ const selectSession = prepared<{ sessionId: string; organizationId: string }, { 
 );
 
 /** Returns whether an agent execution or environment of the organization belongs to a session. */
-export async function hasSession(db: Kysely<Schema>, scope: Scope, sessionId: string): Promise<boolean> {
+export async function hasSession(db: Reader, scope: Scope, sessionId: string): Promise<boolean> {
   const { organizationId } = scope;
   return (await selectSession(db, { sessionId, organizationId })).length > 0;
 }

@@ -1,6 +1,5 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import {
   type AgentExecution,
   AgentExecutionRole,
@@ -13,8 +12,8 @@ import type { AgentProgress } from "../../domain/agent/agent-progress.ts";
 import type { EventFacts } from "../../domain/event-facts.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { progressOf, progressText } from "./agent-progress.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 
@@ -80,7 +79,7 @@ const selectExecution = prepared<{ id: string; organizationId: string }, AgentEx
 );
 
 export async function findAgentExecution(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<StoredAgentExecution | undefined> {
@@ -170,7 +169,7 @@ export async function insertAgentExecution(
   });
   for (const [key, value] of Object.entries(metadata?.annotations ?? {})) {
     const row = { execution_id: execution.id, key, value };
-    await tx.db.insertInto("agent_execution_annotation").values(row).execute();
+    await builderOf(tx.db).insertInto("agent_execution_annotation").values(row).execute();
   }
   touchParent(tx, execution);
   const change = { organizationId: scope.organizationId, type: "agent_execution", id: execution.id } as const;
@@ -239,7 +238,7 @@ export async function removeAgentExecution(
   scope: Scope,
   execution: AgentExecution,
 ): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("agent_execution")
     .where("id", "=", execution.id)
     .where("organization_id", "=", scope.organizationId)

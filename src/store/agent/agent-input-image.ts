@@ -1,8 +1,6 @@
-import type { Kysely } from "kysely";
 import type { AgentInput, UserInputBlock_ImageInput as Image } from "#gen/service/v1/agent_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import type { AgentInputImageTable } from "./agent-schema.ts";
 
 /** The key of an input: its execution and its id. */
@@ -56,7 +54,7 @@ export async function insertImages(
 }
 
 /** Puts the data of its images into an input, which is modified. */
-export async function fillImages(db: Kysely<Schema>, executionId: string, input: AgentInput): Promise<void> {
+export async function fillImages(db: Reader, executionId: string, input: AgentInput): Promise<void> {
   const images = imagesOf(input);
   if (images.size === 0) return;
   for (const { position, data } of await selectImages(db, { executionId, inputId: input.id })) {

@@ -1,10 +1,10 @@
-import type { Kysely } from "kysely";
 import { type AgentInput, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import type { ListedRow } from "../../domain/page.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
+import type { Reader } from "../store.ts";
 import { inputOfRow } from "./agent-input.ts";
 
 /** The conditions and position of a list of an execution's inputs. */
@@ -21,12 +21,12 @@ export interface InputQuery {
  * the queue in the order of delivery, or all.
  */
 export async function findInputPage(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
   { includePast, after, limit }: InputQuery,
 ): Promise<ListedRow<AgentInput>[]> {
   const key = includePast ? "number" : "place";
-  let query = db
+  let query = builderOf(db)
     .selectFrom("agent_input")
     .select(["input_id", "number", "place", "receipt", ...textColumns("agent_input.body")])
     .where(checkDeadline())

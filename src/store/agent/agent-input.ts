@@ -1,5 +1,4 @@
 import { clone, create, fromJsonString, toJsonString } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import {
   type StreamInputsResponse as Delivery,
   StreamInputsResponseSchema as DeliverySchema,
@@ -8,8 +7,7 @@ import { type AgentInput, AgentInputSchema, AgentInputReceipt as Receipt } from 
 import type { QueuedInput } from "../../domain/agent/agent-queue.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import { insertImages, removeImages, takeImages } from "./agent-input-image.ts";
 import type { AgentInputTable } from "./agent-schema.ts";
 
@@ -59,7 +57,7 @@ const selectInput = prepared<{ executionId: string; inputId: string }, AgentInpu
 );
 
 export async function findInput(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
   inputId: string,
 ): Promise<StoredInput | undefined> {
@@ -78,7 +76,7 @@ const selectQueue = prepared<{ executionId: string }, { id: string; place: numbe
 );
 
 /** Returns the waiting inputs of an execution, in the order of delivery. */
-export async function findQueuedInputs(db: Kysely<Schema>, executionId: string): Promise<QueuedInput[]> {
+export async function findQueuedInputs(db: Reader, executionId: string): Promise<QueuedInput[]> {
   const rows = await selectQueue(db, { executionId });
   return rows.map(({ id, place, steer }) => ({ id, place, steer: steer === 1 }));
 }

@@ -1,7 +1,5 @@
-import type { Kysely } from "kysely";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import type { AgentInterestTable } from "./agent-schema.ts";
 
 /** The key of an interest: its execution and its id. */
@@ -46,7 +44,7 @@ const selectInterests = prepared<{ executionId: string }, AgentInterestTable>((d
 );
 
 /** Returns the interests of an execution, by id. */
-export async function findInterests(db: Kysely<Schema>, executionId: string): Promise<AgentInterestTable[]> {
+export async function findInterests(db: Reader, executionId: string): Promise<AgentInterestTable[]> {
   return selectInterests(db, { executionId });
 }
 
@@ -100,11 +98,7 @@ const selectDue = prepared<{ now: number; limit: number }, FoundInterest>((db, {
  * Returns up to `limit` timer interests that are due, of all organizations. For the system, so
  * without a scope.
  */
-export async function findDueTimers(
-  db: Kysely<Schema>,
-  now: number,
-  limit: number,
-): Promise<FoundInterest[]> {
+export async function findDueTimers(db: Reader, now: number, limit: number): Promise<FoundInterest[]> {
   return selectDue(db, { now, limit });
 }
 
@@ -116,10 +110,7 @@ const selectOfSubagent = prepared<{ subagentId: string }, InterestName>((db, { s
 );
 
 /** Returns the interests in the end of a sub-agent; only its parent can have them. */
-export async function findInterestsInSubagent(
-  db: Kysely<Schema>,
-  subagentId: string,
-): Promise<InterestName[]> {
+export async function findInterestsInSubagent(db: Reader, subagentId: string): Promise<InterestName[]> {
   return selectOfSubagent(db, { subagentId });
 }
 
@@ -138,7 +129,7 @@ const selectOfEnvironment = prepared<{ environmentId: string; phase: string }, I
  * organization.
  */
 export async function findInterestsInEnvironment(
-  db: Kysely<Schema>,
+  db: Reader,
   environmentId: string,
   phase: string,
 ): Promise<InterestName[]> {

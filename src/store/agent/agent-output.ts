@@ -1,9 +1,7 @@
-import type { Kysely } from "kysely";
 import { type AgentOutputBlock, AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import { setLastSequence } from "./agent-progress.ts";
 import type { AgentOutputTable } from "./agent-schema.ts";
 
@@ -49,7 +47,7 @@ const selectAfter = prepared<{ executionId: string; after: number; limit: number
  * Returns up to `limit` blocks after a number, of an execution that was found in its organization.
  */
 export async function findOutput(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
   after: number,
   limit: number,
@@ -71,7 +69,7 @@ const selectBefore = prepared<{ executionId: string; before: number; limit: numb
 
 /** Returns up to `limit` blocks of an execution before a number, the newest first. */
 export async function findOutputBefore(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
   before: number,
   limit: number,

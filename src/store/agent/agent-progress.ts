@@ -1,11 +1,9 @@
 import { fromJson, fromJsonString, toJson } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import { ReportAgentRequest_UsageSchema as UsageSchema } from "#gen/runner/v1/agent_work_service_pb.js";
 import { type TurnOptions, TurnOptionsSchema } from "#gen/service/v1/agent_pb.js";
 import type { AgentProgress } from "../../domain/agent/agent-progress.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 
 const updateProgress = prepared<
   { id: string; progress: string; changedAt: number },
@@ -53,7 +51,7 @@ const selectRevision = prepared<{ id: string }, { queue_revision: number }>((db,
  * Returns the revision of the queue of an execution that was found in its organization; 0 for one
  * that was removed.
  */
-export async function findQueueRevision(db: Kysely<Schema>, id: string): Promise<number> {
+export async function findQueueRevision(db: Reader, id: string): Promise<number> {
   return (await selectRevision(db, { id }))[0]?.queue_revision ?? 0;
 }
 

@@ -1,13 +1,12 @@
-import type { Kysely } from "kysely";
 import type { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { AgentTable } from "./agent-schema.ts";
 
 /** An agent with the values that only runners get. */
@@ -42,11 +41,7 @@ const selectAgent = prepared<{ id: string; organizationId: string }, AgentTable>
 );
 
 /** Returns an agent that the organization sees. */
-export async function findAgent(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<RegisteredAgent | undefined> {
+export async function findAgent(db: Reader, scope: Scope, id: string): Promise<RegisteredAgent | undefined> {
   const [row] = await selectAgent(db, { id, organizationId: scope.organizationId });
   return row && agentOfRow(row);
 }
@@ -63,22 +58,19 @@ const selectDefaults = prepared<{ organizationId: string }, AgentTable>((db, { o
  * Returns the agent that is used when a request names none: the organization's own default, or else
  * that of all.
  */
-export async function findDefaultAgent(
-  db: Kysely<Schema>,
-  scope: Scope,
-): Promise<RegisteredAgent | undefined> {
+export async function findDefaultAgent(db: Reader, scope: Scope): Promise<RegisteredAgent | undefined> {
   const found = (await selectDefaults(db, { organizationId: scope.organizationId })).map(agentOfRow);
   return found.find(({ agent }) => agent.own) ?? found[0];
 }
 
 /** Returns up to `limit` agents that the organization sees after `after`, by name ascending. */
 export async function findAgentPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<Agent>[]> {
-  let query = db
+  let query = builderOf(db)
     .selectFrom("agent")
     .select(["id", "name", "organization_id", ...bodyColumns("agent")])
     .where(checkDeadline())
@@ -94,15 +86,20 @@ export async function findAgentPage(
 /**
  * Returns the agents of every organization, and those of all. For the operator, so without a scope.
  */
-export async function findAgents(db: Kysely<Schema>): Promise<RegisteredAgent[]> {
-  const rows = await db.selectFrom("agent").selectAll().orderBy("organization_id").orderBy("name").execute();
+export async function findAgents(db: Reader): Promise<RegisteredAgent[]> {
+  const rows = await builderOf(db)
+    .selectFrom("agent")
+    .selectAll()
+    .orderBy("organization_id")
+    .orderBy("name")
+    .execute();
   return rows.map(agentOfRow);
 }
 
 export async function insertAgent(tx: WriteTransaction, registered: RegisteredAgent): Promise<void> {
   const { agent, organizationId, form, command } = registered;
   const body = bodyOf(agent);
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("agent")
     .values({
       id: agent.id,
@@ -124,7 +121,7 @@ export async function updateAgent(
   after: Agent,
 ): Promise<void> {
   const body = bodyOf(after);
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("agent")
     .set({ name: after.name, is_default: after.default ? 1 : 0, body })
     .where("id", "=", after.id)
@@ -138,7 +135,7 @@ export async function removeAgent(
   tx: WriteTransaction,
   { agent, organizationId }: RegisteredAgent,
 ): Promise<void> {
-  await tx.db.deleteFrom("agent").where("id", "=", agent.id).execute();
+  await builderOf(tx.db).deleteFrom("agent").where("id", "=", agent.id).execute();
   tx.record({ organizationId, type: "agent", id: agent.id, kind: "deleted", before: bodyOf(agent) });
 }
 

@@ -1,21 +1,22 @@
-import type { Kysely, SelectQueryBuilder } from "kysely";
+import type { SelectQueryBuilder } from "kysely";
 import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { fromBody } from "../json.ts";
+import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /**
  * Returns up to `limit` environments of the scope that have been stopped since `stoppedUntil` or
  * longer and are not archived.
  */
 export async function findArchivable(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   stoppedUntil: number,
   limit: number,
 ): Promise<Environment[]> {
   return bodies(
-    db
+    builderOf(db)
       .selectFrom("environment")
       .select("body")
       .where("organization_id", "=", scope.organizationId)
@@ -31,13 +32,13 @@ export async function findArchivable(
  * wanted deleted yet.
  */
 export async function findDeletable(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   archivedUntil: number,
   limit: number,
 ): Promise<Environment[]> {
   return bodies(
-    db
+    builderOf(db)
       .selectFrom("environment")
       .select("body")
       .where("organization_id", "=", scope.organizationId)
@@ -58,12 +59,12 @@ export interface AgedEnvironment extends Scope {
  * lifetime ended by `until`, by id ascending after `afterId`.
  */
 export async function findOutlived(
-  db: Kysely<Schema>,
+  db: Reader,
   until: number,
   afterId: string,
   limit: number,
 ): Promise<AgedEnvironment[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("environment")
     .select(["organization_id", "body"])
     .where("lockdown_at", "<=", until)

@@ -1,15 +1,14 @@
-import type { Kysely } from "kysely";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { EnvironmentCounts } from "../../domain/environment/environment-limit.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /** Phases in which a machine is in use, whatever the desired phase is. */
 const IN_USE = [EnvironmentPhase.STARTING, EnvironmentPhase.RUNNING, EnvironmentPhase.UPDATING];
 
 /** Returns the number of environments of an organization that use a machine, or are about to. */
-export async function countRunningEnvironments(db: Kysely<Schema>, scope: Scope): Promise<number> {
-  const { count } = await db
+export async function countRunningEnvironments(db: Reader, scope: Scope): Promise<number> {
+  const { count } = await builderOf(db)
     .selectFrom("environment")
     .select((eb) => eb.fn.countAll<number>().as("count"))
     .where("organization_id", "=", scope.organizationId)
@@ -23,12 +22,12 @@ export async function countRunningEnvironments(db: Kysely<Schema>, scope: Scope)
  * count only while they run.
  */
 export async function countEnvironmentsOfCreator(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   creatorId: string,
   exceptId: string,
 ): Promise<EnvironmentCounts> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("environment")
     .select(["phase", "desired_phase", (eb) => eb.fn.countAll<number>().as("count")])
     .where("organization_id", "=", scope.organizationId)

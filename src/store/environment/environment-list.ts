@@ -1,10 +1,11 @@
-import type { Kysely, SelectQueryBuilder } from "kysely";
+import type { SelectQueryBuilder } from "kysely";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { countRows, firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
+import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
 import { checkDeadline, contains } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /**
  * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
@@ -36,7 +37,7 @@ const NEVER = Number.POSITIVE_INFINITY;
  * the order ascends and first when it descends.
  */
 export async function findEnvironmentPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: EnvironmentFilter,
   order: EnvironmentOrder,
@@ -56,7 +57,7 @@ export async function findEnvironmentPage(
 
 /** Returns the number of matching environments, counted up to `limit`. */
 export async function countEnvironments(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: EnvironmentFilter,
   limit: number,
@@ -73,7 +74,7 @@ type Row = Pick<Schema["environment"], "archived_at"> & BodyRow;
 type Rows = SelectQueryBuilder<Schema, "environment", object>;
 
 function byId(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: EnvironmentFilter,
   { direction }: EnvironmentOrder,
@@ -91,7 +92,7 @@ function byId(
  * table.
  */
 async function byArchival(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: EnvironmentFilter,
   { direction }: EnvironmentOrder,
@@ -120,8 +121,8 @@ async function byArchival(
   return rows;
 }
 
-function environmentsOf(db: Kysely<Schema>, scope: Scope) {
-  return db
+function environmentsOf(db: Reader, scope: Scope) {
+  return builderOf(db)
     .selectFrom("environment")
     .where(checkDeadline())
     .where("environment.organization_id", "=", scope.organizationId);

@@ -1,12 +1,10 @@
-import type { Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { needsWork } from "../../domain/environment/environment-phase.ts";
 import { findTokens, removeToken } from "../identity/token.ts";
 import { prepared } from "../prepared.ts";
 import { findWork, insertWork, removeWork, stopHolder, stopWork } from "../runner/work.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /**
  * Queues the work that a runner has to do to bring the environment to its desired phase, if any.
@@ -93,7 +91,7 @@ const selectAccountId = prepared<{ id: string; organizationId: string }, { accou
 );
 
 /** Returns the account of a user; null for a subject that is not a user. */
-async function findAccountId(db: Kysely<Schema>, scope: Scope, userId: string): Promise<string | null> {
+async function findAccountId(db: Reader, scope: Scope, userId: string): Promise<string | null> {
   const [row] = await selectAccountId(db, { id: userId, organizationId: scope.organizationId });
   return row?.account_id ?? null;
 }

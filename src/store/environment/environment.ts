@@ -1,12 +1,11 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { environmentSearchText, isStopped } from "../../domain/environment/environment.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { countRemovedEnvironment } from "../project/popularity.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
 import {
   queueEnvironmentWork,
@@ -27,7 +26,7 @@ const selectEnvironment = prepared<
 
 /** Returns the environment in JSON, and the id of its runner. */
 export async function findEnvironmentText(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<{ readonly text: string; readonly runnerId: string | null } | undefined> {
@@ -36,7 +35,7 @@ export async function findEnvironmentText(
 }
 
 export async function findEnvironment(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<Environment | undefined> {
@@ -46,12 +45,12 @@ export async function findEnvironment(
 
 /** Returns up to `limit` environments that are bound to a runner, in any phase, oldest first. */
 export async function findEnvironmentsOfRunner(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   runnerId: string,
   limit: number,
 ): Promise<Environment[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("environment")
     .select("body")
     .where("runner_id", "=", runnerId)
@@ -73,13 +72,13 @@ export interface EnvironmentsOfCreator {
 
 /** Returns up to `limit` environments that a user created, by their ids, after `afterId`. */
 export async function findEnvironmentsOfCreator(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { creatorId, phases, exceptWanted = [] }: EnvironmentsOfCreator,
   limit: number,
   afterId = "",
 ): Promise<Environment[]> {
-  let query = db
+  let query = builderOf(db)
     .selectFrom("environment")
     .select("body")
     .where("organization_id", "=", scope.organizationId)
@@ -205,7 +204,7 @@ export async function removeEnvironment(
   scope: Scope,
   environment: Environment,
 ): Promise<void> {
-  const removed = await tx.db
+  const removed = await builderOf(tx.db)
     .deleteFrom("environment")
     .where("id", "=", environment.id)
     .where("organization_id", "=", scope.organizationId)

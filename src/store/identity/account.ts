@@ -1,9 +1,11 @@
-import type { Kysely } from "kysely";
 import { fold } from "../../domain/fold.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import type { AccountTable } from "./identity-schema.ts";
+
+/** A person's account, as it is stored. */
+export type StoredAccount = AccountTable;
 
 const selectAccount = prepared<{ email: string }, AccountTable>((db, { email }) =>
   db.selectFrom("account").selectAll().where("email", "=", email),
@@ -13,17 +15,14 @@ const selectAccount = prepared<{ email: string }, AccountTable>((db, { email }) 
  * Returns the account with exactly this address. Accounts belong to no organization, so there is no
  * scope.
  */
-export async function findAccountByEmail(
-  db: Kysely<Schema>,
-  email: string,
-): Promise<AccountTable | undefined> {
+export async function findAccountByEmail(db: Reader, email: string): Promise<AccountTable | undefined> {
   const [row] = await selectAccount(db, { email });
   return row;
 }
 
 /** Returns an account by its id, in any organization. */
-export async function findAccount(db: Kysely<Schema>, id: string): Promise<AccountTable | undefined> {
-  return db.selectFrom("account").selectAll().where("id", "=", id).executeTakeFirst();
+export async function findAccount(db: Reader, id: string): Promise<AccountTable | undefined> {
+  return builderOf(db).selectFrom("account").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
 /** An organization that an account is a member of, with its role. */
@@ -41,8 +40,8 @@ export interface FoundMembership {
  * Returns the memberships of an account in all organizations, by user id, without those that it
  * left.
  */
-export async function findMemberships(db: Kysely<Schema>, accountId: string): Promise<FoundMembership[]> {
-  const rows = await db
+export async function findMemberships(db: Reader, accountId: string): Promise<FoundMembership[]> {
+  const rows = await builderOf(db)
     .selectFrom("member")
     .innerJoin("organization", "organization.id", "member.organization_id")
     .select((eb) => [
@@ -72,7 +71,7 @@ export async function insertAccount(
   tx: WriteTransaction,
   { id, name, email }: Pick<AccountTable, "id" | "name" | "email">,
 ): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("account")
     .values({
       ...{ id, name, email, created_at: tx.now, updated_at: tx.now, blocked_at: null },

@@ -1,11 +1,12 @@
-import type { ExpressionBuilder, Kysely } from "kysely";
+import type { ExpressionBuilder } from "kysely";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
 import type { MemberFacts, MemberOrder } from "../../domain/identity/member.ts";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
+import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
 import { checkDeadline, contains } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import type { AccountTable, MemberTable } from "./identity-schema.ts";
 
 /**
@@ -22,7 +23,7 @@ export interface MemberFilter {
 
 /** Returns up to `limit` members after `after`; the descending order is exactly mirrored. */
 export async function findMemberPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: MemberFilter,
   { field, direction }: MemberOrder,
@@ -61,7 +62,7 @@ const MAX_BYTES_PER_UNIT = 6;
 
 /** Returns the number of matching members, counted up to `limit`. */
 export async function countMembers(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: MemberFilter,
   limit: number,
@@ -88,8 +89,8 @@ export function memberFacts(member: MemberTable, account: AccountTable): MemberF
  * Returns the name that ended a page. A token holds only its id; the row stays even if the member
  * has left since.
  */
-async function findFoldedName(db: Kysely<Schema>, scope: Scope, userId: string): Promise<string> {
-  const { name_folded } = await db
+async function findFoldedName(db: Reader, scope: Scope, userId: string): Promise<string> {
+  const { name_folded } = await builderOf(db)
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
     .select("account.name_folded")
@@ -99,8 +100,8 @@ async function findFoldedName(db: Kysely<Schema>, scope: Scope, userId: string):
   return name_folded;
 }
 
-function membersOf(db: Kysely<Schema>, scope: Scope) {
-  return db
+function membersOf(db: Reader, scope: Scope) {
+  return builderOf(db)
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
     .where(checkDeadline())

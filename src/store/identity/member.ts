@@ -1,9 +1,11 @@
-import type { Kysely } from "kysely";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { MemberTable } from "./identity-schema.ts";
+
+/** A member, as it is stored. */
+export type StoredMember = MemberTable;
 
 const selectMember = prepared<{ id: string; organizationId: string }, MemberTable>(
   (db, { id, organizationId }) =>
@@ -19,11 +21,7 @@ const selectMember = prepared<{ id: string; organizationId: string }, MemberTabl
  * Returns an account's membership in the scope's organization, by its user id; undefined once it
  * left.
  */
-export async function findMember(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<MemberTable | undefined> {
+export async function findMember(db: Reader, scope: Scope, id: string): Promise<MemberTable | undefined> {
   const [row] = await selectMember(db, { id, organizationId: scope.organizationId });
   return row;
 }
@@ -36,7 +34,7 @@ const selectMembership = prepared<{ id: string }, MemberTable>((db, { id }) =>
  * Returns a membership of any organization, by its user id; undefined once it left. Only for the
  * operator, who has no scope.
  */
-export async function findMembership(db: Kysely<Schema>, id: string): Promise<MemberTable | undefined> {
+export async function findMembership(db: Reader, id: string): Promise<MemberTable | undefined> {
   const [row] = await selectMembership(db, { id });
   return row;
 }
@@ -56,8 +54,8 @@ export interface FoundUser {
  * Returns the users of all organizations, oldest first, without those that left. Only for the
  * operator, who has no scope.
  */
-export async function findUsers(db: Kysely<Schema>): Promise<FoundUser[]> {
-  return db
+export async function findUsers(db: Reader): Promise<FoundUser[]> {
+  return builderOf(db)
     .selectFrom("member")
     .innerJoin("organization", "organization.id", "member.organization_id")
     .innerJoin("account", "account.id", "member.account_id")
@@ -78,12 +76,8 @@ export async function findUsers(db: Kysely<Schema>): Promise<FoundUser[]> {
  * Returns the number of administrators whose account is not blocked, leaving one member out: if it
  * is 0, that member is the organization's last administrator.
  */
-export async function countOtherAdministrators(
-  db: Kysely<Schema>,
-  scope: Scope,
-  userId: string,
-): Promise<number> {
-  const { count } = await db
+export async function countOtherAdministrators(db: Reader, scope: Scope, userId: string): Promise<number> {
+  const { count } = await builderOf(db)
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
     .select((eb) => eb.fn.countAll<number>().as("count"))
@@ -98,11 +92,11 @@ export async function countOtherAdministrators(
 
 /** Returns the membership of an account in the scope's organization, also one that it left. */
 export async function findMemberOfAccount(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   accountId: string,
 ): Promise<MemberTable | undefined> {
-  return db
+  return builderOf(db)
     .selectFrom("member")
     .selectAll()
     .where("organization_id", "=", scope.organizationId)
@@ -118,7 +112,7 @@ export async function updateMember(
   after: MemberTable,
 ): Promise<void> {
   const { role, created_at, left_at } = after;
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("member")
     .set({ role, created_at, left_at })
     .where("id", "=", before.id)
@@ -147,7 +141,7 @@ export async function insertMember(
     created_at: tx.now,
     left_at: null,
   };
-  await tx.db.insertInto("member").values(member).execute();
+  await builderOf(tx.db).insertInto("member").values(member).execute();
   tx.record({
     organizationId: scope.organizationId,
     type: "member",

@@ -1,7 +1,5 @@
-import type { Kysely } from "kysely";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import type { WriteBackRow } from "../write-back-row.ts";
 import type { OrganizationStorageTable } from "./identity-schema.ts";
 
@@ -15,7 +13,7 @@ const selectBytes = prepared<Pick<Scope, "organizationId">, Pick<OrganizationSto
  * that was removed.
  */
 export async function findStoredBytes(
-  db: Kysely<Schema>,
+  db: Reader,
   { organizationId }: Pick<Scope, "organizationId">,
 ): Promise<number> {
   const [row] = await selectBytes(db, { organizationId });

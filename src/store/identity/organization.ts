@@ -1,19 +1,23 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import type { OrganizationStorageTable, OrganizationTable } from "./identity-schema.ts";
 
+/** An organization, as it is stored. */
+export type StoredOrganization = OrganizationTable;
+
 /** Returns whether there is any organization; before the first start there is none. */
-export async function hasOrganization(db: Kysely<Schema>): Promise<boolean> {
-  return (await db.selectFrom("organization").select("id").limit(1).executeTakeFirst()) !== undefined;
+export async function hasOrganization(db: Reader): Promise<boolean> {
+  return (
+    (await builderOf(db).selectFrom("organization").select("id").limit(1).executeTakeFirst()) !== undefined
+  );
 }
 
 /**
  * Returns whether there ever was an organization, since the installation's chain keeps the names of
  * removed ones.
  */
-export async function hadOrganization(db: Kysely<Schema>): Promise<boolean> {
-  const row = await db
+export async function hadOrganization(db: Reader): Promise<boolean> {
+  const row = await builderOf(db)
     .selectFrom("audit_log")
     .select("id")
     .where("organization_id", "is", null)
@@ -24,16 +28,13 @@ export async function hadOrganization(db: Kysely<Schema>): Promise<boolean> {
 }
 
 /** Returns an organization, for the operator or for a caller of it. */
-export async function findOrganization(
-  db: Kysely<Schema>,
-  id: string,
-): Promise<OrganizationTable | undefined> {
-  return db.selectFrom("organization").selectAll().where("id", "=", id).executeTakeFirst();
+export async function findOrganization(db: Reader, id: string): Promise<OrganizationTable | undefined> {
+  return builderOf(db).selectFrom("organization").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
 /** Returns every organization, oldest first. Only for the operator. */
-export async function findOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
-  return db.selectFrom("organization").selectAll().orderBy("id").execute();
+export async function findOrganizations(db: Reader): Promise<OrganizationTable[]> {
+  return builderOf(db).selectFrom("organization").selectAll().orderBy("id").execute();
 }
 
 /**
@@ -57,8 +58,8 @@ export function recordInInstallation(
  * Returns the organizations that the installation's chain does not name: an earlier release created
  * them.
  */
-export async function findUnrecordedOrganizations(db: Kysely<Schema>): Promise<OrganizationTable[]> {
-  return db
+export async function findUnrecordedOrganizations(db: Reader): Promise<OrganizationTable[]> {
+  return builderOf(db)
     .selectFrom("organization")
     .selectAll()
     .where((eb) =>
@@ -79,9 +80,9 @@ export async function findUnrecordedOrganizations(db: Kysely<Schema>): Promise<O
 
 /** Returns every organization with its stored bytes, oldest first. Only for the operator. */
 export async function findOrganizationsWithBytes(
-  db: Kysely<Schema>,
+  db: Reader,
 ): Promise<Pick<OrganizationTable & OrganizationStorageTable, "id" | "name" | "bytes">[]> {
-  return db
+  return builderOf(db)
     .selectFrom("organization")
     .innerJoin("organization_storage", "organization_storage.organization_id", "organization.id")
     .select(["organization.id", "organization.name", "organization_storage.bytes"])
@@ -107,7 +108,7 @@ export async function insertOrganization(
     chain_hash: null,
     pruned_sequence: 0,
   };
-  await tx.db.insertInto("organization").values(organization).execute();
+  await builderOf(tx.db).insertInto("organization").values(organization).execute();
   recordInInstallation(tx, organization);
   tx.record({
     organizationId: id,

@@ -1,13 +1,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import { type PersonalAccessToken, PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /**
@@ -15,13 +14,13 @@ import type { TokenTable } from "./identity-schema.ts";
  * expired ones.
  */
 export async function findPersonalTokenPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   userId: string,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<PersonalAccessToken>[]> {
-  const all = db
+  const all = builderOf(db)
     .selectFrom("token")
     .select(["id", "last_used_at", ...bodyColumns("token")])
     .where(checkDeadline())
@@ -48,7 +47,7 @@ const selectOwn = prepared<
 
 /** Returns a user's personal access token by its id. */
 export async function findOwnPersonalToken(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   userId: string,
   id: string,

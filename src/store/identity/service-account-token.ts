@@ -1,13 +1,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import { type ServiceAccountToken, ServiceAccountTokenSchema } from "#gen/service/v1/service_account_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /** The conditions of a list of service account tokens; undefined means any. */
@@ -21,13 +20,13 @@ export interface ServiceAccountTokenFilter {
  * expired and disabled ones.
  */
 export async function findServiceAccountTokenPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { serviceAccountId, creatorAccountId }: ServiceAccountTokenFilter,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<ServiceAccountToken>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("token")
     .select(["id", "last_used_at", ...bodyColumns("token")])
     .where(checkDeadline())
@@ -43,11 +42,11 @@ export async function findServiceAccountTokenPage(
 
 /** Returns a token of a service account by its own id. */
 export async function findServiceAccountToken(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<TokenTable | undefined> {
-  return db
+  return builderOf(db)
     .selectFrom("token")
     .selectAll()
     .where("id", "=", id)

@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import { type ServiceAccount, ServiceAccountSchema } from "#gen/service/v1/service_account_pb.js";
 import { fold } from "../../domain/fold.ts";
 import { isSuspended } from "../../domain/identity/service-account.ts";
@@ -6,9 +5,9 @@ import { type ListedRow, type PagePosition, positionById } from "../../domain/pa
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline, contains } from "../sqlite/expressions.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { ServiceAccountTable } from "./identity-schema.ts";
 
 /** The conditions of a list: fields combine with AND; empty means any. */
@@ -24,14 +23,14 @@ export interface ServiceAccountFilter {
  * @param now in milliseconds since 1970 UTC: a service account that is not valid then is suspended
  */
 export async function findServiceAccountPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: ServiceAccountFilter,
   after: PagePosition | undefined,
   limit: number,
   now: number,
 ): Promise<ListedRow<ServiceAccount>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("service_account")
     .select(["id", "suspended", "valid_until", ...bodyColumns("service_account")])
     .where(checkDeadline())
@@ -49,11 +48,11 @@ export async function findServiceAccountPage(
 }
 
 export async function findServiceAccount(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<ServiceAccountTable | undefined> {
-  return db
+  return builderOf(db)
     .selectFrom("service_account")
     .selectAll()
     .where("id", "=", id)
@@ -74,7 +73,7 @@ export async function insertServiceAccount(
 ): Promise<void> {
   const { id, name } = serviceAccount;
   const body = toBody(ServiceAccountSchema, serviceAccount);
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("service_account")
     .values({
       id,
@@ -101,7 +100,7 @@ export async function removeServiceAccount(
   scope: Scope,
   { id, body }: ServiceAccountTable,
 ): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("service_account")
     .where("id", "=", id)
     .where("organization_id", "=", scope.organizationId)

@@ -1,11 +1,9 @@
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import { type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { isSameSubject } from "../../domain/source/source-trust.ts";
 import { JSON_FORM } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /** Tables of resources with a source, whose rows name its setters. */
 const SOURCE_TABLES = ["project", "environment", "workflow_execution"] as const;
@@ -42,7 +40,7 @@ const updates = bySourceTable((table) =>
 
 /** Returns the distinct setters of a resource's source: at least one subject. */
 export async function findSourceSetters(
-  db: Kysely<Schema>,
+  db: Reader,
   { organizationId }: Scope,
   table: SourceTable,
   { id, metadata }: SourceOwner,

@@ -1,3 +1,4 @@
+import { builderOf } from "../query-builder.ts";
 import type { WriteTransaction } from "../store.ts";
 import type { SubscriptionTable } from "./identity-schema.ts";
 
@@ -10,7 +11,7 @@ export async function insertSubscription(
   { id, account_id, name }: Pick<SubscriptionTable, "id" | "account_id" | "name">,
 ): Promise<void> {
   const row = { id, account_id, name, created_at: tx.now, cancelled_at: null };
-  await tx.db.insertInto("subscription").values(row).execute();
+  await builderOf(tx.db).insertInto("subscription").values(row).execute();
   tx.record({
     organizationId: null,
     type: "subscription",
@@ -25,7 +26,7 @@ export async function insertSubscription(
  * @returns their number
  */
 export async function cancelSubscriptions(tx: WriteTransaction, accountId: string): Promise<number> {
-  const cancelled = await tx.db
+  const cancelled = await builderOf(tx.db)
     .updateTable("subscription")
     .set({ cancelled_at: tx.now })
     .where("account_id", "=", accountId)

@@ -1,6 +1,5 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /**
@@ -9,7 +8,7 @@ import type { TokenTable } from "./identity-schema.ts";
  * @returns the tokens that were not disabled before
  */
 export async function disableTokensOfCreator(tx: WriteTransaction, accountId: string): Promise<TokenTable[]> {
-  const tokens = await tx.db
+  const tokens = await builderOf(tx.db)
     .selectFrom("token")
     .selectAll()
     .where("creator_account_id", "=", accountId)
@@ -18,7 +17,7 @@ export async function disableTokensOfCreator(tx: WriteTransaction, accountId: st
     .orderBy("id")
     .execute();
   for (const { id, organization_id, subject_id, body } of tokens) {
-    await tx.db.updateTable("token").set({ disabled_at: tx.now }).where("id", "=", id).execute();
+    await builderOf(tx.db).updateTable("token").set({ disabled_at: tx.now }).where("id", "=", id).execute();
     const disabledAt = new Date(tx.now).toISOString();
     tx.record({
       organizationId: organization_id,
@@ -35,12 +34,12 @@ export async function disableTokensOfCreator(tx: WriteTransaction, accountId: st
 
 /** Returns those of the named tokens that belong to one of the organizations. */
 export async function findTokenIdsIn(
-  db: Kysely<Schema>,
+  db: Reader,
   organizationIds: readonly string[],
   ids: readonly string[],
 ): Promise<ReadonlySet<string>> {
   if (organizationIds.length === 0 || ids.length === 0) return new Set();
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("token")
     .select("id")
     .where("organization_id", "in", organizationIds)

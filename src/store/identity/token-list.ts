@@ -1,5 +1,5 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /** A token as the operator's list shows it; times in milliseconds since 1970 UTC. */
@@ -20,8 +20,8 @@ export interface OperatorsToken {
  * Returns the access tokens of users and service accounts of all organizations, oldest first. Only
  * for the operator.
  */
-export async function findAccessTokens(db: Kysely<Schema>): Promise<OperatorsToken[]> {
-  return db
+export async function findAccessTokens(db: Reader): Promise<OperatorsToken[]> {
+  return builderOf(db)
     .selectFrom("token")
     .innerJoin("organization", "organization.id", "token.organization_id")
     .leftJoin("member", "member.id", "token.subject_id")
@@ -44,6 +44,6 @@ export async function findAccessTokens(db: Kysely<Schema>): Promise<OperatorsTok
 /**
  * Returns a token of any kind and organization by its id. Only for the operator, who has no scope.
  */
-export async function findAnyToken(db: Kysely<Schema>, id: string): Promise<TokenTable | undefined> {
-  return db.selectFrom("token").selectAll().where("id", "=", id).executeTakeFirst();
+export async function findAnyToken(db: Reader, id: string): Promise<TokenTable | undefined> {
+  return builderOf(db).selectFrom("token").selectAll().where("id", "=", id).executeTakeFirst();
 }

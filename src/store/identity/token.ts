@@ -1,7 +1,6 @@
-import type { Kysely } from "kysely";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { ResourceType, Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, ResourceType, Scope, WriteTransaction } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /** A token found by its hash, with the principal that it acts for. */
@@ -32,8 +31,8 @@ export interface FoundToken {
 }
 
 /** Selects tokens with the principals that they act for, of all organizations. */
-const foundTokens = (db: Kysely<Schema>) =>
-  db
+const foundTokens = (db: Reader) =>
+  builderOf(db)
     .selectFrom("token")
     .leftJoin("environment", (join) =>
       join.onRef("environment.id", "=", "token.subject_id").on("token.kind", "=", "environment"),
@@ -85,7 +84,7 @@ const selectByHash = prepared<{ hash: Uint8Array }, FoundToken>((db, { hash }) =
  * Returns the token with a hash. This is the only look-up of a request without a scope, because it
  * determines the scope.
  */
-export async function findTokenByHash(db: Kysely<Schema>, hash: Uint8Array): Promise<FoundToken | undefined> {
+export async function findTokenByHash(db: Reader, hash: Uint8Array): Promise<FoundToken | undefined> {
   const [row] = await selectByHash(db, { hash });
   return row;
 }
@@ -94,8 +93,8 @@ export async function findTokenByHash(db: Kysely<Schema>, hash: Uint8Array): Pro
  * Returns the number of tokens that are still stored under their HMAC. For the system, so without a
  * scope.
  */
-export async function countTokensUnderMac(db: Kysely<Schema>): Promise<number> {
-  const { count } = await db
+export async function countTokensUnderMac(db: Reader): Promise<number> {
+  const { count } = await builderOf(db)
     .selectFrom("token")
     .select(({ fn }) => fn.countAll<number>().as("count"))
     .where("hmac_key_id", "is not", null)
@@ -110,7 +109,7 @@ const selectById = prepared<{ id: string }, FoundToken>((db, { id }) =>
 /**
  * Returns a token as it is now, to revalidate open streams. Only for ids of authenticated tokens.
  */
-export async function findTokenById(db: Kysely<Schema>, id: string): Promise<FoundToken | undefined> {
+export async function findTokenById(db: Reader, id: string): Promise<FoundToken | undefined> {
   const [row] = await selectById(db, { id });
   return row;
 }
@@ -130,7 +129,7 @@ const selectTokens = prepared<
 
 /** Returns the tokens of one kind that act for a member or a runner, oldest first. */
 export async function findTokens(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   kind: TokenTable["kind"],
   subjectId: string,
@@ -146,11 +145,11 @@ const UNLISTED_KINDS: readonly TokenTable["kind"][] = ["exchange", "runner", "en
  * scope.
  */
 export async function findExpiredProgramTokens(
-  db: Kysely<Schema>,
+  db: Reader,
   now: number,
   limit: number,
 ): Promise<TokenTable[]> {
-  return db
+  return builderOf(db)
     .selectFrom("token")
     .selectAll()
     .where("kind", "in", UNLISTED_KINDS)
@@ -170,7 +169,7 @@ export const TYPES: Readonly<Record<TokenTable["kind"], ResourceType>> = {
 };
 
 export async function insertToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
-  await tx.db.insertInto("token").values(token).execute();
+  await builderOf(tx.db).insertInto("token").values(token).execute();
   tx.record({
     organizationId: scope.organizationId,
     type: TYPES[token.kind],
@@ -184,7 +183,7 @@ export async function insertToken(tx: WriteTransaction, scope: Scope, token: Tok
 
 /** Removes a token; from the next request on its value is unknown. */
 export async function removeToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("token")
     .where("id", "=", token.id)
     .where("organization_id", "=", scope.organizationId)

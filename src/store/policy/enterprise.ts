@@ -1,10 +1,9 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /** Returns whether the operator marked the organization as enterprise. */
-export async function findEnterprise(db: Kysely<Schema>, scope: Scope): Promise<boolean> {
-  const row = await db
+export async function findEnterprise(db: Reader, scope: Scope): Promise<boolean> {
+  const row = await builderOf(db)
     .selectFrom("organization")
     .select("enterprise")
     .where("id", "=", scope.organizationId)
@@ -20,7 +19,7 @@ export async function updateEnterprise(
 ): Promise<void> {
   const before = await findEnterprise(tx.db, scope);
   if (before === enterprise) return;
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("organization")
     .set({ enterprise: enterprise ? 1 : 0, updated_at: tx.now })
     .where("id", "=", scope.organizationId)

@@ -1,11 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
 import { type Policies, policiesInForce, type SetPolicies } from "../../domain/policy/policies.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 const selectPolicies = prepared<{ organizationId: string }, { body: string; origins: string }>(
   (db, { organizationId }) =>
@@ -16,14 +15,14 @@ const selectPolicies = prepared<{ organizationId: string }, { body: string; orig
 );
 
 /** Returns the policies that the organization has set; none while nobody has set any. */
-export async function findSetPolicies(db: Kysely<Schema>, scope: Scope): Promise<SetPolicies> {
+export async function findSetPolicies(db: Reader, scope: Scope): Promise<SetPolicies> {
   const [row] = await selectPolicies(db, { organizationId: scope.organizationId });
   if (!row) return { policies: create(OrganizationPoliciesSchema), origins: {} };
   return { policies: fromBody(OrganizationPoliciesSchema, row.body), origins: JSON.parse(row.origins) };
 }
 
 /** Returns the policies that apply in the organization. */
-export async function findPolicies(db: Kysely<Schema>, scope: Scope): Promise<Policies> {
+export async function findPolicies(db: Reader, scope: Scope): Promise<Policies> {
   return policiesInForce(scope.organizationId, await findSetPolicies(db, scope));
 }
 
@@ -62,9 +61,9 @@ export async function updatePolicies(
  * scope.
  */
 export async function findAllSetPolicies(
-  db: Kysely<Schema>,
+  db: Reader,
 ): Promise<(Scope & SetPolicies & { readonly enterprise: boolean })[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("organization_policies")
     .innerJoin("organization", "organization.id", "organization_policies.organization_id")
     .select([

@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import { type SecurityPolicy, SecurityPolicySchema } from "#gen/service/v1/security_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { securityPolicySearchText } from "../../domain/policy/security-policy.ts";
@@ -6,9 +5,9 @@ import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline, contains } from "../sqlite/expressions.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 const selectSecurityPolicy = prepared<{ id: string; organizationId: string }, { body: string }>(
   (db, { id, organizationId }) =>
@@ -20,7 +19,7 @@ const selectSecurityPolicy = prepared<{ id: string; organizationId: string }, { 
 );
 
 export async function findSecurityPolicy(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<SecurityPolicy | undefined> {
@@ -39,7 +38,7 @@ const selectHolder = prepared<{ id: string; organizationId: string }, { id: stri
 );
 
 /** Returns whether the policy applies in any environment. */
-export async function holdsInEnvironment(db: Kysely<Schema>, scope: Scope, id: string): Promise<boolean> {
+export async function holdsInEnvironment(db: Reader, scope: Scope, id: string): Promise<boolean> {
   return (await selectHolder(db, { id, organizationId: scope.organizationId })).length > 0;
 }
 
@@ -54,13 +53,13 @@ export interface SecurityPolicyFilter {
 
 /** Returns up to `limit` security policies after `after`, by id ascending. */
 export async function findSecurityPolicyPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: SecurityPolicyFilter,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<SecurityPolicy>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("security_policy")
     .select(["security_policy.id", ...bodyColumns("security_policy")])
     .where(checkDeadline())
@@ -85,7 +84,7 @@ export async function insertSecurityPolicy(
 ): Promise<void> {
   const columns = changingColumns(securityPolicy);
   const { organizationId } = scope;
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("security_policy")
     .values({ ...columns, id: securityPolicy.id, organization_id: organizationId })
     .execute();
@@ -106,7 +105,7 @@ export async function updateSecurityPolicy(
 ): Promise<void> {
   const columns = changingColumns(after);
   const { organizationId } = scope;
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("security_policy")
     .set(columns)
     .where("id", "=", after.id)
@@ -129,7 +128,7 @@ export async function removeSecurityPolicy(
   securityPolicy: SecurityPolicy,
 ): Promise<void> {
   const { organizationId } = scope;
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("security_policy")
     .where("id", "=", securityPolicy.id)
     .where("organization_id", "=", organizationId)

@@ -1,13 +1,12 @@
-import type { Kysely } from "kysely";
 import { addToPopularity } from "../../domain/project/popularity.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /**
  * Returns up to `limit` projects that have uncounted environments. For the system, so without a
  * scope.
  */
-export async function findProjectsToCount(db: Kysely<Schema>, limit: number): Promise<string[]> {
+export async function findProjectsToCount(db: Reader, limit: number): Promise<string[]> {
   const rows = await uncounted(db)
     .select("environment.project_id as projectId")
     .distinct()
@@ -22,11 +21,11 @@ export async function findProjectsToCount(db: Kysely<Schema>, limit: number): Pr
  * yet.
  */
 export async function findUncountedEnvironments(
-  db: Kysely<Schema>,
+  db: Reader,
   projectId: string,
   limit: number,
 ): Promise<{ popularity: number; environments: { id: string; createdAt: number }[] }> {
-  const project = await db
+  const project = await builderOf(db)
     .selectFrom("project")
     .select("popularity")
     .where("id", "=", projectId)
@@ -40,9 +39,9 @@ export async function findUncountedEnvironments(
   return { popularity: project?.popularity ?? 0, environments };
 }
 
-function uncounted(db: Kysely<Schema>) {
+function uncounted(db: Reader) {
   return (
-    db
+    builderOf(db)
       .selectFrom("environment")
       // A literal: a bound value would prevent the planner from using the partial index.
       .where("environment.counted", "=", (eb) => eb.lit(0))
@@ -52,18 +51,18 @@ function uncounted(db: Kysely<Schema>) {
 
 /** Counts an environment that is removed before the job reached it: it was a use all the same. */
 export async function countRemovedEnvironment(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   projectId: string,
   createdAt: number,
 ): Promise<void> {
-  const { popularity } = await db
+  const { popularity } = await builderOf(db)
     .selectFrom("project")
     .select("popularity")
     .where("id", "=", projectId)
     .where("organization_id", "=", scope.organizationId)
     .executeTakeFirstOrThrow();
-  await db
+  await builderOf(db)
     .updateTable("project")
     .set({ popularity: addToPopularity(popularity, [createdAt]) })
     .where("id", "=", projectId)

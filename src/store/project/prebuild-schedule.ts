@@ -1,10 +1,9 @@
-import type { Kysely } from "kysely";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { prebuildHour } from "../../domain/project/prebuild.ts";
 import { prebuildInstant } from "../../domain/project/schedule.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { PrebuildScheduleTable } from "./project-schema.ts";
 
 const upsertSchedule = prepared<PrebuildScheduleTable, unknown>((db, row) =>
@@ -47,11 +46,11 @@ export async function syncPrebuildSchedule(
  * longest due first. For the system.
  */
 export async function findDuePrebuildSchedules(
-  db: Kysely<Schema>,
+  db: Reader,
   now: number,
   limit: number,
 ): Promise<PrebuildScheduleTable[]> {
-  return db
+  return builderOf(db)
     .selectFrom("prebuild_schedule")
     .selectAll()
     .where("next_at", "<=", now)
@@ -70,7 +69,7 @@ const selectSchedule = prepared<{ projectId: string }, PrebuildScheduleTable>((d
  * prebuilds.
  */
 export async function findPrebuildSchedule(
-  db: Kysely<Schema>,
+  db: Reader,
   projectId: string,
 ): Promise<PrebuildScheduleTable | undefined> {
   const [row] = await selectSchedule(db, { projectId });

@@ -1,14 +1,13 @@
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
 import { PrincipalSchema, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Prebuild, PrebuildState } from "../../domain/project/prebuild.ts";
 import { JSON_FORM } from "../json.ts";
 import { prepared } from "../prepared.ts";
+import { builderOf } from "../query-builder.ts";
 import { findWork, removeWork } from "../runner/work.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { PrebuildTable } from "./project-schema.ts";
 
 /** The part of a prebuild's body that has no columns. */
@@ -58,11 +57,7 @@ const selectPrebuild = prepared<{ id: string; organizationId: string }, Prebuild
     db.selectFrom("prebuild").selectAll().where("id", "=", id).where("organization_id", "=", organizationId),
 );
 
-export async function findPrebuild(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<Prebuild | undefined> {
+export async function findPrebuild(db: Reader, scope: Scope, id: string): Promise<Prebuild | undefined> {
   const [row] = await selectPrebuild(db, { id, organizationId: scope.organizationId });
   return row && prebuildOfRow(row);
 }
@@ -77,11 +72,14 @@ export interface PrebuildFilter {
 
 /** Returns the prebuilds that match all conditions of a filter, the latest due first. */
 export async function findPrebuilds(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { projectId, environmentClassId, runnerId, states }: PrebuildFilter,
 ): Promise<Prebuild[]> {
-  let query = db.selectFrom("prebuild").selectAll().where("organization_id", "=", scope.organizationId);
+  let query = builderOf(db)
+    .selectFrom("prebuild")
+    .selectAll()
+    .where("organization_id", "=", scope.organizationId);
   if (projectId !== undefined) query = query.where("project_id", "=", projectId);
   if (environmentClassId !== undefined) query = query.where("environment_class_id", "=", environmentClassId);
   if (runnerId !== undefined) query = query.where("runner_id", "=", runnerId);
@@ -107,7 +105,7 @@ const selectReady = prepared<
 
 /** Returns the ready workspace of a project and a class, the latest due of several. */
 export async function findReadyPrebuild(
-  db: Kysely<Schema>,
+  db: Reader,
   { organizationId }: Scope,
   { projectId, environmentClassId }: Pick<Prebuild, "projectId" | "environmentClassId">,
 ): Promise<Prebuild | undefined> {
@@ -120,11 +118,11 @@ export async function findReadyPrebuild(
  * the system.
  */
 export async function findOvertimePrebuilds(
-  db: Kysely<Schema>,
+  db: Reader,
   now: number,
   limit: number,
 ): Promise<{ readonly organizationId: string; readonly id: string }[]> {
-  return db
+  return builderOf(db)
     .selectFrom("prebuild")
     .select(["organization_id as organizationId", "id"])
     .where("stops_at", "<=", now)
@@ -217,7 +215,7 @@ export async function removePrebuild(
   reason?: string,
 ): Promise<void> {
   const { id } = prebuild;
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("prebuild")
     .where("id", "=", id)
     .where("organization_id", "=", scope.organizationId)

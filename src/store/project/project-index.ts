@@ -1,10 +1,9 @@
-import type { Kysely } from "kysely";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { projectRemotes } from "../../domain/project/project.ts";
 import { prepared } from "../prepared.ts";
+import { builderOf } from "../query-builder.ts";
 import { findLocalRunnerId } from "../runner/runner.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import type {
   ProjectAnnotationTable,
   ProjectEnvironmentClassTable,
@@ -56,7 +55,7 @@ const selectRunnerOfClass = prepared<{ id: string; organizationId: string }, { r
 
 /** Updates the rows that filters use from one state of a project to the next. */
 export async function replaceProjectIndex(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   before: Project | undefined,
   after: Project,
@@ -90,7 +89,7 @@ function classNames({ environmentClasses }: Project): string {
 }
 
 async function runnerOf(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   entry: Project["environmentClasses"][number]["environmentClass"],
 ): Promise<{ runner_id: string; environment_class_id: string | null }> {
@@ -107,12 +106,12 @@ async function runnerOf(
  * not exist, has no entry.
  */
 export async function findProjectRemotes(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   projectIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   if (projectIds.length === 0) return new Map();
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("project_remote")
     .innerJoin("project", "project.id", "project_remote.project_id")
     .select(["project_remote.project_id", "project_remote.remote_uri"])

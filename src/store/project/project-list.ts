@@ -1,9 +1,7 @@
-import type { Kysely } from "kysely";
 import type { ListedRow } from "../../domain/page.ts";
 import { listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, Store } from "../store.ts";
+import type { Reader, Scope, Store } from "../store.ts";
 import { projectText } from "./project.ts";
 import { isOpen } from "./project-filter.ts";
 import type { FoundProject, ProjectOrder, ProjectPage } from "./search/project-search.ts";
@@ -32,7 +30,7 @@ export async function findProjectPage(
   return { projects, count };
 }
 
-async function wholeList(db: Kysely<Schema>, scope: Scope, page: ProjectPage) {
+async function wholeList(db: Reader, scope: Scope, page: ProjectPage) {
   const parameters = {
     organizationId: scope.organizationId,
     key: page.after?.key ?? 0,

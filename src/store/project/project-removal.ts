@@ -1,16 +1,16 @@
-import type { Kysely } from "kysely";
 import { ProjectPhase } from "#gen/service/v1/project_pb.js";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader } from "../store.ts";
 
 /**
  * Returns up to `limit` projects marked for removal that no environment refers to, without any
  * prebuild left. For the system, so without a scope.
  */
 export async function findRemovableProjects(
-  db: Kysely<Schema>,
+  db: Reader,
   limit: number,
 ): Promise<{ id: string; organizationId: string }[]> {
-  return db
+  return builderOf(db)
     .selectFrom("project")
     .select(["project.id", "project.organization_id as organizationId"])
     .where("project.desired_phase", "=", ProjectPhase.DELETED)

@@ -1,11 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type Project_UsedBy, Project_UsedBySchema } from "#gen/service/v1/project_pb.js";
 import { toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { ProjectUseTable } from "./project-schema.ts";
 
 /** Maximum number of users that a project names (contract, Project.UsedBy.subjects). */
@@ -82,7 +80,7 @@ export async function insertProjectUse(
   });
 }
 
-async function usedBy(db: Kysely<Schema>, projectId: string): Promise<Project_UsedBy> {
+async function usedBy(db: Reader, projectId: string): Promise<Project_UsedBy> {
   const recent = await selectRecent(db, { projectId, limit: RECENT_SUBJECTS });
   const [counted] = await countSubjects(db, { projectId });
   return create(Project_UsedBySchema, {

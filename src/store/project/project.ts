@@ -1,5 +1,4 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import {
   type Project,
   Project_UsedBySchema,
@@ -10,9 +9,9 @@ import { projectSearchText } from "../../domain/project/project.ts";
 import type { SourceSetterChange } from "../identity/source-setter.ts";
 import { fromBody, toBody, toJsonObject } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { textAt } from "../sqlite/expressions.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { syncPrebuildSchedule } from "./prebuild-schedule.ts";
 import { replaceProjectIndex } from "./project-index.ts";
 import type { ProjectTable } from "./project-schema.ts";
@@ -50,11 +49,7 @@ const selectProject = prepared<
  * Returns the project without its technical description, or undefined when the scope has none of
  * that id.
  */
-export async function findProject(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<Project | undefined> {
+export async function findProject(db: Reader, scope: Scope, id: string): Promise<Project | undefined> {
   const [row] = await selectProject(db, { id, organizationId: scope.organizationId });
   return row && projectOfRow(row);
 }
@@ -71,11 +66,7 @@ const selectProjectText = prepared<
 );
 
 /** Returns the result of {@link findProject} as {@link projectText}. */
-export async function findProjectText(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<string | undefined> {
+export async function findProjectText(db: Reader, scope: Scope, id: string): Promise<string | undefined> {
   const [row] = await selectProjectText(db, { id, organizationId: scope.organizationId });
   return row && projectText(row);
 }
@@ -85,12 +76,12 @@ export async function findProjectText(
  * request may name a thousand.
  */
 export async function findWantedPhases(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   ids: readonly string[],
 ): Promise<{ readonly id: string; readonly desiredPhase: ProjectPhase }[]> {
   if (ids.length === 0) return [];
-  return db
+  return builderOf(db)
     .selectFrom("project")
     .select(["id", "desired_phase as desiredPhase"])
     .where("organization_id", "=", scope.organizationId)
@@ -108,21 +99,13 @@ const selectName = prepared<{ id: string; organizationId: string }, { name: stri
 );
 
 /** Returns the name of a project, without reading the rest of it. */
-export async function findProjectName(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<string | undefined> {
+export async function findProjectName(db: Reader, scope: Scope, id: string): Promise<string | undefined> {
   const [row] = await selectName(db, { id, organizationId: scope.organizationId });
   return row?.name ?? undefined;
 }
 
 /** Returns the project with its technical description, as an update needs it. */
-export async function findWholeProject(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<Project | undefined> {
+export async function findWholeProject(db: Reader, scope: Scope, id: string): Promise<Project | undefined> {
   const [row] = await selectProject(db, { id, organizationId: scope.organizationId });
   if (!row) return undefined;
   const project = projectOfRow(row);
@@ -259,7 +242,7 @@ export async function updateProject(
  * Removes the row permanently; no environment may refer to it, and no prebuild of it may be left.
  */
 export async function removeProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("project")
     .where("id", "=", project.id)
     .where("organization_id", "=", scope.organizationId)

@@ -1,7 +1,6 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { contains } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /** The beginning of a list of prebuild classes in a body, when the list is not empty. */
 const PREBUILD_CLASSES = '"environmentClassIds":["';
@@ -11,12 +10,12 @@ const PREBUILD_CLASSES = '"environmentClassIds":["';
  * `classIds` are those classes.
  */
 export async function findProjectIdsOfRunner(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   runnerId: string,
   classIds: readonly string[],
 ): Promise<string[]> {
-  const running = await db
+  const running = await builderOf(db)
     .selectFrom("project_environment_class")
     .innerJoin("project", "project.id", "project_environment_class.project_id")
     .select("project.id")
@@ -24,7 +23,7 @@ export async function findProjectIdsOfRunner(
     .where("project.organization_id", "=", scope.organizationId)
     .execute();
   // Prebuild classes have no rows of their own: runners are deleted too rarely to maintain any.
-  const prebuilding = await db
+  const prebuilding = await builderOf(db)
     .selectFrom("project")
     .select(["id", "body"])
     .where("organization_id", "=", scope.organizationId)

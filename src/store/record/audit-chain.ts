@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import {
   type AuditMac,
   type ChainHead,
@@ -10,7 +9,8 @@ import {
   resurrectedChain,
   type StoredAuditRow,
 } from "../../domain/record/audit-verification.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader } from "../store.ts";
 
 /**
  * Verifies every chain from its first row to the head that its owner stores: the installation's
@@ -18,7 +18,7 @@ import type { Schema } from "../schema.ts";
  * installation's chain names their organization, with its record of their removal, if any. `db`
  * must show one state throughout. It covers the installation, so it takes no scope.
  */
-export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<ChainReport[]> {
+export async function verifyChains(db: Reader, mac: AuditMac): Promise<ChainReport[]> {
   const heads = await findHeads(db);
   const verifiers = new Map([...heads.keys()].map((id) => [id, chainVerifier(id, mac)]));
   const named = new Set<string>();
@@ -42,12 +42,12 @@ export async function verifyChains(db: Kysely<Schema>, mac: AuditMac): Promise<C
   return present.concat(gone.map((id) => removedChain(id, removals.get(id))));
 }
 
-async function findHeads(db: Kysely<Schema>): Promise<Map<string | null, ChainHead>> {
-  const installation = await db
+async function findHeads(db: Reader): Promise<Map<string | null, ChainHead>> {
+  const installation = await builderOf(db)
     .selectFrom("installation")
     .select(["sequence", "chain_hash"])
     .executeTakeFirst();
-  const organizations = await db
+  const organizations = await builderOf(db)
     .selectFrom("organization")
     .select(["id", "sequence", "chain_hash"])
     .orderBy("id")
@@ -59,6 +59,11 @@ async function findHeads(db: Kysely<Schema>): Promise<Map<string | null, ChainHe
 }
 
 /** Reads row by row, so that a long trail needs little memory. */
-function auditRows(db: Kysely<Schema>): AsyncIterable<StoredAuditRow> {
-  return db.selectFrom("audit_log").selectAll().orderBy("organization_id").orderBy("sequence").stream();
+function auditRows(db: Reader): AsyncIterable<StoredAuditRow> {
+  return builderOf(db)
+    .selectFrom("audit_log")
+    .selectAll()
+    .orderBy("organization_id")
+    .orderBy("sequence")
+    .stream();
 }

@@ -1,16 +1,15 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import { AuditLogEntryKind } from "#gen/service/v1/event_pb.js";
 import type { ListAuditLogsResponse_AuditLogEntrySchema } from "#gen/service/v1/event_service_pb.js";
 import type { ListedRow } from "../../domain/page.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
+import { builderOf } from "../query-builder.ts";
 import { kindOf } from "../resource-type.ts";
-import type { Schema } from "../schema.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import { type ResourceType, type Scope, SYSTEM } from "../store.ts";
+import { type Reader, type ResourceType, type Scope, SYSTEM } from "../store.ts";
 import type { AuditLogTable } from "./record-schema.ts";
 
 /** The conditions for rows of the trail; an empty or unset field restricts nothing. */
@@ -35,13 +34,13 @@ export interface AuditLogOrder {
 
 /** Returns up to `limit` rows in the order of their sequence. */
 export async function findAuditLogPage(
-  db: Kysely<Schema>,
+  db: Reader,
   { organizationId }: Scope,
   filter: AuditLogFilter,
   { direction, after }: AuditLogOrder,
   limit: number,
 ): Promise<ListedRow<AuditLogEntry>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("audit_log")
     .select([...ENTRY_COLUMNS, ...textColumns("audit_log.diff")])
     .where(checkDeadline())
@@ -93,11 +92,11 @@ const selectDiff = prepared<{ organizationId: string; sequence: number }, { diff
 
 /** Returns the row of the organization's trail with an id, or undefined when it has none. */
 export function findAuditLog(
-  db: Kysely<Schema>,
+  db: Reader,
   { organizationId }: Scope,
   id: string,
 ): Promise<AuditLogTable | undefined> {
-  return db
+  return builderOf(db)
     .selectFrom("audit_log")
     .selectAll()
     .where("id", "=", id)
@@ -120,9 +119,14 @@ function entryKind({ operation, subject_type, diff }: EntryRow): AuditLogEntryKi
  * Returns the time of the newest row of all chains, in milliseconds since 1970 UTC; undefined when
  * there is none. Only for the operator, who has no scope.
  */
-export async function findNewestAuditTime(db: Kysely<Schema>): Promise<number | undefined> {
+export async function findNewestAuditTime(db: Reader): Promise<number | undefined> {
   // Ids begin with their time, and are never generated out of order.
-  const row = await db.selectFrom("audit_log").select("at").orderBy("id", "desc").limit(1).executeTakeFirst();
+  const row = await builderOf(db)
+    .selectFrom("audit_log")
+    .select("at")
+    .orderBy("id", "desc")
+    .limit(1)
+    .executeTakeFirst();
   return row?.at;
 }
 

@@ -1,15 +1,11 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /**
  * Returns the organizations that have events from before `cutoff`, in milliseconds since 1970 UTC.
  */
-export async function findOrganizationsWithEventsBefore(
-  db: Kysely<Schema>,
-  cutoff: number,
-): Promise<string[]> {
-  const rows = await db
+export async function findOrganizationsWithEventsBefore(db: Reader, cutoff: number): Promise<string[]> {
+  const rows = await builderOf(db)
     .selectFrom("organization")
     .select("id")
     .where((eb) =>
@@ -38,7 +34,7 @@ export async function removeEventsBefore(
   cutoff: number,
   limit: number,
 ): Promise<number> {
-  const oldest = await db
+  const oldest = await builderOf(db)
     .selectFrom("event")
     .select(["sequence", "at"])
     .where("organization_id", "=", organizationId)
@@ -49,14 +45,14 @@ export async function removeEventsBefore(
   const removed = kept === -1 ? oldest : oldest.slice(0, kept);
   const last = removed.at(-1);
   if (!last) return 0;
-  await db.insertInto("pruning").values({ organization_id: organizationId }).execute();
-  await db
+  await builderOf(db).insertInto("pruning").values({ organization_id: organizationId }).execute();
+  await builderOf(db)
     .deleteFrom("event")
     .where("organization_id", "=", organizationId)
     .where("sequence", "<=", last.sequence)
     .execute();
-  await db.deleteFrom("pruning").where("organization_id", "=", organizationId).execute();
-  await db
+  await builderOf(db).deleteFrom("pruning").where("organization_id", "=", organizationId).execute();
+  await builderOf(db)
     .updateTable("organization")
     .set({ pruned_sequence: last.sequence })
     .where("id", "=", organizationId)

@@ -1,12 +1,11 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
 import type { WatchEventsResponseSchema } from "#gen/service/v1/event_service_pb.js";
 import type { EventDescription } from "../../domain/record/event-filter.ts";
+import { builderOf } from "../query-builder.ts";
 import { kindOf } from "../resource-type.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import type { EventTable } from "./record-schema.ts";
 
 /** Events of an organization and the end of its record, all of one moment. */
@@ -38,12 +37,12 @@ const OPERATIONS: Readonly<Record<string, ResourceOperation>> = {
  * one moment.
  */
 export async function findEventsAfter(
-  db: Kysely<Schema>,
+  db: Reader,
   { organizationId }: Scope,
   after: number,
   limit: number,
 ): Promise<EventPage> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("organization")
     .leftJoin("event", (join) =>
       join.onRef("event.organization_id", "=", "organization.id").on("event.sequence", ">", after),
@@ -72,11 +71,8 @@ export async function findEventsAfter(
 }
 
 /** Returns the number of the oldest stored event; undefined when there is none. */
-export async function findOldestEvent(
-  db: Kysely<Schema>,
-  { organizationId }: Scope,
-): Promise<number | undefined> {
-  const row = await db
+export async function findOldestEvent(db: Reader, { organizationId }: Scope): Promise<number | undefined> {
+  const row = await builderOf(db)
     .selectFrom("event")
     .select("sequence")
     .where("organization_id", "=", organizationId)

@@ -1,4 +1,5 @@
 import { prepared } from "../prepared.ts";
+import { builderOf } from "../query-builder.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import type { IdempotencyTable } from "./record-schema.ts";
 
@@ -72,7 +73,7 @@ export async function insertKeptAnswer(
  * @returns the number of removed responses
  */
 export async function removeOldAnswers({ db, now }: WriteTransaction, limit: number): Promise<number> {
-  const last = await db
+  const last = await builderOf(db)
     .selectFrom("idempotency")
     .select("created_at")
     .where("created_at", "<=", now - KEEP_MS)
@@ -80,7 +81,7 @@ export async function removeOldAnswers({ db, now }: WriteTransaction, limit: num
     .limit(1)
     .offset(limit - 1)
     .executeTakeFirst();
-  const { numDeletedRows } = await db
+  const { numDeletedRows } = await builderOf(db)
     .deleteFrom("idempotency")
     .where("created_at", "<=", last?.created_at ?? now - KEEP_MS)
     .executeTakeFirst();

@@ -1,10 +1,8 @@
-import type { Kysely } from "kysely";
 import { diffJson, parseSource } from "../../domain/diff.ts";
 import { creatorIdIn, type EventFacts } from "../../domain/event-facts.ts";
 import { type AuditFacts, auditBytes } from "../../domain/record/audit-chain.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Actor, Change, WriteTransaction } from "../store.ts";
+import type { Actor, Change, Reader, WriteTransaction } from "../store.ts";
 import type { WriteBackRow } from "../write-back-row.ts";
 import type { AuditLogTable, EventTable } from "./record-schema.ts";
 
@@ -140,7 +138,7 @@ export async function recordOf(
  * statements, they cost more. For the same reason events come after all audit rows.
  */
 export async function insertRecords(
-  db: Kysely<Schema>,
+  db: Reader,
   held: Pick<WriteTransaction, "readHeld" | "setHeld">,
   seal: AuditSeal,
   records: readonly PendingRecord[],

@@ -1,12 +1,13 @@
-import type { ExpressionBuilder, Kysely } from "kysely";
+import type { ExpressionBuilder } from "kysely";
 import { type EnvironmentClass, EnvironmentClassSchema } from "#gen/service/v1/runner_configuration_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
+import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /**
  * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
@@ -32,13 +33,13 @@ export interface EnvironmentClassFilter {
 
 /** Returns up to `limit` classes after `after`, by id ascending. */
 export async function findEnvironmentClassPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: EnvironmentClassFilter,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<EnvironmentClass>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("environment_class")
     .select(["environment_class.id", ...bodyColumns("environment_class")])
     .where(checkDeadline())

@@ -1,17 +1,16 @@
-import type { Kysely } from "kysely";
 import { type EnvironmentClass, EnvironmentClassSchema } from "#gen/service/v1/runner_configuration_pb.js";
 import { fromBody, toBody } from "../json.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /** Returns those of the named classes that the scope has, in no order. */
 export async function findEnvironmentClasses(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   ids: readonly string[],
 ): Promise<EnvironmentClass[]> {
   if (ids.length === 0) return [];
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("environment_class")
     .select("body")
     .where("organization_id", "=", scope.organizationId)
@@ -21,7 +20,7 @@ export async function findEnvironmentClasses(
 }
 
 export async function findEnvironmentClass(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<EnvironmentClass | undefined> {
@@ -31,11 +30,11 @@ export async function findEnvironmentClass(
 
 /** Returns all classes of one runner, oldest first. */
 export async function findClassesOfRunner(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   runnerId: string,
 ): Promise<EnvironmentClass[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("environment_class")
     .select("body")
     .where("runner_id", "=", runnerId)
@@ -51,7 +50,7 @@ export async function insertEnvironmentClass(
   environmentClass: EnvironmentClass,
 ): Promise<void> {
   const columns = changingColumns(environmentClass);
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("environment_class")
     .values({
       ...columns,
@@ -76,7 +75,7 @@ export async function updateEnvironmentClass(
   after: EnvironmentClass,
 ): Promise<void> {
   const columns = changingColumns(after);
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("environment_class")
     .set(columns)
     .where("id", "=", after.id)
@@ -98,7 +97,7 @@ export async function removeEnvironmentClass(
   scope: Scope,
   environmentClass: EnvironmentClass,
 ): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("environment_class")
     .where("id", "=", environmentClass.id)
     .where("organization_id", "=", scope.organizationId)

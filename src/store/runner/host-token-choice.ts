@@ -1,8 +1,6 @@
-import type { Kysely } from "kysely";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 const selectRunner = prepared<
   { organizationId: string; host: string; subjectId: string; principal: number; now: number },
@@ -27,7 +25,7 @@ const selectRunner = prepared<
  * @param now milliseconds since 1970 UTC
  */
 export async function findRunnerWithHostToken(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { host, subject }: { readonly host: string; readonly subject: Subject },
   now: number,

@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import {
   type HostAuthenticationToken,
   HostAuthenticationTokenSchema,
@@ -7,9 +6,9 @@ import { type ListedRow, type PagePosition, positionById } from "../../domain/pa
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /** The conditions of a list; all must hold. */
 export interface HostTokenFilter {
@@ -20,13 +19,13 @@ export interface HostTokenFilter {
 
 /** Returns up to `limit` host tokens after `after`, by id ascending, without their secrets. */
 export async function findHostTokenPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: HostTokenFilter,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<HostAuthenticationToken>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("host_token")
     .select(["id", ...bodyColumns("host_token")])
     .where(checkDeadline())

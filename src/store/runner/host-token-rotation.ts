@@ -1,17 +1,16 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import { type SealedSecrets, sealedOfRow, secretColumns } from "./host-token.ts";
 
 /**
  * Returns up to `limit` host tokens that are sealed with a key. For the system, so without a scope.
  */
 export async function findHostTokensUnder(
-  db: Kysely<Schema>,
+  db: Reader,
   keyId: string,
   limit: number,
 ): Promise<{ readonly id: string; readonly sealed: SealedSecrets }[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("host_token")
     .select(["id", "key_id", "sealed_token", "sealed_refresh_token"])
     .where("key_id", "=", keyId)
@@ -29,5 +28,5 @@ export async function replaceSecrets(
   id: string,
   sealed: SealedSecrets,
 ): Promise<void> {
-  await db.updateTable("host_token").set(secretColumns(sealed)).where("id", "=", id).execute();
+  await builderOf(db).updateTable("host_token").set(secretColumns(sealed)).where("id", "=", id).execute();
 }

@@ -1,5 +1,4 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import {
   type HostAuthenticationToken,
@@ -7,8 +6,8 @@ import {
 } from "#gen/service/v1/runner_configuration_pb.js";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { HostTokenTable } from "./runner-schema.ts";
 
 /** The encrypted secrets of a host token, and the id of their key. */
@@ -46,7 +45,7 @@ const selectHostToken = prepared<{ id: string; organizationId: string }, StoredC
 );
 
 export async function findHostToken(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<StoredHostToken | undefined> {
@@ -70,7 +69,7 @@ const selectForUse = prepared<
 
 /** Returns the token that a runner uses at a host for a subject. */
 export async function findHostTokenFor(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { runnerId, host, subject }: HostTokenUse,
 ): Promise<StoredHostToken | undefined> {
@@ -85,11 +84,11 @@ export async function findHostTokenFor(
 }
 
 export async function findHostTokensOfRunner(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   runnerId: string,
 ): Promise<HostAuthenticationToken[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("host_token")
     .select("body")
     .where("runner_id", "=", runnerId)
@@ -101,11 +100,11 @@ export async function findHostTokensOfRunner(
 
 /** Returns the tokens that runners use for a subject. */
 export async function findHostTokensOfSubject(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { id, principal }: Pick<Subject, "id" | "principal">,
 ): Promise<HostAuthenticationToken[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("host_token")
     .select("body")
     .where("subject_id", "=", id)
@@ -121,7 +120,7 @@ export async function insertHostToken(
   scope: Scope,
   { token, sealed }: StoredHostToken,
 ): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("host_token")
     .values({
       id: token.id,
@@ -156,7 +155,7 @@ export async function updateHostToken(
   sealed: SealedSecrets | undefined,
   replaced: { readonly token: boolean; readonly refreshToken: boolean },
 ): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("host_token")
     .set({ ...changingColumns(after), ...(sealed && secretColumns(sealed)) })
     .where("id", "=", after.id)
@@ -187,7 +186,7 @@ export async function removeHostToken(
   scope: Scope,
   token: HostAuthenticationToken,
 ): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("host_token")
     .where("id", "=", token.id)
     .where("organization_id", "=", scope.organizationId)

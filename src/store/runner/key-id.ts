@@ -1,5 +1,6 @@
-import { type Kysely, sql } from "kysely";
-import type { Schema } from "../schema.ts";
+import { sql } from "kysely";
+import { builderOf } from "../query-builder.ts";
+import type { Reader } from "../store.ts";
 
 /** Columns with the id of the key that a value in their row was made with; each has an index. */
 const COLUMNS = [
@@ -14,20 +15,17 @@ const COLUMNS = [
  * Returns the ids of all keys that any row of the database was made with, ascending. For the
  * system, so without a scope.
  */
-export async function findNamedKeyIds(db: Kysely<Schema>): Promise<string[]> {
+export async function findNamedKeyIds(db: Reader): Promise<string[]> {
   const ids = new Set<string>();
   for (const column of COLUMNS) for (const id of await findNamedIn(db, ...column)) ids.add(id);
   // The record that the first release made of its one key.
-  const facts = await db.selectFrom("fact").select("value").where("name", "=", "key_id").execute();
+  const facts = await builderOf(db).selectFrom("fact").select("value").where("name", "=", "key_id").execute();
   for (const { value } of facts) ids.add(value);
   return [...ids].sort();
 }
 
 /** Skips from key to key along the index: there are few keys and may be millions of rows. */
-async function findNamedIn(
-  db: Kysely<Schema>,
-  ...[table, column]: (typeof COLUMNS)[number]
-): Promise<string[]> {
+async function findNamedIn(db: Reader, ...[table, column]: (typeof COLUMNS)[number]): Promise<string[]> {
   const [of, id] = [sql.table(table), sql.ref(column)];
   const { rows } = await sql<{ key_id: string }>`
     with recursive named (key_id) as (
@@ -36,6 +34,6 @@ async function findNamedIn(
       select (select min(${id}) from ${of} where ${id} is not null and ${id} > named.key_id)
       from named where named.key_id is not null
     )
-    select key_id from named where key_id is not null`.execute(db);
+    select key_id from named where key_id is not null`.execute(builderOf(db));
   return rows.map(({ key_id }) => key_id);
 }

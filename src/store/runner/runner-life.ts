@@ -1,10 +1,9 @@
-import type { Kysely } from "kysely";
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
 import { isLocalKind } from "../../domain/runner/runner.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /** A runner with the values that not everybody sees. */
 export interface KnownRunner {
@@ -29,7 +28,7 @@ const selectKnownRunner = prepared<
 );
 
 export async function findKnownRunner(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<KnownRunner | undefined> {
@@ -41,7 +40,7 @@ export async function findKnownRunner(
  * Returns whether a runner is on the server's or a member's own machine, by its kind or by its own
  * report; false for none.
  */
-export async function worksLocally(db: Kysely<Schema>, scope: Scope, runnerId: string): Promise<boolean> {
+export async function worksLocally(db: Reader, scope: Scope, runnerId: string): Promise<boolean> {
   const known = runnerId === "" ? undefined : await findKnownRunner(db, scope, runnerId);
   return known !== undefined && (known.local || isLocalKind(known.runner.kind));
 }
@@ -57,7 +56,7 @@ export async function updateRunner(
   { runner, local, seenAt }: KnownRunner,
 ): Promise<void> {
   const body = toBody(RunnerSchema, runner);
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("runner")
     .set({ body, local: local ? 1 : 0, seen_at: seenAt })
     .where("id", "=", runner.runnerId)
@@ -78,11 +77,11 @@ export async function updateRunner(
  * without a scope.
  */
 export async function findSilentRunners(
-  db: Kysely<Schema>,
+  db: Reader,
   cutoff: number,
   limit: number,
 ): Promise<(Scope & { readonly runnerId: string })[]> {
-  return db
+  return builderOf(db)
     .selectFrom("runner")
     .select(["organization_id as organizationId", "id as runnerId"])
     .where("seen_at", "is not", null)

@@ -1,12 +1,11 @@
-import type { Kysely } from "kysely";
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /**
  * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
@@ -18,13 +17,13 @@ export interface RunnerFilter {
 
 /** Returns up to `limit` runners after `after`, by id ascending. */
 export async function findRunnerPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: RunnerFilter,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<Runner>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("runner")
     .select(["id", ...bodyColumns("runner")])
     .where(checkDeadline())

@@ -1,10 +1,9 @@
-import type { Kysely } from "kysely";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 const selectLocalRunner = prepared<{ organizationId: string; kind: number }, { id: string }>(
   (db, { organizationId, kind }) =>
@@ -19,7 +18,7 @@ const selectLocalRunner = prepared<{ organizationId: string; kind: number }, { i
  * Returns the id of the runner that represents its users' local runners; every organization has
  * one.
  */
-export async function findLocalRunnerId(db: Kysely<Schema>, scope: Scope): Promise<string> {
+export async function findLocalRunnerId(db: Reader, scope: Scope): Promise<string> {
   const [row] = await selectLocalRunner(db, {
     organizationId: scope.organizationId,
     kind: RunnerKind.LOCAL_CONFIGURATION,
@@ -33,14 +32,14 @@ const selectRunner = prepared<{ id: string; organizationId: string }, { body: st
     db.selectFrom("runner").select("body").where("id", "=", id).where("organization_id", "=", organizationId),
 );
 
-export async function findRunner(db: Kysely<Schema>, scope: Scope, id: string): Promise<Runner | undefined> {
+export async function findRunner(db: Reader, scope: Scope, id: string): Promise<Runner | undefined> {
   const [row] = await selectRunner(db, { id, organizationId: scope.organizationId });
   return row && fromBody(RunnerSchema, row.body);
 }
 
 export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
   const body = toBody(RunnerSchema, runner);
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("runner")
     .values({
       id: runner.runnerId,
@@ -63,7 +62,7 @@ export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: R
 
 /** Removes the row permanently; no environment, class or project may refer to it. */
 export async function removeRunner(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("runner")
     .where("id", "=", runner.runnerId)
     .where("organization_id", "=", scope.organizationId)

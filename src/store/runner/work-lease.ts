@@ -1,8 +1,7 @@
-import type { Kysely } from "kysely";
 import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
 import { readyWorkOf } from "./work.ts";
 
@@ -32,9 +31,9 @@ interface NextOfKind {
   readonly now: number;
 }
 
-function nextOfKind(db: Kysely<Schema>, { organizationId, kind, runnerId, otherRunnerId, now }: NextOfKind) {
+function nextOfKind(db: Reader, { organizationId, kind, runnerId, otherRunnerId, now }: NextOfKind) {
   return (
-    db
+    builderOf(db)
       .selectFrom("work")
       .selectAll()
       .where("organization_id", "=", organizationId)
@@ -65,7 +64,7 @@ const selectNextOfClass = prepared<NextOfKind & { environmentClassId: string }, 
  * accept is read, however much there is.
  */
 export async function findClaimable(
-  db: Kysely<Schema>,
+  db: Reader,
   { organizationId, runnerIds, kinds, environmentClassIds }: Claimant,
   now: number,
 ): Promise<WorkTable | undefined> {
@@ -145,7 +144,7 @@ const selectLease = prepared<{ id: string }, Lease>((db, { id }) =>
  * Returns work by the id of its lease, leased or not. The caller must hold it: see
  * services/runner/lease.ts.
  */
-export async function findLease(db: Kysely<Schema>, id: string): Promise<Lease | undefined> {
+export async function findLease(db: Reader, id: string): Promise<Lease | undefined> {
   const [row] = await selectLease(db, { id });
   return row;
 }
@@ -182,7 +181,7 @@ const selectExpired = prepared<{ now: number; limit: number }, WorkTable>((db, {
 /**
  * Returns up to `limit` expired leases, of all organizations. For the system, so without a scope.
  */
-export async function findExpired(db: Kysely<Schema>, now: number, limit: number): Promise<WorkTable[]> {
+export async function findExpired(db: Reader, now: number, limit: number): Promise<WorkTable[]> {
   return selectExpired(db, { now, limit });
 }
 

@@ -1,17 +1,12 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
 
 /**
  * Returns the work whose lease a runner holds, including expired leases that were not ended yet.
  */
-export async function findWorkHeldBy(
-  db: Kysely<Schema>,
-  scope: Scope,
-  runnerId: string,
-): Promise<WorkTable[]> {
-  return db
+export async function findWorkHeldBy(db: Reader, scope: Scope, runnerId: string): Promise<WorkTable[]> {
+  return builderOf(db)
     .selectFrom("work")
     .selectAll()
     .where("leased_by", "=", runnerId)
@@ -22,12 +17,12 @@ export async function findWorkHeldBy(
 
 /** Returns the work that only a runner can do: bound to it, or for one of its classes. */
 export async function findWorkFor(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   runnerId: string,
   classIds: readonly string[],
 ): Promise<WorkTable[]> {
-  return db
+  return builderOf(db)
     .selectFrom("work")
     .selectAll()
     .where("organization_id", "=", scope.organizationId)

@@ -1,9 +1,10 @@
-import type { Kysely } from "kysely";
 import type { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
+
+/** A piece of work in the queue, as it is stored. */
+export type StoredWork = WorkTable;
 
 /** Work for a runner; ids are those of the columns of WorkTable. */
 export interface NewWork {
@@ -92,7 +93,7 @@ const selectWork = prepared<{ kind: WorkKind; subjectId: string }, WorkTable>((d
 
 /** Returns the open work of one kind on a subject. */
 export async function findWork(
-  db: Kysely<Schema>,
+  db: Reader,
   kind: WorkKind,
   subjectId: string,
 ): Promise<WorkTable | undefined> {

@@ -1,8 +1,6 @@
-import type { Kysely } from "kysely";
 import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 
 interface NextFailed {
@@ -30,7 +28,7 @@ const ACTIONS_AT_ONCE = 50;
 
 /** Returns the failed actions of an execution, in their order, the report last. */
 export async function findFailedActions(
-  db: Kysely<Schema>,
+  db: Reader,
   { organizationId }: Scope,
   executionId: string,
 ): Promise<WorkflowExecutionAction[]> {

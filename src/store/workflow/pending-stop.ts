@@ -1,6 +1,5 @@
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /** The way of a stop: `cut_off` does not wait for runners. */
 export type StopMode = "cancel" | "cut_off";
@@ -31,7 +30,7 @@ export async function insertPendingStop(
   scope: Scope,
   { mode, target, targetId }: PendingStop,
 ): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("pending_stop")
     .values({ organization_id: scope.organizationId, mode, target, target_id: targetId, up_to: tx.newId() })
     .onConflict((conflict) =>
@@ -46,12 +45,8 @@ export async function insertPendingStop(
  * Returns up to `limit` stops of all organizations that follow `last` in the order of their keys.
  * For the system.
  */
-export async function findPendingStops(
-  db: Kysely<Schema>,
-  limit: number,
-  last?: StoredStop,
-): Promise<StoredStop[]> {
-  let query = db
+export async function findPendingStops(db: Reader, limit: number, last?: StoredStop): Promise<StoredStop[]> {
+  let query = builderOf(db)
     .selectFrom("pending_stop")
     .select(["organization_id as organizationId", "mode", "target", "target_id as targetId", "up_to as upTo"])
     .orderBy("organization_id")
@@ -74,7 +69,7 @@ export async function findPendingStops(
 
 /** Removes a completed stop, unless it was requested again meanwhile. */
 export async function removePendingStop(tx: WriteTransaction, stop: StoredStop): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("pending_stop")
     .where("organization_id", "=", stop.organizationId)
     .where("target", "=", stop.target)

@@ -1,7 +1,5 @@
-import type { Kysely } from "kysely";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 
 /** Bytes that are kept of the beginning of a step's output, and of its end: 1 MiB together. */
 const KEPT_AT_EACH_END_BYTES = 512 * 1024;
@@ -159,7 +157,7 @@ const selectOfLaterSteps = prepared<LogOwner & { lastStep: number; limit: number
  * @param lastStep no step after this one
  */
 export async function findLogPieces(
-  db: Kysely<Schema>,
+  db: Reader,
   { actionId, attempt }: Omit<LogOwner, "stepIndex">,
   { stepIndex, offset }: LogPosition,
   lastStep: number,

@@ -1,7 +1,6 @@
-import type { Kysely } from "kysely";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import type { WebhookDeliveryTable } from "./workflow-schema.ts";
 
 /**
@@ -27,7 +26,7 @@ const selectDelivery = prepared<DeliveryName & { since: number }, { event_ids: s
  * when it did not arrive, or not after `since` (milliseconds since 1970 UTC).
  */
 export async function findDeliveryEvents(
-  db: Kysely<Schema>,
+  db: Reader,
   name: DeliveryName,
   since: number,
 ): Promise<readonly string[] | undefined> {
@@ -80,7 +79,7 @@ export async function removeDeliveriesBefore(
   cutoff: number,
   limit: number,
 ): Promise<number> {
-  const old = await tx.db
+  const old = await builderOf(tx.db)
     .selectFrom("webhook_delivery")
     .select(["workflow_id", "delivery_id"])
     .where("at", "<=", cutoff)
@@ -88,7 +87,7 @@ export async function removeDeliveriesBefore(
     .limit(limit)
     .execute();
   for (const { workflow_id, delivery_id } of old) {
-    await tx.db
+    await builderOf(tx.db)
       .deleteFrom("webhook_delivery")
       .where("workflow_id", "=", workflow_id)
       .where("delivery_id", "=", delivery_id)

@@ -1,5 +1,4 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import {
   type WorkflowExecutionAction,
   WorkflowExecutionActionPhase,
@@ -15,8 +14,8 @@ import {
 import { isFinalAction } from "../../domain/workflow/execution/workflow-transitions.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { addActionErrors } from "./workflow-action-errors.ts";
 import { changeCounts } from "./workflow-execution.ts";
 import type { WorkflowActionTable } from "./workflow-schema.ts";
@@ -39,7 +38,7 @@ const selectAction = prepared<{ id: string; organizationId: string }, { body: st
 );
 
 export async function findAction(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<WorkflowExecutionAction | undefined> {
@@ -68,7 +67,7 @@ const selectWaiting = prepared<{ executionId: string; limit: number }, { body: s
  * Returns up to `limit` actions of an execution that are not in the work queue yet, in their order.
  */
 export async function findWaitingActions(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
   limit: number,
 ): Promise<WorkflowExecutionAction[]> {
@@ -94,7 +93,7 @@ const WAITING_AT_ONCE = 16;
  * on: otherwise it is found again.
  */
 export async function* findOpenActions(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
 ): AsyncGenerator<WorkflowExecutionAction> {
   for (const row of await selectGiven(db, { executionId })) yield actionOfRow(row);
@@ -114,7 +113,7 @@ const selectGivenCount = prepared<{ executionId: string }, { count: number }>((d
 );
 
 /** Returns the number of an execution's actions that are in the work queue or on a runner. */
-export async function countGivenActions(db: Kysely<Schema>, executionId: string): Promise<number> {
+export async function countGivenActions(db: Reader, executionId: string): Promise<number> {
   const [row] = await selectGivenCount(db, { executionId });
   return row?.count ?? 0;
 }
@@ -127,7 +126,7 @@ const selectReport = prepared<{ executionId: string }, { id: string }>((db, { ex
     .where("is_report", "=", 1),
 );
 
-export async function hasReportAction(db: Kysely<Schema>, executionId: string): Promise<boolean> {
+export async function hasReportAction(db: Reader, executionId: string): Promise<boolean> {
   return (await selectReport(db, { executionId })).length > 0;
 }
 
@@ -136,11 +135,11 @@ export async function hasReportAction(db: Kysely<Schema>, executionId: string): 
  * For the system.
  */
 export async function findExpiredActions(
-  db: Kysely<Schema>,
+  db: Reader,
   now: number,
   limit: number,
 ): Promise<{ readonly organizationId: string; readonly id: string }[]> {
-  return db
+  return builderOf(db)
     .selectFrom("workflow_action")
     .select(["organization_id as organizationId", "id"])
     .where("stops_at", "<=", now)

@@ -1,4 +1,3 @@
-import type { Kysely } from "kysely";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import {
   type ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput,
@@ -11,9 +10,9 @@ import { firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline, contains, octets, shortText } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 import { findWholeExecution } from "./workflow-execution.ts";
 import { answeredExecution, FACT_COLUMNS } from "./workflow-execution-row.ts";
@@ -37,14 +36,14 @@ const shortPlan = shortText("workflow_plan.body", SHORT_BYTES);
 
 /** Returns up to `limit` executions after `after`, by id, which is the order of their start. */
 export async function findExecutionPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: ExecutionFilter,
   direction: "asc" | "desc",
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowExecution>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("workflow_execution")
     .select([...FACT_COLUMNS, ...bodyColumns("workflow_execution")])
     .select(({ selectFrom }) => [
@@ -104,13 +103,13 @@ export interface ActionFilter {
 
 /** Returns up to `limit` actions with their steps after `after`, by id ascending. */
 export async function findActionPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: ActionFilter,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowExecutionAction>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("workflow_action")
     .select(["id", "execution_id", ...bodyColumns("workflow_action")])
     .select((eb) =>
@@ -144,13 +143,13 @@ export async function findActionPage(
 
 /** Returns up to `limit` outputs after `after`, by the id of their action ascending. */
 export async function findOutputPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   executionIds: readonly string[],
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<ActionOutput>[]> {
-  const all = db
+  const all = builderOf(db)
     .selectFrom("workflow_action")
     .select(["id", ...textColumns("workflow_action.outputs")])
     .where(checkDeadline());
@@ -175,10 +174,7 @@ const selectOutputs = prepared<{ id: string }, { outputs: string | null }>((db, 
 );
 
 /** Returns the executions from which the steps of actions are read, each once. */
-function executionsOnce(
-  db: Kysely<Schema>,
-  scope: Scope,
-): (id: string) => Promise<WorkflowExecution | undefined> {
+function executionsOnce(db: Reader, scope: Scope): (id: string) => Promise<WorkflowExecution | undefined> {
   const known = new Map<string, Promise<WorkflowExecution | undefined>>();
   return (id) => {
     let execution = known.get(id);

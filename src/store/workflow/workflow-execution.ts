@@ -1,12 +1,11 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
 import { type WorkflowExecution, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
 import { phaseOfExecution } from "../../domain/workflow/execution/workflow-execution.ts";
 import { type WorkflowPlan, withoutPlan, withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
 import { toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import {
   answeredExecution,
   EXECUTION_COLUMNS,
@@ -61,7 +60,7 @@ const selectExecution = prepared<{ id: string; organizationId: string }, StoredR
  * limits but no steps.
  */
 export async function findExecution(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<StoredExecution | undefined> {
@@ -71,7 +70,7 @@ export async function findExecution(
 
 /** Returns an execution with its plan, which may be megabytes large and must not be modified. */
 export async function findWholeExecution(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<StoredExecution | undefined> {
@@ -84,10 +83,10 @@ export async function findWholeExecution(
  * For the system.
  */
 export async function findUnexpanded(
-  db: Kysely<Schema>,
+  db: Reader,
   limit: number,
 ): Promise<{ readonly organizationId: string; readonly id: string; readonly startedAt: number }[]> {
-  return db
+  return builderOf(db)
     .selectFrom("workflow_execution")
     .select(["organization_id as organizationId", "id", "started_at as startedAt"])
     .where((eb) => eb("expanded", "=", eb.lit(0)))
@@ -108,11 +107,11 @@ export interface OpenExecutions {
 
 /** Returns the ids of the executions that have not ended, oldest first. */
 export async function findOpenExecutionIds(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { workflowId, triggerIndex, executorId }: OpenExecutions,
 ): Promise<string[]> {
-  let query = db
+  let query = builderOf(db)
     .selectFrom("workflow_execution")
     .select("id")
     .where("organization_id", "=", scope.organizationId)

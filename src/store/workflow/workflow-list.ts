@@ -1,13 +1,14 @@
-import type { Kysely, SelectQueryBuilder } from "kysely";
+import type { SelectQueryBuilder } from "kysely";
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import type { WorkflowOrder } from "../../domain/workflow/workflow-order.ts";
 import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
+import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
 import { checkDeadline, contains } from "../sqlite/expressions.ts";
-import type { Scope } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /**
  * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
@@ -33,7 +34,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
 
 /** Returns up to `limit` workflows after `after`; the descending order is exactly mirrored. */
 export async function findWorkflowPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: WorkflowFilter,
   order: WorkflowOrder,
@@ -57,7 +58,7 @@ export async function findWorkflowPage(
 
 /** Returns the number of matching workflows, counted up to `limit`. */
 export async function countWorkflows(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   filter: WorkflowFilter,
   limit: number,
@@ -110,8 +111,8 @@ function stretches(
   return isLast ? both.slice(1) : both;
 }
 
-function workflowsOf(db: Kysely<Schema>, scope: Scope): Rows {
-  return db
+function workflowsOf(db: Reader, scope: Scope): Rows {
+  return builderOf(db)
     .selectFrom("workflow")
     .where(checkDeadline())
     .where("workflow.organization_id", "=", scope.organizationId);

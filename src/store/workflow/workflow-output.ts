@@ -1,12 +1,11 @@
-import type { Kysely } from "kysely";
 import {
   type ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput,
   ListWorkflowExecutionOutputsResponse_ActionOutputSchema as ActionOutputSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 const setOutputsText = prepared<{ id: string; outputs: string | null }, unknown>((db, { id, outputs }) =>
   db.updateTable("workflow_action").set({ outputs }).where("id", "=", id),
@@ -35,7 +34,7 @@ const selectOwnOutputs = prepared<{ id: string; organizationId: string }, { outp
 
 /** Returns the outputs of one action; undefined while it has reported none. */
 export async function findOutputs(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   actionId: string,
 ): Promise<ActionOutput | undefined> {
@@ -48,8 +47,8 @@ export async function findOutputs(
  * start from the executions; with a condition on the scope's id it would read all rows of the
  * scope.
  */
-export function executionsIn(db: Kysely<Schema>, scope: Scope, ids: readonly string[]) {
-  return db
+export function executionsIn(db: Reader, scope: Scope, ids: readonly string[]) {
+  return builderOf(db)
     .selectFrom("workflow_execution")
     .select("workflow_execution.id")
     .where("workflow_execution.organization_id", "=", scope.organizationId)
@@ -58,12 +57,12 @@ export function executionsIn(db: Kysely<Schema>, scope: Scope, ids: readonly str
 
 /** Returns the outputs of an execution's actions except its report, in their order. */
 export async function findOutputsOfActions(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   executionId: string,
   { withFailed }: { readonly withFailed: boolean },
 ): Promise<ActionOutput[]> {
-  let query = db
+  let query = builderOf(db)
     .selectFrom("workflow_action")
     .select("outputs")
     .where("execution_id", "in", executionsIn(db, scope, [executionId]))

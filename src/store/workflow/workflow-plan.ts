@@ -1,12 +1,10 @@
-import type { Kysely } from "kysely";
 import { type WorkflowExecution, WorkflowExecution_SpecSchema } from "#gen/service/v1/workflow_pb.js";
 import { planOf, type WorkflowPlan } from "../../domain/workflow/execution/workflow-plan.ts";
 import { fromBody, toBody } from "../json.ts";
 import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
 import { bytesOf } from "../sqlite/expressions.ts";
-import type { WriteTransaction } from "../store.ts";
+import type { Reader, WriteTransaction } from "../store.ts";
 import { type CachedPlan, PlanCache } from "./plan-cache.ts";
 import type { WorkflowPlanTable } from "./workflow-schema.ts";
 
@@ -36,7 +34,7 @@ const selectPlan = prepared<{ id: string }, { body: Uint8Array }>((db, { id }) =
 );
 
 /** Returns the plan of an execution, whose parts must not be modified: others share them. */
-export async function findPlan(db: Kysely<Schema>, executionId: string): Promise<WorkflowPlan> {
+export async function findPlan(db: Reader, executionId: string): Promise<WorkflowPlan> {
   const known = kept.get(executionId);
   const found = known ?? (await readPlan(db, executionId));
   kept.keep(executionId, found);
@@ -49,12 +47,12 @@ export function planOfText(body: string | null | undefined): WorkflowPlan {
 }
 
 /** Returns the stored text of a plan; undefined without one. */
-export async function findPlanText(db: Kysely<Schema>, executionId: string): Promise<string | undefined> {
+export async function findPlanText(db: Reader, executionId: string): Promise<string | undefined> {
   const [row] = await selectPlan(db, { id: executionId });
   return row && textOf(row.body);
 }
 
-async function readPlan(db: Kysely<Schema>, id: string): Promise<CachedPlan> {
+async function readPlan(db: Reader, id: string): Promise<CachedPlan> {
   const body = await findPlanText(db, id);
   return { plan: planOfText(body), characters: body?.length ?? 0 };
 }

@@ -1,3 +1,4 @@
+import { builderOf } from "../query-builder.ts";
 import { octets } from "../sqlite/expressions.ts";
 import type { Scope, WriteTransaction } from "../store.ts";
 import { wholeBody } from "./workflow-execution-row.ts";
@@ -18,7 +19,7 @@ export async function removeExecutions(
   workflowId: string,
   limit: number,
 ): Promise<number> {
-  const ofWorkflow = tx.db
+  const ofWorkflow = builderOf(tx.db)
     .selectFrom("workflow_execution")
     .where("workflow_id", "=", workflowId)
     .where("organization_id", "=", scope.organizationId);
@@ -42,7 +43,7 @@ export async function removeExecutions(
     .where("id", "in", ids)
     .orderBy("id")
     .execute();
-  await tx.db.deleteFrom("workflow_execution").where("id", "in", ids).execute();
+  await builderOf(tx.db).deleteFrom("workflow_execution").where("id", "in", ids).execute();
   for (const { id, body, plan } of removed) {
     tx.record({
       organizationId: scope.organizationId,
@@ -80,7 +81,7 @@ export async function removePartsOfWorkflow(
 ): Promise<number> {
   if (part === "step_log") return removeLogs(db, workflowId, limit);
   if (part === "webhook_delivery") return removeDeliveries(db, workflowId, limit);
-  const { numDeletedRows } = await db
+  const { numDeletedRows } = await builderOf(db)
     .deleteFrom(part)
     .where("id", "in", ({ selectFrom }) =>
       selectFrom(part).select("id").where("workflow_id", "=", workflowId).limit(limit),
@@ -94,7 +95,7 @@ async function removeDeliveries(
   workflowId: string,
   limit: number,
 ): Promise<number> {
-  const { numDeletedRows } = await db
+  const { numDeletedRows } = await builderOf(db)
     .deleteFrom("webhook_delivery")
     .where("workflow_id", "=", workflowId)
     .where("delivery_id", "in", ({ selectFrom }) =>
@@ -105,7 +106,7 @@ async function removeDeliveries(
 }
 
 async function removeLogs(db: WriteTransaction["db"], workflowId: string, limit: number): Promise<number> {
-  const pieces = await db
+  const pieces = await builderOf(db)
     .selectFrom("workflow_action")
     .innerJoin("step_log", "step_log.action_id", "workflow_action.id")
     .select(["action_id", "attempt", "step_index", "start"])
@@ -113,7 +114,7 @@ async function removeLogs(db: WriteTransaction["db"], workflowId: string, limit:
     .limit(limit)
     .execute();
   for (const { action_id, attempt, step_index, start } of pieces) {
-    await db
+    await builderOf(db)
       .deleteFrom("step_log")
       .where("action_id", "=", action_id)
       .where("attempt", "=", attempt)

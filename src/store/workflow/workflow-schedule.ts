@@ -1,11 +1,13 @@
 import { equals } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
 import { type Workflow, type WorkflowTrigger, WorkflowTriggerSchema } from "#gen/service/v1/workflow_pb.js";
 import { nextInstant } from "../../domain/project/schedule.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowScheduleTable } from "./workflow-schema.ts";
+
+/** A time trigger that is due at its next instant, as it is stored. */
+export type StoredSchedule = WorkflowScheduleTable;
 
 const deleteSchedules = prepared<{ workflowId: string }, unknown>((db, { workflowId }) =>
   db.deleteFrom("workflow_schedule").where("workflow_id", "=", workflowId),
@@ -25,7 +27,7 @@ export async function replaceSchedules(
   if (before && !changesSchedule(before, workflow)) return;
   await deleteSchedules(tx.db, { workflowId: workflow.id });
   const rows = workflow.spec?.deleting ? [] : schedulesOf(scope, workflow, tx.now);
-  if (rows.length > 0) await tx.db.insertInto("workflow_schedule").values(rows).execute();
+  if (rows.length > 0) await builderOf(tx.db).insertInto("workflow_schedule").values(rows).execute();
 }
 
 /**
@@ -33,11 +35,11 @@ export async function replaceSchedules(
  * first. For the system.
  */
 export async function findDueSchedules(
-  db: Kysely<Schema>,
+  db: Reader,
   now: number,
   limit: number,
 ): Promise<WorkflowScheduleTable[]> {
-  return db
+  return builderOf(db)
     .selectFrom("workflow_schedule")
     .selectAll()
     .where("next_at", "<=", now)
@@ -59,7 +61,7 @@ const selectSchedule = prepared<{ workflowId: string; triggerIndex: number }, Wo
 
 /** Returns a time trigger as it is now; undefined when it is never due again. For the system. */
 export async function findSchedule(
-  db: Kysely<Schema>,
+  db: Reader,
   { workflow_id, trigger_index }: Pick<WorkflowScheduleTable, "workflow_id" | "trigger_index">,
 ): Promise<WorkflowScheduleTable | undefined> {
   const [row] = await selectSchedule(db, { workflowId: workflow_id, triggerIndex: trigger_index });
@@ -76,14 +78,14 @@ export async function setNextInstant(
 ): Promise<void> {
   const { workflow_id, trigger_index } = schedule;
   if (nextAt === undefined) {
-    await tx.db
+    await builderOf(tx.db)
       .deleteFrom("workflow_schedule")
       .where("workflow_id", "=", workflow_id)
       .where("trigger_index", "=", trigger_index)
       .execute();
     return;
   }
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("workflow_schedule")
     .set({ next_at: nextAt })
     .where("workflow_id", "=", workflow_id)

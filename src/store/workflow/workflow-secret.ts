@@ -1,12 +1,11 @@
-import type { Kysely } from "kysely";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import { isSameSubject, uniqueSubjects } from "../../domain/source/source-trust.ts";
 import { subjectsOf, subjectsText } from "../identity/source-setter.ts";
 import { toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowSecretTable } from "./workflow-schema.ts";
 
 /** An encrypted secret, and the id of its key. */
@@ -28,7 +27,7 @@ const selectSecrets = prepared<{ workflowId: string }, WorkflowSecretTable>((db,
 
 /** Returns the secrets of a workflow, which the caller has found in its own scope. */
 export async function findWebhookSecrets(
-  db: Kysely<Schema>,
+  db: Reader,
   workflowId: string,
 ): Promise<SealedWebhookSecrets | undefined> {
   const [row] = await selectSecrets(db, { workflowId });
@@ -40,7 +39,7 @@ export async function findWebhookSecrets(
  * UTC): besides the hosts that they gave it to, they can sign a delivery.
  */
 export async function findWebhookSecretHolders(
-  db: Kysely<Schema>,
+  db: Reader,
   workflowId: string,
   now: number,
 ): Promise<Subject[]> {
@@ -57,7 +56,7 @@ export async function insertWebhookSecret(
   current: SealedSecret,
 ): Promise<void> {
   const columns = secretColumns({ current, previous: undefined });
-  await db
+  await builderOf(db)
     .insertInto("workflow_secret")
     .values({ workflow_id: workflowId, ...columns, known_to: "[]", previous_known_to: "[]" })
     .execute();
@@ -75,7 +74,7 @@ export async function updateWebhookSecrets(
   knownTo: Subject,
 ): Promise<void> {
   await sealWebhookSecretsAs(tx, workflow.id, secrets);
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("workflow_secret")
     .set((eb) => ({ previous_known_to: eb.ref("known_to"), known_to: subjectsText([knownTo]) }))
     .where("workflow_id", "=", workflow.id)
@@ -100,7 +99,7 @@ export async function sealWebhookSecretsAs(
   workflowId: string,
   secrets: SealedWebhookSecrets,
 ): Promise<void> {
-  await db
+  await builderOf(db)
     .updateTable("workflow_secret")
     .set(secretColumns(secrets))
     .where("workflow_id", "=", workflowId)
@@ -118,7 +117,7 @@ export async function recordWebhookSecretRead(
   const before = row ? subjectsOf(row.known_to) : [];
   if (!before.some((subject) => isSameSubject(subject, knownTo))) {
     const known_to = subjectsText([...before, knownTo]);
-    await tx.db
+    await builderOf(tx.db)
       .updateTable("workflow_secret")
       .set({ known_to })
       .where("workflow_id", "=", workflowId)
@@ -132,11 +131,11 @@ export async function recordWebhookSecretRead(
  * the system, so without a scope.
  */
 export async function findWebhookSecretsUnder(
-  db: Kysely<Schema>,
+  db: Reader,
   keyId: string,
   limit: number,
 ): Promise<{ readonly workflowId: string; readonly secrets: SealedWebhookSecrets }[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("workflow_secret")
     .selectAll()
     .where((eb) => eb.or([eb("key_id", "=", keyId), eb("previous_key_id", "=", keyId)]))

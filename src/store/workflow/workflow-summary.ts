@@ -1,7 +1,6 @@
-import type { Kysely } from "kysely";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
-import type { Schema } from "../schema.ts";
-import type { Scope } from "../store.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /** The conditions for executions that are counted; both must hold. */
 export interface SummaryFilter {
@@ -25,11 +24,11 @@ export interface ExecutionCounts {
 }
 
 export async function countExecutions(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { from, until, workflowIds }: SummaryFilter,
 ): Promise<ExecutionCounts> {
-  let query = db
+  let query = builderOf(db)
     .selectFrom("workflow_execution")
     .where("organization_id", "=", scope.organizationId)
     .where("finished_at", ">=", from)
@@ -49,8 +48,8 @@ export async function countExecutions(
 }
 
 /** Returns the number of workflows of the scope. */
-export async function countAllWorkflows(db: Kysely<Schema>, scope: Scope): Promise<number> {
-  const { count } = await db
+export async function countAllWorkflows(db: Reader, scope: Scope): Promise<number> {
+  const { count } = await builderOf(db)
     .selectFrom("workflow")
     .where("organization_id", "=", scope.organizationId)
     .select((eb) => eb.fn.countAll<number>().as("count"))

@@ -1,13 +1,12 @@
-import type { Kysely } from "kysely";
 import { type WorkflowTriggerEvent, WorkflowTriggerEventSchema } from "#gen/service/v1/workflow_pb.js";
 import { type ListedRow, positionById } from "../../domain/page.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
 
 /** The stored values of a ledger entry that no response contains. */
@@ -64,7 +63,7 @@ const selectEvent = prepared<{ id: string; organizationId: string }, { body: str
 );
 
 export async function findTriggerEvent(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   id: string,
 ): Promise<{ readonly event: WorkflowTriggerEvent; readonly payload: string } | undefined> {
@@ -86,7 +85,7 @@ const selectByKey = prepared<
 
 /** Returns the entry with a key of its workflow. */
 export async function findTriggerEventByKey(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   workflowId: string,
   dedupeKey: string,
@@ -106,13 +105,13 @@ export interface TriggerEventFilter {
  * Returns up to `limit` entries by id descending, before the one with the id `before`, if given.
  */
 export async function findTriggerEventPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { workflowIds, verdicts }: TriggerEventFilter,
   before: string | undefined,
   limit: number,
 ): Promise<ListedRow<WorkflowTriggerEvent>[]> {
-  const own = db
+  const own = builderOf(db)
     .selectFrom("workflow_trigger_event")
     .select(["id", ...bodyColumns("workflow_trigger_event")])
     .where(checkDeadline())
@@ -138,7 +137,7 @@ export async function removeTriggerEventsBefore(
   cutoff: number,
   limit: number,
 ): Promise<number> {
-  const { numDeletedRows } = await tx.db
+  const { numDeletedRows } = await builderOf(tx.db)
     .deleteFrom("workflow_trigger_event")
     .where("id", "in", (eb) =>
       eb

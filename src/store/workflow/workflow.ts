@@ -1,13 +1,12 @@
-import type { Kysely } from "kysely";
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import { fold } from "../../domain/fold.ts";
 import { workflowSearchText } from "../../domain/workflow/workflow.ts";
 import { fromBody, toBody } from "../json.ts";
 import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
-import type { Schema } from "../schema.ts";
+import { builderOf } from "../query-builder.ts";
 import { bytesOf } from "../sqlite/expressions.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { replaceSchedules } from "./workflow-schedule.ts";
 
 const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: Uint8Array }>(
@@ -20,11 +19,7 @@ const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: 
 );
 
 /** Returns a workflow without its webhookUrl, which the row does not contain. */
-export async function findWorkflow(
-  db: Kysely<Schema>,
-  scope: Scope,
-  id: string,
-): Promise<Workflow | undefined> {
+export async function findWorkflow(db: Reader, scope: Scope, id: string): Promise<Workflow | undefined> {
   const [row] = await selectWorkflow(db, { id, organizationId: scope.organizationId });
   return row && fromBody(WorkflowSchema, textOf(row.body));
 }
@@ -37,7 +32,7 @@ const selectAnyWorkflow = prepared<{ id: string }, { organization_id: string; bo
  * Returns a workflow of any organization: for deliveries to a webhook, which name no other scope.
  */
 export async function findAnyWorkflow(
-  db: Kysely<Schema>,
+  db: Reader,
   id: string,
 ): Promise<{ readonly organizationId: string; readonly workflow: Workflow } | undefined> {
   const [row] = await selectAnyWorkflow(db, { id });
@@ -56,7 +51,7 @@ const selectOfExecutor = prepared<{ executorId: string; organizationId: string }
 
 /** Returns the workflows that run as a user or service account, by id ascending. */
 export async function findWorkflowsOfExecutor(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   executorId: string,
 ): Promise<Workflow[]> {
@@ -69,11 +64,11 @@ export async function findWorkflowsOfExecutor(
  * system.
  */
 export async function findDeletingWorkflows(
-  db: Kysely<Schema>,
+  db: Reader,
   afterId: string,
   limit: number,
 ): Promise<{ organizationId: string; workflow: Workflow }[]> {
-  const rows = await db
+  const rows = await builderOf(db)
     .selectFrom("workflow")
     .select(["organization_id", "body"])
     .where((eb) => eb("deleting", "=", eb.lit(1)))
@@ -89,7 +84,7 @@ export async function findDeletingWorkflows(
 
 export async function insertWorkflow(tx: WriteTransaction, scope: Scope, workflow: Workflow): Promise<void> {
   const columns = changingColumns(workflow);
-  await tx.db
+  await builderOf(tx.db)
     .insertInto("workflow")
     .values({
       ...columns,
@@ -116,7 +111,7 @@ export async function updateWorkflow(
   after: Workflow,
 ): Promise<void> {
   const columns = changingColumns(after);
-  await tx.db
+  await builderOf(tx.db)
     .updateTable("workflow")
     .set(columns)
     .where("id", "=", after.id)
@@ -138,7 +133,7 @@ export async function updateWorkflow(
  * removed.
  */
 export async function removeWorkflow(tx: WriteTransaction, scope: Scope, workflow: Workflow): Promise<void> {
-  await tx.db
+  await builderOf(tx.db)
     .deleteFrom("workflow")
     .where("id", "=", workflow.id)
     .where("organization_id", "=", scope.organizationId)

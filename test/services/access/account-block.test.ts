@@ -8,6 +8,7 @@ import { AccountService } from "../../../src/services/access/account-service.ts"
 import { findEnvironment, updateEnvironment } from "../../../src/store/environment/environment.ts";
 import { insertSubscription } from "../../../src/store/identity/subscription.ts";
 import { findTokenById } from "../../../src/store/identity/token.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { OPERATOR } from "../../../src/store/store.ts";
 import { insertServiceAccountToken } from "../../harness/machine-token.ts";
 import { insertTestMember, type TestMember } from "../../harness/member.ts";
@@ -43,7 +44,7 @@ function join(email: string, administrates = false): Promise<TestMember> {
 }
 
 async function installationRows(type: string) {
-  const rows = testStore.store.reader
+  const rows = builderOf(testStore.store.reader)
     .selectFrom("audit_log")
     .selectAll()
     .where("organization_id", "is", null);
@@ -126,7 +127,11 @@ describe("blocking an account", () => {
       const { organizationId } = founded;
       const there = await insertTestMember(store, keys, { organizationId, email: "ann@example.org" });
       await store.write(OPERATOR, "test", (tx) =>
-        tx.db.updateTable("member").set({ left_at: tx.now }).where("id", "=", there.userId).execute(),
+        builderOf(tx.db)
+          .updateTable("member")
+          .set({ left_at: tx.now })
+          .where("id", "=", there.userId)
+          .execute(),
       );
       return { founded, as: userOf({ ...founded, accountId: there.accountId }, there.userId) };
     };
@@ -157,7 +162,10 @@ describe("blocking an account", () => {
       [second, "second"],
     ]);
     expect(told[0]?.lastUsed).toBeDefined();
-    const rows = await testStore.store.reader.selectFrom("token").select(["id", "disabled_at"]).execute();
+    const rows = await builderOf(testStore.store.reader)
+      .selectFrom("token")
+      .select(["id", "disabled_at"])
+      .execute();
     const disabled = rows.filter(({ disabled_at }) => disabled_at !== null).map(({ id }) => id);
     expect(disabled.toSorted()).toEqual([first, second]);
     expect(disabled).not.toContain(other);
@@ -175,7 +183,10 @@ describe("blocking an account", () => {
     await add("small");
     await add("large");
     expect((await block("left")).subscriptionsCancelled).toBe(2);
-    const rows = await testStore.store.reader.selectFrom("subscription").select("cancelled_at").execute();
+    const rows = await builderOf(testStore.store.reader)
+      .selectFrom("subscription")
+      .select("cancelled_at")
+      .execute();
     expect(rows).toEqual([{ cancelled_at: testStore.clock.now }, { cancelled_at: testStore.clock.now }]);
     await unblock();
     expect((await block("again")).subscriptionsCancelled).toBe(0);
@@ -228,11 +239,11 @@ describe("unblocking an account", () => {
     await block("left");
     await unblock();
     expect(await wanted(id)).toEqual([STOPPED, 2n]);
-    const tokens = testStore.store.reader.selectFrom("token").select("disabled_at");
+    const tokens = builderOf(testStore.store.reader).selectFrom("token").select("disabled_at");
     expect(await tokens.where("kind", "=", "service_account").execute()).toEqual([
       { disabled_at: testStore.clock.now },
     ]);
-    const account = testStore.store.reader.selectFrom("account").select("blocked_at");
+    const account = builderOf(testStore.store.reader).selectFrom("account").select("blocked_at");
     expect(await account.where("id", "=", member.accountId).execute()).toEqual([{ blocked_at: null }]);
     // The environment's phase stays CREATING until a runner reports, so it counts again.
     expect(await block("again")).toMatchObject({ environmentsStopped: 1, disabledServiceAccountTokens: [] });

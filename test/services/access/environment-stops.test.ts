@@ -5,6 +5,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { AccountService } from "../../../src/services/access/account-service.ts";
 import { ROWS_PER_TRANSACTION } from "../../../src/services/call/row-budget.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { insertTestMember, type TestMember } from "../../harness/member.ts";
 import { openTestStore, operationsOf, type TestStore, userOf } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
@@ -32,7 +33,7 @@ afterEach(() => made.close());
 const accounts = () => operationsOf(Contract, new AccountService(made.deps), administrator);
 const block = () => accounts().blockAccount({ accountId: member.accountId, reason: "left" });
 const environments = (as = caller) => servicesOf(made, as).environments;
-const stopsLeft = () => made.store.reader.selectFrom("pending_stop").selectAll().execute();
+const stopsLeft = () => builderOf(made.store.reader).selectFrom("pending_stop").selectAll().execute();
 
 /** A running environment, as a person started it. */
 async function started(as = caller): Promise<string> {
@@ -50,7 +51,7 @@ async function many(): Promise<string[]> {
 
 /** Ids of the environments that are wanted to run, in their order. */
 async function wantedRunning(): Promise<string[]> {
-  const rows = await made.store.reader
+  const rows = await builderOf(made.store.reader)
     .selectFrom("environment")
     .select("id")
     .where("desired_phase", "=", RUNNING)
@@ -60,7 +61,7 @@ async function wantedRunning(): Promise<string[]> {
 }
 
 const blockedAt = async () => {
-  const rows = made.store.reader.selectFrom("account").select("blocked_at");
+  const rows = builderOf(made.store.reader).selectFrom("account").select("blocked_at");
   return (await rows.where("id", "=", member.accountId).executeTakeFirstOrThrow()).blocked_at;
 };
 

@@ -13,6 +13,7 @@ import { AccountService } from "../../../src/services/access/account-service.ts"
 import { removeMembership } from "../../../src/services/access/membership.ts";
 import { ServiceAccountService } from "../../../src/services/access/service-account-service.ts";
 import { findEnvironment } from "../../../src/store/environment/environment.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertTestMember } from "../../harness/member.ts";
 import { DAY_MS, openTestStore, operationsOf, type TestStore, userOf } from "../../harness/test-store.ts";
@@ -84,7 +85,10 @@ test("blocking an account stops what runs as it at once, and nothing else", asyn
   }
   await runner.fallSilent();
   expect((await all().execution(id)).status?.phase).toBe(Phase.STOPPED);
-  const left = testStore.store.reader.selectFrom("work").select("subject_id").where("kind", "=", 2);
+  const left = builderOf(testStore.store.reader)
+    .selectFrom("work")
+    .select("subject_id")
+    .where("kind", "=", 2);
   expect(await left.execute()).toHaveLength(1);
 });
 

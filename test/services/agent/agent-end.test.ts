@@ -16,6 +16,7 @@ import { blockAccount } from "../../../src/services/access/account-block.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
 import { ServiceAccountService } from "../../../src/services/access/service-account-service.ts";
 import { findTokenByHash } from "../../../src/store/identity/token.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertTestMember } from "../../harness/member.ts";
 import { DAY_MS, openTestStore, operationsOf, type TestStore, userOf } from "../../harness/test-store.ts";
@@ -53,7 +54,7 @@ const failed = (failureReason: Reason, failureMessage: string) => ({
 const environmentIdOf = async (id: string) =>
   (await runs.get(id))?.status?.usedEnvironments[0]?.environmentId ?? "";
 const leased = () =>
-  made.store.reader.selectFrom("work").selectAll().where("leased_by", "is not", null).execute();
+  builderOf(made.store.reader).selectFrom("work").selectAll().where("leased_by", "is not", null).execute();
 
 /** A member of the organization, with what it can call; it is no administrator. */
 async function member(email = "second@example.org") {
@@ -171,7 +172,7 @@ describe("a blocked account", () => {
     const { accountId, caller: second } = await member();
     const administrator = runsOn(made, { ...second, role: "administrator" }, runner);
     await made.store.write(SYSTEM, "test", ({ db }) =>
-      db.updateTable("member").set({ role: 1 }).where("id", "=", second.subject.id).execute(),
+      builderOf(db).updateTable("member").set({ role: 1 }).where("id", "=", second.subject.id).execute(),
     );
     const codeContext = { context: { case: "environmentId", value: environment?.id ?? "" } } as const;
     await runs.start({ codeContext });
@@ -233,7 +234,7 @@ describe("whoever leaves", () => {
     const { serviceAccount } = await accounts.createServiceAccount({ name: "Nightly", validUntil });
     const serviceAccountId = serviceAccount?.id ?? "";
     const { token } = await accounts.createServiceAccountToken({ serviceAccountId });
-    const { id: tokenId } = await made.store.reader
+    const { id: tokenId } = await builderOf(made.store.reader)
       .selectFrom("token")
       .select("id")
       .where("hash", "=", made.keys.readToken(token)?.hash ?? new Uint8Array())

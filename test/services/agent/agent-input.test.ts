@@ -7,6 +7,7 @@ import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_servic
 import { AgentControlInputSchema, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { resetAttempts } from "../../../src/store/runner/work-lease.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { replay } from "../../harness/seed.ts";
@@ -117,15 +118,18 @@ describe("the inputs of a run", () => {
         input: { case: "userInput", value: { ...value, id } },
       });
     const images = async () =>
-      (await made.store.reader.selectFrom("agent_input_image").select(["input_id", "data"]).execute()).map(
-        ({ input_id, data }) => [input_id, data.length],
-      );
+      (
+        await builderOf(made.store.reader)
+          .selectFrom("agent_input_image")
+          .select(["input_id", "data"])
+          .execute()
+      ).map(({ input_id, data }) => [input_id, data.length]);
     await send(ours, "image");
     await send(ours, "deleted");
     expect(await images()).toEqual(
       ["image", "image", "deleted", "deleted"].map((id) => [id, PNG.length]).toSorted(),
     );
-    const { body } = await made.store.reader
+    const { body } = await builderOf(made.store.reader)
       .selectFrom("agent_input")
       .select("body")
       .where("input_id", "=", "image")
@@ -149,7 +153,10 @@ describe("the inputs of a run", () => {
     await say(theirs, "a");
     await ours.runs.finish(ours.given);
     await ours.runs.agents.deleteAgentExecution({ agentExecutionId: ours.id });
-    const rows = await made.store.reader.selectFrom("agent_input").select("execution_id").execute();
+    const rows = await builderOf(made.store.reader)
+      .selectFrom("agent_input")
+      .select("execution_id")
+      .execute();
     expect(rows).toEqual([{ execution_id: theirs.id }]);
   });
 });
@@ -262,7 +269,7 @@ describe("whatever is done to a queue and its runner", () => {
   }
 
   async function isSteered({ id }: Home, inputId: string): Promise<boolean> {
-    const row = await made.store.reader
+    const row = await builderOf(made.store.reader)
       .selectFrom("agent_input")
       .select("steer")
       .where("execution_id", "=", id)

@@ -12,6 +12,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
 import { findOutput } from "../../../src/store/agent/agent-output.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { LEASE_MS, type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
 import { type Services, servicesOf } from "../services.ts";
@@ -41,7 +42,7 @@ const environmentOf = async (id: string) => {
   return (await own.environments.getEnvironment({ environmentId })).environment;
 };
 const phaseOf = async (id: string) => (await runs.get(id))?.status?.phase;
-const queued = () => made.store.reader.selectFrom("work").select(["kind", "subject_id"]).execute();
+const queued = () => builderOf(made.store.reader).selectFrom("work").select(["kind", "subject_id"]).execute();
 const send = (agentExecutionId: string, content: string) =>
   runs.agents.sendToAgentExecution({
     agentExecutionId,
@@ -106,7 +107,7 @@ describe("a run", () => {
     await runs.start({ codeContext });
     const second = await runs.takeOn();
     const hashes = [given, second].map(({ environmentToken }) => made.keys.readToken(environmentToken)?.hash);
-    const rows = await made.store.reader
+    const rows = await builderOf(made.store.reader)
       .selectFrom("token")
       .select("hash")
       .where("kind", "=", "environment")
@@ -158,7 +159,7 @@ describe("a run", () => {
     const id = await runs.start();
     await runs.bringUp();
     await made.store.write({ id: "operator", principal: 0 }, "test", ({ db }) =>
-      db.deleteFrom("agent").execute(),
+      builderOf(db).deleteFrom("agent").execute(),
     );
     expect(await runs.lease(WorkKind.AGENT)).toEqual([]);
     expect((await runs.get(id))?.status).toMatchObject({
@@ -174,7 +175,7 @@ describe("a run whose runner is lost", () => {
     await send(id, "go on");
     await made.store.write({ id: "test", principal: 0 }, "test", ({ db }) =>
       // As the stream of inputs delivers it.
-      db
+      builderOf(db)
         .updateTable("agent_input")
         .set({ receipt: 2, fence: Number(given.fence) })
         .execute(),
@@ -324,7 +325,7 @@ describe("to delete a run", () => {
     await runs.finish(given);
     await runs.agents.deleteAgentExecution({ agentExecutionId: id });
     for (const table of ["agent_execution", "agent_execution_annotation", "agent_input"] as const) {
-      expect(await made.store.reader.selectFrom(table).selectAll().execute()).toEqual([]);
+      expect(await builderOf(made.store.reader).selectFrom(table).selectAll().execute()).toEqual([]);
     }
     const { environment } = await own.environments.getEnvironment({ environmentId });
     expect(environment?.spec?.desiredPhase).toBe(EnvironmentPhase.DELETED);

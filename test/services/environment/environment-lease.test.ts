@@ -6,6 +6,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
 import { blockAccount } from "../../../src/services/access/account-block.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertTestMember } from "../../harness/member.ts";
 import { DAY_MS, openTestStore, type TestStore, userOf } from "../../harness/test-store.ts";
@@ -39,7 +40,7 @@ const expire = async () => {
   await endExpiredLeases(made.store, made.clock.now);
 };
 const nothingQueued = async () =>
-  expect(await made.store.reader.selectFrom("work").selectAll().execute()).toEqual([]);
+  expect(await builderOf(made.store.reader).selectFrom("work").selectAll().execute()).toEqual([]);
 
 /** An environment that runs. */
 async function running(): Promise<string> {
@@ -146,7 +147,7 @@ describe("an environment", () => {
     const given = await runner.leaseOne();
     await own.environments.deleteEnvironment({ environmentId, force: true });
     await expect(runner.renewLease(named(given))).rejects.toMatchObject({ reason: ErrorReason.LEASE_LOST });
-    const tokens = await made.store.reader
+    const tokens = await builderOf(made.store.reader)
       .selectFrom("token")
       .selectAll()
       .where("kind", "=", "environment")
@@ -171,9 +172,13 @@ describe("an environment", () => {
 
 test("the token of an environment holds for 24 hours, and the next lease on the environment ends it", async () => {
   const tokens = async () =>
-    (await made.store.reader.selectFrom("token").selectAll().where("kind", "=", "environment").execute()).map(
-      ({ subject_id, expires_at }) => ({ subject_id, validForMs: expires_at - made.clock.now }),
-    );
+    (
+      await builderOf(made.store.reader)
+        .selectFrom("token")
+        .selectAll()
+        .where("kind", "=", "environment")
+        .execute()
+    ).map(({ subject_id, expires_at }) => ({ subject_id, validForMs: expires_at - made.clock.now }));
   const environmentId = await create();
   await runner.leaseOne();
   expect(await tokens()).toEqual([{ subject_id: environmentId, validForMs: DAY_MS }]);

@@ -7,6 +7,7 @@ import { continueStops } from "../../../src/jobs/stops.ts";
 import { pruneTriggers } from "../../../src/jobs/trigger-pruning.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
 import { findOrganizationsWithBytes } from "../../../src/store/identity/organization.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { DATABASE_FILE } from "../../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { printedRandom, type Random } from "../../harness/random.ts";
@@ -88,7 +89,7 @@ async function actions(caller: Caller, random: Random): Promise<(() => Promise<u
     () =>
       made.store
         .write(SYSTEM, "test", async (tx) => {
-          await tx.db
+          await builderOf(tx.db)
             .updateTable("project")
             .set({ body: "{}" })
             .where("organization_id", "=", caller.organizationId)
@@ -146,14 +147,14 @@ test("parts that go with what they belong to are counted out", async () => {
   });
   expect(bytes()[0]).toBeGreaterThan(before + 5_000 + PNG.length);
   await made.store.write(SYSTEM, "test", async ({ db }) => {
-    await db.deleteFrom("agent_execution").execute();
-    await db.deleteFrom("workflow_execution").execute();
+    await builderOf(db).deleteFrom("agent_execution").execute();
+    await builderOf(db).deleteFrom("workflow_execution").execute();
   });
-  const left = await made.store.reader.selectFrom("step_log").selectAll().execute();
-  expect([left, await made.store.reader.selectFrom("agent_input_image").selectAll().execute()]).toEqual([
-    [],
-    [],
-  ]);
+  const left = await builderOf(made.store.reader).selectFrom("step_log").selectAll().execute();
+  expect([
+    left,
+    await builderOf(made.store.reader).selectFrom("agent_input_image").selectAll().execute(),
+  ]).toEqual([[], []]);
   expect(bytes()[1]).toBe(strangers);
   expect(bytes()[0]).toBeLessThan(before);
   expect(reading(storageProblems)).toEqual([]);

@@ -8,6 +8,7 @@ import {
 } from "../../../src/services/access/organization-creation.ts";
 import { hasOrganization } from "../../../src/store/identity/organization.ts";
 import { findTokenByHash } from "../../../src/store/identity/token.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { findRunnerPage } from "../../../src/store/runner/runner-list.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
 
@@ -87,7 +88,7 @@ describe("founding an organization", () => {
       reason: ErrorReason.VALUE_UNUSABLE,
     });
     for (const table of ["organization", "account", "member", "runner", "token", "audit_log"] as const) {
-      expect(await store.reader.selectFrom(table).selectAll().execute()).toEqual([]);
+      expect(await builderOf(store.reader).selectFrom(table).selectAll().execute()).toEqual([]);
     }
   });
 });

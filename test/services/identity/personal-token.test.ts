@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { findTokenByHash } from "../../../src/store/identity/token.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { DAY_MS, openTestStore, type TestStore, userOf } from "../../harness/test-store.ts";
 import { type Services, servicesOf } from "../services.ts";
 
@@ -38,7 +39,7 @@ describe("personal access tokens", () => {
       read_only: 1,
       expires_at: testStore.clock.now + 30 * DAY_MS,
     });
-    const rows = await testStore.store.reader.selectFrom("token").selectAll().execute();
+    const rows = await builderOf(testStore.store.reader).selectFrom("token").selectAll().execute();
     expect(JSON.stringify([rows, await testStore.history(caller)])).not.toContain(token);
   });
 
@@ -56,7 +57,7 @@ describe("personal access tokens", () => {
     expect(token.lastUsed).toBeUndefined();
     await testStore.store.note("token", token.id, { last_used_at: testStore.clock.now + 5 });
     expect((await newest()).lastUsed).toEqual(timestampFromMs(testStore.clock.now + 5));
-    const { body } = await testStore.store.reader
+    const { body } = await builderOf(testStore.store.reader)
       .selectFrom("token")
       .select("body")
       .where("id", "=", token.id)
@@ -102,7 +103,7 @@ describe("personal access tokens", () => {
 
   test("do not let a runner's exchange token be deleted among them", async () => {
     await own.runners.createRunner({ name: "north" });
-    const { id } = await testStore.store.reader
+    const { id } = await builderOf(testStore.store.reader)
       .selectFrom("token")
       .select("id")
       .where("kind", "=", "exchange")

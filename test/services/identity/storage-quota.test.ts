@@ -7,6 +7,7 @@ import { EXEMPT_FROM_QUOTA } from "../../../src/domain/identity/storage-quota.ts
 import { fireSchedules } from "../../../src/jobs/schedules.ts";
 import { CONTRACT } from "../../../src/rpc/routes.ts";
 import { findStoredBytes } from "../../../src/store/identity/organization-storage.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
 import { addAgent, runsOn } from "../agent/agents.ts";
@@ -39,7 +40,7 @@ const bytesOf = ({ made }: Pick<Home, "made">, caller: Caller) => findStoredByte
 /** Lets an organization store more than any quota of these tests, past every check. */
 function fill({ made, caller }: Home) {
   return made.store.write(SYSTEM, "test", ({ db }) =>
-    db
+    builderOf(db)
       .insertInto("organization_policies")
       .values({ organization_id: caller.organizationId, body: "{}", origins: `{"x":"${"x".repeat(1e6)}"}` })
       .onConflict((conflict) => conflict.doUpdateSet({ origins: `{"x":"${"x".repeat(1e6)}"}` }))
@@ -97,7 +98,7 @@ describe("an organization stores as much as its quota", () => {
     });
     expect(createdProjects.map(({ metadata }) => metadata?.name)).toHaveLength(2);
     expect(failedProjects).toMatchObject([{ index: 1, error: expect.stringContaining("may store 100000") }]);
-    const rows = await own.made.store.reader.selectFrom("project").select("id").execute();
+    const rows = await builderOf(own.made.store.reader).selectFrom("project").select("id").execute();
     expect(rows).toHaveLength(2);
   });
 });

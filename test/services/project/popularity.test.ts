@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { refreshPopularity } from "../../../src/jobs/popularity.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { DAY_MS, MINUTE_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
 import { type Services, servicesOf } from "../services.ts";
 
@@ -29,7 +30,7 @@ function bruteForce(times: readonly number[]): number {
 }
 
 async function popularity(projectId: string): Promise<number> {
-  const row = await testStore.store.reader
+  const row = await builderOf(testStore.store.reader)
     .selectFrom("project")
     .select("popularity")
     .where("id", "=", projectId)

@@ -7,6 +7,7 @@ import { makeDuePrebuilds } from "../../../src/jobs/prebuilds.ts";
 import { blockAccount } from "../../../src/services/access/account-block.ts";
 import { findPrebuild, findPrebuilds } from "../../../src/store/project/prebuild.ts";
 import { findProject, updateProject } from "../../../src/store/project/project.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { DAY_MS, MINUTE_MS, START_MS } from "../../harness/test-store.ts";
 import { atHour, type Configuration, HOUR_MS, openPrebuilt, type Prebuilt } from "./prebuilt.ts";
@@ -128,12 +129,12 @@ async function aColleague() {
   await made.store.write(SYSTEM, "test", async ({ db, now }) => {
     const times = { created_at: now, updated_at: now };
     const names = { name: "A colleague", name_folded: "a colleague", search_text: "a colleague" };
-    await db
+    await builderOf(db)
       .insertInto("account")
       .values({ id: accountId, email: "colleague@example.org", blocked_at: null, ...names, ...times })
       .execute();
     const { organizationId } = made.caller;
-    await db
+    await builderOf(db)
       .insertInto("member")
       .values({
         id,
@@ -152,7 +153,7 @@ async function aServiceAccount() {
   const serviceAccountId = made.newId();
   const { organizationId } = made.caller;
   await made.store.write(SYSTEM, "test", ({ db }) =>
-    db
+    builderOf(db)
       .insertInto("service_account")
       .values({
         id: serviceAccountId,
@@ -167,7 +168,11 @@ async function aServiceAccount() {
   );
   const suspend = () =>
     made.store.write(SYSTEM, "test", ({ db }) =>
-      db.updateTable("service_account").set({ suspended: 1 }).where("id", "=", serviceAccountId).execute(),
+      builderOf(db)
+        .updateTable("service_account")
+        .set({ suspended: 1 })
+        .where("id", "=", serviceAccountId)
+        .execute(),
     );
   return { serviceAccountId, suspend };
 }

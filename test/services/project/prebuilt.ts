@@ -10,6 +10,7 @@ import { makeDuePrebuilds, stopTimedOutPrebuilds } from "../../../src/jobs/prebu
 import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { claim } from "../../../src/services/runner/work-claim.ts";
 import { findPrebuilds } from "../../../src/store/project/prebuild.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { findLease, type Lease } from "../../../src/store/runner/work-lease.ts";
 import { type Scope, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
 import { DAY_MS, MINUTE_MS, openTestStore, START_MS } from "../../harness/test-store.ts";
@@ -132,7 +133,9 @@ export async function openPrebuilt() {
     isToStop: ({ leaseId }: Leased) => underLease({ leaseId }, async (_tx, _scope, held) => held.stop === 1),
     /** The kinds of all work that has not ended. */
     openWork: async () =>
-      (await store.reader.selectFrom("work").select("kind").orderBy("id").execute()).map(({ kind }) => kind),
+      (await builderOf(store.reader).selectFrom("work").select("kind").orderBy("id").execute()).map(
+        ({ kind }) => kind,
+      ),
     /** The failures that the audit trail tells of prebuilds, in their order. */
     async failures(): Promise<string[]> {
       const { audit } = await made.history(caller);

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ProjectPhase } from "#gen/service/v1/project_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { removeDeletedProjects } from "../../../src/jobs/project-removal.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { type Services, servicesOf } from "../services.ts";
 
@@ -65,7 +66,7 @@ describe("the removal of projects", () => {
     await own.projects.deleteProject({ projectId });
     await removeDeletedProjects(testStore.store);
     for (const table of ["project_remote", "project_use"] as const) {
-      expect(await testStore.store.reader.selectFrom(table).selectAll().execute()).toEqual([]);
+      expect(await builderOf(testStore.store.reader).selectFrom(table).selectAll().execute()).toEqual([]);
     }
     const { audit, events } = await testStore.history(caller);
     expect(audit.at(-1)).toMatchObject({

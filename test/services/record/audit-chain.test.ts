@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { keysFrom } from "../../../src/keys.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { verifyChains } from "../../../src/store/record/audit-chain.ts";
 import { DATABASE_FILE } from "../../../src/store/sqlite/open.ts";
 import { openReadOnly } from "../../../src/store/sqlite/open-read-only.ts";
@@ -79,7 +80,7 @@ describe("the chains of a store", () => {
   });
 
   test("record an account in the installation's chain, once, and its membership in the organization's", async () => {
-    const rows = await testStore.store.reader
+    const rows = await builderOf(testStore.store.reader)
       .selectFrom("audit_log")
       .select(["organization_id", "subject_type", "sequence"])
       .where("subject_type", "in", ["account", "member"])

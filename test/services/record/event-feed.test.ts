@@ -4,6 +4,7 @@ import type { KyselyPlugin } from "kysely";
 import { EventService as Contract, WatchEventsRequestSchema } from "#gen/service/v1/event_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { EventService } from "../../../src/services/access/event-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { contextOf, openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 
@@ -32,7 +33,7 @@ beforeEach(async () => {
       return result;
     },
   };
-  const store = { ...made.store, reader: made.store.reader.withPlugin(counting) };
+  const store = { ...made.store, reader: builderOf(made.store.reader).withPlugin(counting) };
   service = new EventService({ ...made.deps, store, draining: new AbortController().signal });
   leaving = new AbortController();
 });

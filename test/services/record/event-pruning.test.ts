@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { pruneEvents } from "../../../src/jobs/event-pruning.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 
@@ -14,7 +15,7 @@ afterEach(() => testStore.close());
 
 const prunedTo = async () =>
   (
-    await testStore.store.reader
+    await builderOf(testStore.store.reader)
       .selectFrom("organization")
       .select("pruned_sequence")
       .where("id", "=", caller.organizationId)
@@ -55,6 +56,6 @@ describe("pruning events", () => {
     expect(removed).toBeGreaterThan(0);
     expect((await testStore.history(other)).events.length).toBeLessThan(events);
     expect((await testStore.history(other)).events).not.toEqual([]);
-    expect(await testStore.store.reader.selectFrom("pruning").selectAll().execute()).toEqual([]);
+    expect(await builderOf(testStore.store.reader).selectFrom("pruning").selectAll().execute()).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { keysFrom } from "../../../src/keys.ts";
 import { DamagedHostToken, reencryptHostTokens } from "../../../src/services/runner/host-token-rotation.ts";
 import { openHostToken } from "../../../src/services/runner/host-token-secret.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import type { HostTokenTable } from "../../../src/store/runner/runner-schema.ts";
 import { OPERATOR, type Scope } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -47,11 +48,15 @@ function open(
 }
 
 const row = (id: string) =>
-  testStore.store.reader.selectFrom("host_token").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+  builderOf(testStore.store.reader)
+    .selectFrom("host_token")
+    .selectAll()
+    .where("id", "=", id)
+    .executeTakeFirstOrThrow();
 
 const change = (id: string, values: Partial<HostTokenTable>) =>
   testStore.store.write(OPERATOR, "test", (tx) =>
-    tx.db.updateTable("host_token").set(values).where("id", "=", id).execute(),
+    builderOf(tx.db).updateTable("host_token").set(values).where("id", "=", id).execute(),
   );
 
 describe("a stored credential", () => {

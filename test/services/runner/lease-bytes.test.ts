@@ -4,6 +4,7 @@ import { type Work, WorkSchema } from "#gen/runner/v1/work_pb.js";
 import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { WorkService } from "../../../src/services/runner/work-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
 import { type RegisteredRunner, registeredRunner, startedRun, workDependencies } from "./work-service.ts";
 
@@ -41,6 +42,6 @@ test("the leases of an answer have no more bytes together than a page, and the o
     expect(works.map(({ attempt }) => attempt)).toEqual(Array(count).fill(1));
   }
   expect(await leaseWithin(4 * each)).toHaveLength(2);
-  const kept = await made.store.reader.selectFrom("environment").select("id").execute();
+  const kept = await builderOf(made.store.reader).selectFrom("environment").select("id").execute();
   expect(kept).toHaveLength(9);
 });

@@ -7,6 +7,7 @@ import {
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
 import type { UnusableWork } from "../../../src/services/runner/work-set-aside.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { StoreUnavailable, SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
@@ -27,7 +28,7 @@ const HOUR_MS = 3_600_000;
 const runnerOf = () => registeredRunner(made, caller, { onUnusableWork: (work) => void reported.push(work) });
 const damage = (table: "project" | "workflow_action" | "workflow_execution", id: string, body = "{") =>
   made.store.write(SYSTEM, "test", ({ db }) =>
-    db.updateTable(table).set({ body }).where("id", "=", id).execute(),
+    builderOf(db).updateTable(table).set({ body }).where("id", "=", id).execute(),
   );
 
 /** Starts an execution over projects; its id. */
@@ -78,7 +79,7 @@ describe("work whose assignment cannot be made", () => {
   test("is carried out once its row is repaired", async () => {
     const runner = await runnerOf();
     const { workflows, executionId } = await overProjects("ship");
-    const { body } = await made.store.reader
+    const { body } = await builderOf(made.store.reader)
       .selectFrom("workflow_execution")
       .select("body")
       .where("id", "=", executionId)
@@ -98,13 +99,15 @@ test("work stays as it is while the disk has no room for its assignment", async 
   const runner = await runnerOf();
   const { workflows, executionId } = await overProjects("ship");
   await made.store.write(SYSTEM, "test", async ({ db }) => {
-    await sql`create table filler (content blob)`.execute(db);
+    await sql`create table filler (content blob)`.execute(builderOf(db));
     await sql`create temp trigger fills after insert on environment
-      begin insert into filler values (zeroblob(1000000)); end`.execute(db);
+      begin insert into filler values (zeroblob(1000000)); end`.execute(builderOf(db));
   });
   const limitPages = (most: number) =>
-    made.store.write(SYSTEM, "test", ({ db }) => sql.raw(`pragma max_page_count = ${most}`).execute(db));
-  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(made.store.reader);
+    made.store.write(SYSTEM, "test", ({ db }) =>
+      sql.raw(`pragma max_page_count = ${most}`).execute(builderOf(db)),
+    );
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(builderOf(made.store.reader));
   const before = (await made.history(caller)).audit.length;
   // Room for every other row of the call.
   await limitPages((rows[0]?.page_count ?? 0) + 100);
@@ -112,7 +115,7 @@ test("work stays as it is while the disk has no room for its assignment", async 
   expect(reported).toEqual([]);
   expect((await made.history(caller)).audit).toHaveLength(before);
   await limitPages(2 ** 30);
-  await made.store.write(SYSTEM, "test", ({ db }) => sql`drop trigger fills`.execute(db));
+  await made.store.write(SYSTEM, "test", ({ db }) => sql`drop trigger fills`.execute(builderOf(db)));
   expect(await runner.lease()).toHaveLength(1);
   expect(await workflows.actions(executionId)).toMatchObject([
     { status: { phase: ActionPhase.RUNNING, failures: [] } },
@@ -130,7 +133,7 @@ describe("a lease that cannot be ended", () => {
     await damage("workflow_action", action?.id ?? "");
     await made.store.write(SYSTEM, "test", ({ db }) =>
       sql`create temp trigger keeps before update of expires_at on work when old.id = ${sql.lit(work?.leaseId)}
-        begin select raise(abort, 'no room for the next try'); end`.execute(db),
+        begin select raise(abort, 'no room for the next try'); end`.execute(builderOf(db)),
     );
     made.clock.now += LEASE_MS;
     const failure = await endExpiredLeases(made.store, made.clock.now).catch((error: unknown) => error);

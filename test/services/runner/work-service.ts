@@ -8,6 +8,7 @@ import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { WorkService } from "../../../src/services/runner/work-service.ts";
 import type { ReportUnusableWork } from "../../../src/services/runner/work-set-aside.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { operationsOf, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 
@@ -75,7 +76,7 @@ export async function registeredRunner(
 export type RegisteredRunner = Awaited<ReturnType<typeof registeredRunner>>;
 
 async function tokenIdOf({ store, keys }: TestStore, token: string): Promise<string> {
-  const { id } = await store.reader
+  const { id } = await builderOf(store.reader)
     .selectFrom("token")
     .select("id")
     .where("hash", "=", keys.readToken(token)?.hash ?? new Uint8Array())

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 import { type RegisteredRunner, registeredRunner } from "./work-service.ts";
@@ -88,7 +89,7 @@ describe("a runner that waits for work", () => {
   test("does not look for any at a commit that brings none", async () => {
     waiting(60n);
     await settle();
-    const looks = jest.spyOn(made.store.reader, "executeQuery");
+    const looks = jest.spyOn(builderOf(made.store.reader), "executeQuery");
     await made.store.note("runner", runner.runnerId, { seen_at: made.clock.now });
     await settle();
     expect(looks).not.toHaveBeenCalled();

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { findWork, insertWork, type NewWork, removeWork, stopWork } from "../../../src/store/runner/work.ts";
 import {
   bindWork,
@@ -118,7 +119,7 @@ describe("the queue of work", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 40 }), async (commands) => {
         round += 1;
-        await write(({ db }) => db.deleteFrom("work").execute());
+        await write(({ db }) => builderOf(db).deleteFrom("work").execute());
         const name = (index: number) => `g${round}${index}`;
         const waiting = new Map<string, number>();
         // How often one group was served more than another while both had work without a break.
@@ -181,7 +182,7 @@ describe("work is given only to a runner", () => {
     expect(await claimable({ organizationId: other.organizationId })).toBeUndefined();
     // The turns of one organization are not those of another.
     await queue("z-1", { organizationId: other.organizationId });
-    const [work] = await store.reader
+    const [work] = await builderOf(store.reader)
       .selectFrom("work")
       .selectAll()
       .where("subject_id", "=", "z-1")
@@ -267,11 +268,14 @@ describe("a lease", () => {
   });
 
   test("tells whether the account that its work is done for is cut off", async () => {
-    const { id: accountId } = await store.reader.selectFrom("account").select("id").executeTakeFirstOrThrow();
+    const { id: accountId } = await builderOf(store.reader)
+      .selectFrom("account")
+      .select("id")
+      .executeTakeFirstOrThrow();
     await queue("a-1", { accountId });
     const work = await take();
     expect((await findLease(store.reader, work?.id ?? ""))?.blocked_at).toBe(null);
-    await write(({ db, now }) => db.updateTable("account").set({ blocked_at: now }).execute());
+    await write(({ db, now }) => builderOf(db).updateTable("account").set({ blocked_at: now }).execute());
     expect((await findLease(store.reader, work?.id ?? ""))?.blocked_at).toBe(made.clock.now);
   });
 });

@@ -13,6 +13,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { LEASE_MS, type RegisteredRunner, registeredRunner, startedRun } from "../runner/work-service.ts";
 import { servicesOf } from "../services.ts";
@@ -67,7 +68,10 @@ describe("the lease of an action", () => {
       await runner.reportProgress({ ...named(given), logs });
     };
     const kept = async () => {
-      const rows = await made.store.reader.selectFrom("step_log").select(["attempt", "data"]).execute();
+      const rows = await builderOf(made.store.reader)
+        .selectFrom("step_log")
+        .select(["attempt", "data"])
+        .execute();
       return rows.map(({ attempt, data }) => [attempt, Buffer.from(data).toString()]);
     };
     await print("one");
@@ -101,7 +105,7 @@ describe("the lease of an action", () => {
       status: { phase: ExecutionPhase.COMPLETED, doneActionCount: 1 },
     });
     expect(await environments()).toEqual([]);
-    const tokens = await made.store.reader
+    const tokens = await builderOf(made.store.reader)
       .selectFrom("token")
       .selectAll()
       .where("kind", "=", "environment")
@@ -214,7 +218,7 @@ describe("the lease of an action", () => {
     expect(await run.execution()).toMatchObject({
       status: { phase: ExecutionPhase.COMPLETED, failedActionCount: 1 },
     });
-    const open = await made.store.reader
+    const open = await builderOf(made.store.reader)
       .selectFrom("work")
       .selectAll()
       .where("kind", "=", WorkKind.ACTION)

@@ -8,6 +8,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
 import { blockAccount, unblockAccount } from "../../../src/services/access/account-block.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
 import { insertTestMember } from "../../harness/member.ts";
 import { openTestStore, operationsOf, type TestStore, userOf } from "../../harness/test-store.ts";
@@ -99,11 +100,15 @@ describe("an action whose environment is refused", () => {
     const executor = await member();
     const run = await startedRun(made, executor);
     await write(({ db, now }) =>
-      db.updateTable("member").set({ left_at: now }).where("id", "=", executor.subject.id).execute(),
+      builderOf(db)
+        .updateTable("member")
+        .set({ left_at: now })
+        .where("id", "=", executor.subject.id)
+        .execute(),
     );
     expect(await runner.lease()).toEqual([]);
     const actions = await startedRun(made, caller).then(() =>
-      made.store.reader.selectFrom("workflow_action").select("body").orderBy("id").execute(),
+      builderOf(made.store.reader).selectFrom("workflow_action").select("body").orderBy("id").execute(),
     );
     expect(JSON.parse(actions[0]?.body ?? "{}").status.failures).toMatchObject([
       { reason: "executor_unfit" },
@@ -132,7 +137,7 @@ describe("blocking the account of an executor", () => {
     if (cleaning) await runner.finishWork({ ...named(cleaning), outcome: Outcome.DONE });
     made.clock.now += LEASE_MS;
     expect(await endExpiredLeases(made.store, made.clock.now)).toBe(1);
-    expect(await made.store.reader.selectFrom("work").selectAll().execute()).toEqual([]);
+    expect(await builderOf(made.store.reader).selectFrom("work").selectAll().execute()).toEqual([]);
     expect((await servicesOf(made, caller).environments.listEnvironments({})).environments).toEqual([]);
     expect(run.workflowExecutionId).not.toBe("");
   });
@@ -150,13 +155,13 @@ describe("blocking the account of an executor", () => {
     ).toMatchObject({
       stop: true,
     });
-    expect(await made.store.reader.selectFrom("step_log").selectAll().execute()).toEqual([]);
+    expect(await builderOf(made.store.reader).selectFrom("step_log").selectAll().execute()).toEqual([]);
     await expect(
       runner.getHostCredential({ ...named(given), host: "git.example.org" }),
     ).rejects.toMatchObject({ reason: ErrorReason.LEASE_LOST });
     await runner.finishWork({ ...named(given), outcome: Outcome.STOPPED });
-    expect(await made.store.reader.selectFrom("environment").selectAll().execute()).toEqual([]);
-    expect(await made.store.reader.selectFrom("work").selectAll().execute()).toEqual([]);
+    expect(await builderOf(made.store.reader).selectFrom("environment").selectAll().execute()).toEqual([]);
+    expect(await builderOf(made.store.reader).selectFrom("work").selectAll().execute()).toEqual([]);
   });
 });
 

@@ -5,6 +5,7 @@ import {
   type WorkflowExecution_Status,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
   type AtWork,
@@ -118,7 +119,7 @@ describe("the failures of an execution", () => {
   test("are in no body, so that the record tells each change once", async () => {
     const id = await start(1);
     await doAll(() => true);
-    const row = await testStore.store.reader
+    const row = await builderOf(testStore.store.reader)
       .selectFrom("workflow_execution")
       .select("body")
       .where("id", "=", id)

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
@@ -22,7 +23,7 @@ test("a workflow over many projects is made and started without reading them", a
   await made.store.write(SYSTEM, "test", async ({ db }) => {
     for (const [index, name] of ["second", "third"].entries()) {
       const body = JSON.stringify({ metadata: { name }, unreadable: true });
-      await db
+      await builderOf(db)
         .updateTable("project")
         .set({ body })
         .where("id", "=", ids[index + 1] ?? "")

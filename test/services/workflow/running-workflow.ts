@@ -17,6 +17,7 @@ import { endExpiredLeases } from "../../../src/jobs/leases.ts";
 import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { WorkService } from "../../../src/services/runner/work-service.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { insertRunnerToken } from "../../harness/machine-token.ts";
 import { operationsOf, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
@@ -94,7 +95,11 @@ export async function runnerOf(testStore: TestStore, administrator: Caller, name
   const { runnerId, classId } = await servicesOf(testStore, administrator).runnerWithClass(name);
   const { id: tokenId } = await insertRunnerToken(store, keys, { organizationId, runnerId });
   await store.write({ id: "test", principal: 0 }, "test", ({ db }) =>
-    db.updateTable("token").set({ expires_at: Number.MAX_SAFE_INTEGER }).where("id", "=", tokenId).execute(),
+    builderOf(db)
+      .updateTable("token")
+      .set({ expires_at: Number.MAX_SAFE_INTEGER })
+      .where("id", "=", tokenId)
+      .execute(),
   );
   const caller: Caller = {
     organizationId,

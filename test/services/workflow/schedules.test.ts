@@ -11,6 +11,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { fireSchedules } from "../../../src/jobs/schedules.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { DAY_MS, MINUTE_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
 import { REPOSITORY, type TriggeredWorkflows, triggeredWorkflows } from "./triggered-workflow.ts";
@@ -43,7 +44,7 @@ async function fireAt(instantMs: number): Promise<void> {
 const storeCommand = (id: string, command: string) =>
   testStore.store.write(SYSTEM, "test", ({ db }) =>
     sql`update workflow set body = json_set(body, '$.spec.action.steps[0].task.command', ${command}) where id = ${id}`.execute(
-      db,
+      builderOf(db),
     ),
   );
 
@@ -118,9 +119,12 @@ describe("an instant", () => {
     const id = await own.create([time("0 9 * * *")]);
     await fireAt(NINE);
     const again = testStore.store.write(SYSTEM, "test", async ({ db }) => {
-      const row = await db.selectFrom("workflow_trigger_event").selectAll().executeTakeFirstOrThrow();
+      const row = await builderOf(db)
+        .selectFrom("workflow_trigger_event")
+        .selectAll()
+        .executeTakeFirstOrThrow();
       expect(row.dedupe_key).toBe(`time:0:${NINE}`);
-      await db
+      await builderOf(db)
         .insertInto("workflow_trigger_event")
         .values({ ...row, id: testStore.newId() })
         .execute();
@@ -274,7 +278,7 @@ describe("the next instants of a workflow", () => {
     ]);
     testStore.clock.now = days[0] ?? 0;
     expect((await answered(id))?.[0]).toEqual([1, [...days.slice(1), (days[4] ?? 0) + DAY_MS]]);
-    const rows = await testStore.store.reader.selectFrom("workflow").select("body").execute();
+    const rows = await builderOf(testStore.store.reader).selectFrom("workflow").select("body").execute();
     expect(rows.map(({ body }) => JSON.parse(body).nextInstants)).toEqual([[]]);
     const { workflows } = await own.operations.listWorkflows({});
     expect(workflows.map(({ nextInstants }) => nextInstants)).toEqual([[]]);
@@ -315,7 +319,7 @@ describe("a start that is refused", () => {
     const broken = await own.create([time("0 9 * * *")]);
     const well = await own.create([time("0 9 * * *")]);
     await testStore.store.write(SYSTEM, "test", ({ db }) =>
-      db
+      builderOf(db)
         .updateTable("workflow_schedule")
         .set({ cron_expression: "no expression", next_at: START_MS })
         .where("workflow_id", "=", broken)
@@ -334,7 +338,7 @@ test("more triggers than one batch are done in one run, each of its own organiza
     made.push(await own.create(Array(10).fill(time("0 9 * * *"))));
   }
   await fireAt(NINE);
-  const rows = await testStore.store.reader
+  const rows = await builderOf(testStore.store.reader)
     .selectFrom("workflow_execution")
     .select(["workflow_id", "organization_id"])
     .execute();

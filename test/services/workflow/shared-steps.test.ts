@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { action, actionOf, overRepositories, runnerOf, task, workflowsOf } from "./running-workflow.ts";
 
@@ -23,7 +24,7 @@ test("the steps of an execution are stored once, whatever its actions did, and e
   expect(actionOf(done).steps).toMatchObject([{ step: { value: { command } } }]);
   await runner.complete(done);
   await runner.fail(failed);
-  const rows = await made.store.reader
+  const rows = await builderOf(made.store.reader)
     .selectFrom("workflow_action")
     .select("body")
     .where("execution_id", "=", id)

@@ -6,6 +6,7 @@ import { continueStops } from "../../../src/jobs/stops.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
 import { ROWS_PER_TRANSACTION } from "../../../src/services/call/row-budget.ts";
 import { revokeExecutions } from "../../../src/services/workflow/execution/execution-cancel.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertPendingStop } from "../../../src/store/workflow/pending-stop.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -34,7 +35,7 @@ const ACTIONS = 2 * ROWS_PER_TRANSACTION + 10;
 const many = (): Promise<string> =>
   workflows.make({ triggers: [overRepositories(ACTIONS)], action: action(2, 1_000) });
 const goOn = () => continueStops(made.store);
-const stopsLeft = () => made.store.reader.selectFrom("pending_stop").selectAll().execute();
+const stopsLeft = () => builderOf(made.store.reader).selectFrom("pending_stop").selectAll().execute();
 
 /** Records what each commit did: how many rows the record has more than before it. */
 function watchCommits() {
@@ -118,7 +119,11 @@ describe("a stop of many actions", () => {
     for (const { id } of [broken, sound])
       await workflows.cancelWorkflowExecution({ workflowExecutionId: id });
     await made.store.write(SYSTEM, "test", ({ db }) =>
-      db.updateTable("workflow_execution").set({ body: "{" }).where("id", "=", broken.id).execute(),
+      builderOf(db)
+        .updateTable("workflow_execution")
+        .set({ body: "{" })
+        .where("id", "=", broken.id)
+        .execute(),
     );
     await expect(goOn()).rejects.toThrow("could not be stopped");
     expect(await workflows.execution(sound.id)).toMatchObject({ status: { phase: Phase.STOPPED } });
@@ -136,7 +141,7 @@ test("stops that fail keep no other from its turn, however many they are", async
       await insertPendingStop(tx, { organizationId }, { mode: "cancel", target: "execution", targetId });
     }
     await sql`create temp trigger stays before delete on pending_stop when old.target_id like '0-%'
-      begin select raise(abort, 'this one stays'); end`.execute(tx.db);
+      begin select raise(abort, 'this one stays'); end`.execute(builderOf(tx.db));
   });
   const failure = await goOn().catch((error: unknown) => error);
   expect((failure as AggregateError).errors).toHaveLength(failing.length);
@@ -183,7 +188,7 @@ test("the forced deletion of a workflow with much that runs goes on in turns to 
   for (const each of await rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 10);
   const left: Promise<number>[] = [];
   const actionsLeft = async () => {
-    const found = await made.store.reader.selectFrom("workflow_action").select("id").execute();
+    const found = await builderOf(made.store.reader).selectFrom("workflow_action").select("id").execute();
     return found.length;
   };
   const before = await actionsLeft();

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { pruneTriggers } from "../../../src/jobs/trigger-pruning.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../../../src/store/workflow/webhook-delivery.ts";
 import { DAY_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
@@ -41,9 +42,12 @@ test("the ledger is kept for 30 days, and leaves executions and the audit trail 
 test("more than one batch goes in one run", async () => {
   await own.operations.startWorkflow({ workflowId });
   await testStore.store.write(SYSTEM, "test", async ({ db }) => {
-    const entry = await db.selectFrom("workflow_trigger_event").selectAll().executeTakeFirstOrThrow();
+    const entry = await builderOf(db)
+      .selectFrom("workflow_trigger_event")
+      .selectAll()
+      .executeTakeFirstOrThrow();
     const copies = Array.from({ length: 2_000 }, () => ({ ...entry, id: testStore.newId() }));
-    await db.insertInto("workflow_trigger_event").values(copies).execute();
+    await builderOf(db).insertInto("workflow_trigger_event").values(copies).execute();
   });
   testStore.clock.now += 31 * DAY_MS;
   expect(await prune()).toBe(2_001);

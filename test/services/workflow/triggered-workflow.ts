@@ -8,6 +8,7 @@ import type {
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { operationsOf, type TestStore } from "../../harness/test-store.ts";
 
 type Trigger = MessageInitShape<typeof WorkflowTriggerSchema>;
@@ -67,7 +68,7 @@ export function triggeredWorkflows({ deps, store }: TestStore, caller: Caller) {
     },
     /** When each of a workflow's time triggers is due next, in milliseconds since 1970 UTC. */
     async nextInstants(workflowId: string): Promise<number[]> {
-      const rows = await store.reader
+      const rows = await builderOf(store.reader)
         .selectFrom("workflow_schedule")
         .select("next_at")
         .where("workflow_id", "=", workflowId)

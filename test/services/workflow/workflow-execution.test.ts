@@ -5,6 +5,7 @@ import {
   WorkflowExecutionPhase as Phase,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
   type AtWork,
@@ -76,7 +77,10 @@ describe("an execution", () => {
     const execution = await workflows.execution(id);
     expect([Phase[execution.status?.phase ?? 0], await countsOf(id)]).toEqual(["COMPLETED", [0, 0, 0, 2, 0]]);
     expect(execution.metadata?.finishedAt).toBeDefined();
-    const row = await testStore.store.reader.selectFrom("workflow").select("completed_at").executeTakeFirst();
+    const row = await builderOf(testStore.store.reader)
+      .selectFrom("workflow")
+      .select("completed_at")
+      .executeTakeFirst();
     expect(row?.completed_at).toBe(testStore.clock.now);
     expect(await runner.lease()).toEqual([]);
   });
@@ -248,7 +252,7 @@ describe("the cancellation of an execution", () => {
     const { id } = await workflows.start(await workflows.make({ triggers: [overRepositories(3)] }));
     await workflows.cancelWorkflowExecution({ workflowExecutionId: id });
     expect([await phaseOf(id), await countsOf(id)]).toEqual(["STOPPED", [0, 0, 0, 0, 3]]);
-    expect(await testStore.store.reader.selectFrom("work").selectAll().execute()).toEqual([]);
+    expect(await builderOf(testStore.store.reader).selectFrom("work").selectAll().execute()).toEqual([]);
   });
 
   test("again, or after the end, changes nothing", async () => {

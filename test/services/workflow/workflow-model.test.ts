@@ -18,6 +18,7 @@ import {
 import { stopTimedOutActions } from "../../../src/jobs/action-time.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { revokeExecutions } from "../../../src/services/workflow/execution/execution-cancel.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { OPERATOR } from "../../../src/store/store.ts";
 import { findPendingStops } from "../../../src/store/workflow/pending-stop.ts";
 import { replay } from "../../harness/seed.ts";
@@ -197,7 +198,7 @@ const ACTION_PAIRS = reachable(ACTION_TRANSITIONS);
 
 async function holdsTogether({ executionIds }: World, before: Map<string, number>): Promise<void> {
   const { reader } = testStore.store;
-  const queue = await reader.selectFrom("work").selectAll().execute();
+  const queue = await builderOf(reader).selectFrom("work").selectAll().execute();
   const stopsGoOn = (await findPendingStops(reader, 1)).length > 0;
   for (const id of executionIds) {
     const execution = await workflows.execution(id);
@@ -261,7 +262,7 @@ async function comesToAnEnd(world: World, before: Map<string, number>): Promise<
   for (const id of world.executionIds) {
     expect(isFinalExecution((await workflows.execution(id)).status?.phase ?? 0)).toBe(true);
   }
-  const queue = await testStore.store.reader
+  const queue = await builderOf(testStore.store.reader)
     .selectFrom("work")
     .select("subject_id")
     .where("kind", "=", 2)

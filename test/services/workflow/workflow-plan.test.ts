@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { sql } from "kysely";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
@@ -43,7 +44,7 @@ const largest = () =>
   });
 
 const sizes = async (id: string) => {
-  const [row] = await made.store.reader
+  const [row] = await builderOf(made.store.reader)
     .selectFrom("workflow_execution")
     .innerJoin("workflow_plan", "execution_id", "id")
     .select([
@@ -61,9 +62,13 @@ test("an execution of the largest workflow goes from lease to end without readin
   expect(plan).toBeGreaterThan(3.9e6);
   // Whoever reads the stored plan from now on fails, and so does whoever writes it.
   await made.store.write(SYSTEM, "test", async ({ db }) => {
-    await db.updateTable("workflow_plan").set({ body: "{" }).where("execution_id", "=", id).execute();
+    await builderOf(db)
+      .updateTable("workflow_plan")
+      .set({ body: "{" })
+      .where("execution_id", "=", id)
+      .execute();
     await sql`create trigger unchanging before update on workflow_plan begin select raise(abort, 'written'); end`.execute(
-      db,
+      builderOf(db),
     );
   });
   const works = [...(await runner.lease()), ...(await runner.lease()), ...(await runner.lease())];

@@ -10,6 +10,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { appendLog } from "../../../src/store/workflow/step-log.ts";
 import { findOpenExecutionIds } from "../../../src/store/workflow/workflow-execution.ts";
@@ -60,7 +61,7 @@ async function rowsOf(id: string): Promise<number[]> {
   const counts: number[] = [];
   for (const table of TABLES) {
     const column = table === "workflow" ? "id" : "workflow_id";
-    const rows = await testStore.store.reader
+    const rows = await builderOf(testStore.store.reader)
       .selectFrom(table)
       .selectAll()
       .where(column as never, "=", id as never)
@@ -134,7 +135,7 @@ test("the logs go first and in parts, so that no other write waits for all of th
   const id = await make(repoUrls);
   const { workflowExecution } = await workflows.startWorkflow({ workflowId: id });
   const { store } = testStore;
-  const actions = await store.reader
+  const actions = await builderOf(store.reader)
     .selectFrom("workflow_action")
     .select("id")
     .where("workflow_id", "=", id)
@@ -159,5 +160,5 @@ test("the logs go first and in parts, so that no other write waits for all of th
 
 /** How many pieces of logs there are. */
 async function logsLeft(): Promise<number> {
-  return (await testStore.store.reader.selectFrom("step_log").select("start").execute()).length;
+  return (await builderOf(testStore.store.reader).selectFrom("step_log").select("start").execute()).length;
 }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
@@ -98,7 +99,7 @@ describe("a retry", () => {
     const { id } = await workflows.start(await workflows.make(workflow));
     while (!(await workflows.execution(id)).metadata?.finishedAt) await doAll(names);
     const done = await testStore.store.write(SYSTEM, "test", ({ db }) =>
-      db
+      builderOf(db)
         .updateTable("workflow_action")
         .set({ body: "{" })
         .where("execution_id", "=", id)
@@ -181,7 +182,7 @@ describe("a retry", () => {
     await doAll([]);
     const again = await retry(id);
     expect((await workflows.listWorkflowTriggerEvents({})).triggerEvents).toHaveLength(1);
-    const row = await testStore.store.reader
+    const row = await builderOf(testStore.store.reader)
       .selectFrom("workflow_execution")
       .select("trigger_index")
       .where("id", "=", again.id)

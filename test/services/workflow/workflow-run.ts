@@ -1,4 +1,5 @@
 import type { WorkflowExecutionPhase } from "#gen/service/v1/workflow_pb.js";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import type { Scope } from "../../../src/store/store.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import type { TestStore } from "../../harness/test-store.ts";
@@ -17,7 +18,7 @@ export interface Run {
 export function insertRun({ store }: TestStore, scope: Scope, workflowId: string, run: Run): Promise<string> {
   return store.write(SYSTEM, "test", async (tx) => {
     const id = tx.newId();
-    await tx.db
+    await builderOf(tx.db)
       .insertInto("workflow_execution")
       .values({
         id,

@@ -3,6 +3,7 @@ import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js"
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { createExpansion } from "../../../src/jobs/executions.ts";
 import { type SourceControl, sourceControl } from "../../../src/scm/source-control.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { type ScmHost, startScmHost } from "../../harness/scm-host.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
@@ -132,7 +133,7 @@ test("a host that refuses the token ends the execution with what it says", async
   });
   expect(status?.failureMessage).toContain(host.host);
   expect((await workflows.execution(id)).metadata?.finishedAt).toBeDefined();
-  const row = await testStore.store.reader
+  const row = await builderOf(testStore.store.reader)
     .selectFrom("workflow_execution")
     .select("failed")
     .executeTakeFirst();
@@ -197,10 +198,10 @@ test("a credential or an executor that is gone by then ends the execution", asyn
   await credential(host.token);
   const other = await start();
   await testStore.store.write({ id: "test", principal: 0 }, "test", ({ db, now }) =>
-    db.updateTable("member").set({ left_at: now }).execute(),
+    builderOf(db).updateTable("member").set({ left_at: now }).execute(),
   );
   await expand();
-  const row = await testStore.store.reader
+  const row = await builderOf(testStore.store.reader)
     .selectFrom("workflow_execution")
     .select("body")
     .where("id", "=", other)

@@ -11,6 +11,7 @@ import {
   reencryptWebhookSecrets,
 } from "../../../src/services/workflow/workflow-secret-rotation.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { findWorkflow } from "../../../src/store/workflow/workflow.ts";
 import {
@@ -54,7 +55,7 @@ const rotate = async (workflowId: string) =>
 const open = (workflowId: string, { keys, clock }: TestStore = testStore) =>
   openWebhookSecrets(testStore.store.reader, workflowId, keys, clock.now);
 const row = (workflowId: string) =>
-  testStore.store.reader
+  builderOf(testStore.store.reader)
     .selectFrom("workflow_secret")
     .selectAll()
     .where("workflow_id", "=", workflowId)
@@ -163,7 +164,7 @@ describe("webhook secrets in the database", () => {
     const { sealed, previous_sealed } = await row(one);
     const set = (id: string, columns: object) =>
       store.write({ id: "test", principal: 0 }, "test", ({ db }) =>
-        db.updateTable("workflow_secret").set(columns).where("workflow_id", "=", id).execute(),
+        builderOf(db).updateTable("workflow_secret").set(columns).where("workflow_id", "=", id).execute(),
       );
     const before = await row(other);
     await set(other, { sealed });
@@ -187,7 +188,7 @@ describe("webhook secrets in the database", () => {
     };
     const { store } = testStore;
     const newer = keysFrom(new Uint8Array(32).fill(9), new Uint8Array(32).fill(7));
-    const count = (await store.reader.selectFrom("workflow_secret").selectAll().execute()).length;
+    const count = (await builderOf(store.reader).selectFrom("workflow_secret").selectAll().execute()).length;
     const history = (await testStore.history(caller)).audit.length;
 
     expect(await reencryptWebhookSecrets(store, newer)).toBe(count);
@@ -213,7 +214,7 @@ describe("webhook secrets in the database", () => {
     );
     const damaged = await make();
     await store.write({ id: "test", principal: 0 }, "test", ({ db }) =>
-      db
+      builderOf(db)
         .updateTable("workflow_secret")
         .set({ sealed: new Uint8Array(80) })
         .where("workflow_id", "=", damaged)

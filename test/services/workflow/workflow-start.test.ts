@@ -11,6 +11,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { OPERATOR } from "../../../src/store/store.ts";
 import { insertServiceAccountToken } from "../../harness/machine-token.ts";
 import { insertTestMember } from "../../harness/member.ts";
@@ -243,7 +244,7 @@ describe("the executor of a workflow", () => {
     const ann = await member();
     const workflowId = await workflowsOf(testStore, ann).make();
     await testStore.store.write(OPERATOR, "test", ({ db, now }) =>
-      db.updateTable("member").set({ left_at: now }).where("id", "=", ann.subject.id).execute(),
+      builderOf(db).updateTable("member").set({ left_at: now }).where("id", "=", ann.subject.id).execute(),
     );
     await expect(workflows.start(workflowId)).rejects.toMatchObject(unfit(ann.subject.id));
   });
@@ -257,7 +258,7 @@ describe("the executor of a workflow", () => {
       creatorAccountId,
       description: "",
     });
-    const row = await store.reader
+    const row = await builderOf(store.reader)
       .selectFrom("token")
       .select("subject_id")
       .where("id", "=", tokenId)
@@ -265,11 +266,11 @@ describe("the executor of a workflow", () => {
     const id = row?.subject_id ?? "";
     const workflowId = await workflows.make({ executor: { id, principal: "PRINCIPAL_SERVICE_ACCOUNT" } });
     expect((await workflows.start(workflowId)).metadata?.executor?.id).toBe(id);
-    const work = await store.reader.selectFrom("work").select("account_id").execute();
+    const work = await builderOf(store.reader).selectFrom("work").select("account_id").execute();
     expect(work).toEqual([{ account_id: null }]);
     const suspend = (suspended: number) =>
       store.write(OPERATOR, "test", ({ db }) =>
-        db.updateTable("service_account").set({ suspended }).execute(),
+        builderOf(db).updateTable("service_account").set({ suspended }).execute(),
       );
     await suspend(1);
     await expect(workflows.start(workflowId)).rejects.toMatchObject(unfit(id));
@@ -321,7 +322,7 @@ describe("an action over a project", () => {
     });
     const workflowId = await workflows.make({ triggers: [overProjects(projectId)] });
     const places = () =>
-      testStore.store.reader
+      builderOf(testStore.store.reader)
         .selectFrom("work")
         .select(["environment_class_id", "runner_id"])
         .orderBy("turn")
@@ -357,8 +358,11 @@ describe("an action over a project", () => {
     });
     const workflowId = await workflows.make({ triggers: [overProjects(projectId)] });
     await workflows.start(workflowId);
-    const work = await testStore.store.reader.selectFrom("work").select("runner_id").executeTakeFirst();
-    const local = await testStore.store.reader
+    const work = await builderOf(testStore.store.reader)
+      .selectFrom("work")
+      .select("runner_id")
+      .executeTakeFirst();
+    const local = await builderOf(testStore.store.reader)
       .selectFrom("runner")
       .select("kind")
       .where("id", "=", work?.runner_id ?? "")

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { sql } from "kysely";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { OPERATOR, type Store, type WriteTransaction } from "../../../src/store/store.ts";
 import { stopAll } from "../../harness/server.ts";
 import { auditOf, factsIn, ONE, openWithOrganizations, TWO } from "../made-up-changes.ts";
@@ -14,16 +15,16 @@ afterAll(stopAll);
 
 describe("the audit log", () => {
   const rewritten = async (tx: WriteTransaction) => {
-    const row = await tx.db.selectFrom("audit_log").selectAll().limit(1).executeTakeFirstOrThrow();
+    const row = await builderOf(tx.db).selectFrom("audit_log").selectAll().limit(1).executeTakeFirstOrThrow();
     return { ...row, actor_id: "somebody else" };
   };
   const attempts: [string, (tx: WriteTransaction) => Promise<unknown>][] = [
-    ["updated", (tx) => tx.db.updateTable("audit_log").set({ reason: "x" }).execute()],
-    ["removed", (tx) => tx.db.deleteFrom("audit_log").execute()],
+    ["updated", (tx) => builderOf(tx.db).updateTable("audit_log").set({ reason: "x" }).execute()],
+    ["removed", (tx) => builderOf(tx.db).deleteFrom("audit_log").execute()],
     [
       "replaced",
       async (tx) =>
-        tx.db
+        builderOf(tx.db)
           .replaceInto("audit_log")
           .values(await rewritten(tx))
           .execute(),
@@ -31,7 +32,7 @@ describe("the audit log", () => {
     [
       "replaced by its number",
       async (tx) =>
-        tx.db
+        builderOf(tx.db)
           .replaceInto("audit_log")
           .values({ ...(await rewritten(tx)), id: "another" })
           .execute(),
@@ -39,7 +40,7 @@ describe("the audit log", () => {
     [
       "updated on a conflict",
       async (tx) =>
-        tx.db
+        builderOf(tx.db)
           .insertInto("audit_log")
           .values(await rewritten(tx))
           .onConflict((conflict) => conflict.column("id").doUpdateSet({ actor_id: "somebody else" }))
@@ -56,9 +57,9 @@ describe("the audit log", () => {
 
 describe("the reader", () => {
   test("cannot write", async () => {
-    const writing = store.reader.insertInto("fact").values({ name: "fact", value: "" }).execute();
+    const writing = builderOf(store.reader).insertInto("fact").values({ name: "fact", value: "" }).execute();
     await expect(writing).rejects.toThrow("readonly");
-    await expect(sql`drop table fact`.execute(store.reader)).rejects.toThrow("readonly");
+    await expect(sql`drop table fact`.execute(builderOf(store.reader))).rejects.toThrow("readonly");
     expect(await factsIn(store)).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { removeExpiredResponses } from "../../../src/jobs/answer-expiry.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { findKeptAnswer, insertKeptAnswer } from "../../../src/store/record/idempotency.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -23,7 +24,8 @@ const keep = (...keys: string[]) =>
   });
 const isKept = (key: string) =>
   testStore.store.write(SYSTEM, "test", async (tx) => (await findKeptAnswer(tx, placeOf(key))) !== undefined);
-const rows = () => testStore.store.reader.selectFrom("idempotency").select("key").orderBy("key").execute();
+const rows = () =>
+  builderOf(testStore.store.reader).selectFrom("idempotency").select("key").orderBy("key").execute();
 
 describe("a kept answer", () => {
   test("is found for 24 hours, and may then be replaced", async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { appendLog, findLogPieces, type LogOwner } from "../../../src/store/workflow/step-log.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -18,7 +19,7 @@ beforeEach(async () => {
     const subject = { creator_id: "", executor_id: "", executor_principal: 1, body: "{}", search_text: "" };
     const counts = { pending_count: 0, running_count: 0, failed_count: 0, done_count: 0, stopped_count: 0 };
     const times = { started_at: 0, finished_at: null };
-    await db
+    await builderOf(db)
       .insertInto("workflow")
       .values({
         id: "workflow",
@@ -30,7 +31,7 @@ beforeEach(async () => {
         ...subject,
       })
       .execute();
-    await db
+    await builderOf(db)
       .insertInto("workflow_execution")
       .values({
         id: "execution",
@@ -51,7 +52,7 @@ beforeEach(async () => {
         ...times,
       })
       .execute();
-    await db
+    await builderOf(db)
       .insertInto("workflow_action")
       .values({
         id: OWNER.actionId,
@@ -183,7 +184,7 @@ describe("the log of a step", () => {
 
   test("leaves no audit row", async () => {
     const count = () =>
-      made.store.reader
+      builderOf(made.store.reader)
         .selectFrom("audit_log")
         .select((eb) => eb.fn.countAll<number>().as("n"))
         .executeTakeFirstOrThrow();

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Kysely } from "kysely";
 import {
   type StreamInputsRequest,
   type StreamInputsResponse,
@@ -21,8 +20,7 @@ import { findInput, findQueuedInputs, type StoredInput } from "../../../store/ag
 import { fillImages } from "../../../store/agent/agent-input-image.ts";
 import { takeFirstTurn } from "../../../store/agent/agent-progress.ts";
 import type { Lease } from "../../../store/runner/work-lease.ts";
-import type { Schema } from "../../../store/schema.ts";
-import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
@@ -94,7 +92,7 @@ export async function* streamInputs(
  * inputs, and it waits for input or has got none under this lease yet.
  */
 async function findDueInput(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   lease: Lease,
 ): Promise<{ readonly stored: StoredAgentExecution; readonly input: QueuedInput } | undefined> {
@@ -138,7 +136,7 @@ async function resolveTurn(tx: WriteTransaction, executionId: string, inputId: s
 }
 
 async function toDelivery(
-  db: Kysely<Schema>,
+  db: Reader,
   executionId: string,
   { input, steer, turn }: StoredInput,
 ): Promise<StreamInputsResponse> {

@@ -26,7 +26,7 @@ import {
 import { appendOutput } from "../../../store/agent/agent-output.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findSourceSetters } from "../../../store/identity/source-setter.ts";
-import type { WorkTable } from "../../../store/runner/runner-schema.ts";
+import type { StoredWork } from "../../../store/runner/work.ts";
 import { removeWork } from "../../../store/runner/work.ts";
 import { releaseWork, resetAttempts } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
@@ -128,7 +128,7 @@ export const agentWork: WorkHandler = {
 async function endLostLease(
   tx: WriteTransaction,
   scope: Scope,
-  { id, attempt, fence }: WorkTable,
+  { id, attempt, fence }: StoredWork,
   { execution: before, lastSequence }: StoredAgentExecution,
 ): Promise<void> {
   const after = lostAgentExecution(before);

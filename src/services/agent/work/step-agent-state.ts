@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Kysely } from "kysely";
 import {
   type GetStepAgentRequest,
   GetStepAgentResponseSchema,
@@ -15,7 +14,7 @@ import { findAgentExecution, type StoredAgentExecution } from "../../../store/ag
 import { findQueuedInputs } from "../../../store/agent/agent-input.ts";
 import { findInterests } from "../../../store/agent/agent-interest.ts";
 import { findOutput, findOutputBefore } from "../../../store/agent/agent-output.ts";
-import type { Schema } from "../../../store/schema.ts";
+import type { Reader } from "../../../store/store.ts";
 import { callerOf } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { requireLease, requireWorkKind } from "../../runner/lease.ts";
@@ -48,7 +47,7 @@ export async function getStepAgent(
   });
 }
 
-async function isDone(db: Kysely<Schema>, { execution }: StoredAgentExecution): Promise<boolean> {
+async function isDone(db: Reader, { execution }: StoredAgentExecution): Promise<boolean> {
   const { id } = execution;
   if (hasStopped(execution)) return true;
   if (phaseOfAgentExecution(execution) !== Phase.WAITING_FOR_INPUT || (await hasUnseenInput(db, id)))
@@ -58,10 +57,7 @@ async function isDone(db: Kysely<Schema>, { execution }: StoredAgentExecution): 
 }
 
 /** Returns the text of the latest turn. */
-async function lastAnswer(
-  db: Kysely<Schema>,
-  { execution, lastSequence }: StoredAgentExecution,
-): Promise<string> {
+async function lastAnswer(db: Reader, { execution, lastSequence }: StoredAgentExecution): Promise<string> {
   const begin = await findTurnBegin(db, execution.id, lastSequence);
   let answer = "";
   for (let after = begin - 1; after < lastSequence && answer.length < MAX_ANSWER_CHARACTERS; ) {
@@ -74,7 +70,7 @@ async function lastAnswer(
 }
 
 /** Returns the sequence number of the first block of the latest turn. */
-async function findTurnBegin(db: Kysely<Schema>, executionId: string, lastSequence: number): Promise<number> {
+async function findTurnBegin(db: Reader, executionId: string, lastSequence: number): Promise<number> {
   let begin = lastSequence + 1;
   let inputId: string | undefined;
   for (;;) {

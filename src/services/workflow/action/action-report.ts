@@ -10,7 +10,7 @@ import { reportedError } from "../../../domain/workflow/execution/reported-failu
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
-import type { WorkTable } from "../../../store/runner/runner-schema.ts";
+import type { StoredWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { appendLog } from "../../../store/workflow/step-log.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
@@ -25,7 +25,7 @@ import { advanceSteps } from "./action-progress.ts";
 export async function reportAction(
   tx: WriteTransaction,
   scope: Scope,
-  lease: WorkTable,
+  lease: StoredWork,
   req: ReportProgressRequest,
 ): Promise<{ readonly stop: boolean }> {
   const action = await findAction(tx.db, scope, lease.subject_id);
@@ -75,7 +75,7 @@ function moveOf(
 
 async function appendLogs(
   tx: WriteTransaction,
-  { subject_id: actionId, attempt }: WorkTable,
+  { subject_id: actionId, attempt }: StoredWork,
   { status }: WorkflowExecutionAction,
   chunks: readonly LogChunk[],
 ): Promise<void> {

@@ -17,7 +17,7 @@ import { isCancelled } from "../../../domain/workflow/execution/workflow-executi
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findSourceSetters } from "../../../store/identity/source-setter.ts";
-import type { WorkTable } from "../../../store/runner/runner-schema.ts";
+import type { StoredWork } from "../../../store/runner/work.ts";
 import { removeWork } from "../../../store/runner/work.ts";
 import { postponeWork, releaseWork } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
@@ -129,7 +129,7 @@ async function offeredEnvironment(
 async function refuse(
   tx: WriteTransaction,
   scope: Scope,
-  work: WorkTable,
+  work: StoredWork,
   error: DomainError,
 ): Promise<void> {
   const { message, metadata } = error;
@@ -173,7 +173,7 @@ async function contentOf(
 }
 
 /** What the end of the lease is for the action; to give it back is to lose it. */
-function endOf({ leased_by, attempt }: WorkTable, end: LeaseEnd): ActionEnd {
+function endOf({ leased_by, attempt }: StoredWork, end: LeaseEnd): ActionEnd {
   const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
   switch (outcome) {
     case Outcome.DONE:

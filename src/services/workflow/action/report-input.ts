@@ -1,8 +1,6 @@
-import type { Kysely } from "kysely";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import type { ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput } from "#gen/service/v1/workflow_service_pb.js";
-import type { Schema } from "../../../store/schema.ts";
-import type { Scope } from "../../../store/store.ts";
+import type { Reader, Scope } from "../../../store/store.ts";
 import { findExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findOutputsOfActions } from "../../../store/workflow/workflow-output.ts";
 
@@ -12,7 +10,7 @@ import { findOutputsOfActions } from "../../../store/workflow/workflow-output.ts
  * did not fail, since the others were done again.
  */
 export async function reportInput(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   execution: WorkflowExecution,
 ): Promise<ActionOutput[]> {

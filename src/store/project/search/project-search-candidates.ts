@@ -1,4 +1,4 @@
-import type { Kysely, SelectQueryBuilder } from "kysely";
+import type { SelectQueryBuilder } from "kysely";
 import {
   everyTrigramQuery,
   isShort,
@@ -6,9 +6,10 @@ import {
   trigramQuery,
 } from "../../../domain/project/search-trigrams.ts";
 import { prepared } from "../../prepared.ts";
+import { builderOf } from "../../query-builder.ts";
 import type { Schema } from "../../schema.ts";
 import { hasGrams, listAsRows, listOf, type RowRange } from "../../sqlite/expressions.ts";
-import type { Scope } from "../../store.ts";
+import type { Reader, Scope } from "../../store.ts";
 import type { ProjectFilter, Projects } from "../project-filter.ts";
 
 /**
@@ -50,11 +51,7 @@ const END_GRAMS = 4;
  * for a text that has no more than those.
  * @param range the organization's rows of the index
  */
-export function endCandidates(
-  db: Kysely<Schema>,
-  search: string,
-  range: RowRange,
-): CandidateSource | undefined {
+export function endCandidates(db: Reader, search: string, range: RowRange): CandidateSource | undefined {
   const asked = isShort(search) ? [] : queryTrigrams(search);
   return asked.length > END_GRAMS
     ? gramsLead(db, everyTrigramQuery(asked.slice(-END_GRAMS)), range)
@@ -68,7 +65,7 @@ export function endCandidates(
  * others
  */
 export async function textCandidates(
-  db: Kysely<Schema>,
+  db: Reader,
   search: string,
   range: RowRange,
   rare: number,
@@ -76,8 +73,10 @@ export async function textCandidates(
   return gramsLead(db, await tellingQuery(db, search, range, rare), range);
 }
 
-function gramsLead(db: Kysely<Schema>, query: string, [first, last]: RowRange): CandidateSource {
-  const rows = db.selectFrom("project_search").where(hasGrams(query, [first, last]));
+function gramsLead(db: Reader, query: string, [first, last]: RowRange): CandidateSource {
+  const rows = builderOf(db)
+    .selectFrom("project_search")
+    .where(hasGrams(query, [first, last]));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "project_search.rowid");
   return { ...lead(rows, projects), texts: { query, first, last } };
 }
@@ -87,7 +86,7 @@ function gramsLead(db: Kysely<Schema>, query: string, [first, last]: RowRange): 
  * is rare.
  */
 async function tellingQuery(
-  db: Kysely<Schema>,
+  db: Reader,
   search: string,
   [first, last]: RowRange,
   rare: number,
@@ -119,8 +118,8 @@ const listTexts = prepared<UpTo, { count: number; rows: string }>((db, texts) =>
     .select((eb) => [eb.fn.countAll<number>().as("count"), listOf("texts.row").as("rows")]),
 );
 
-function textRows(db: Kysely<Schema>, { query, first, last, most }: UpTo) {
-  return db
+function textRows(db: Reader, { query, first, last, most }: UpTo) {
+  return builderOf(db)
     .selectFrom("project_search")
     .where(hasGrams(query, [first, last]))
     .select("project_search.rowid as row")
@@ -129,17 +128,17 @@ function textRows(db: Kysely<Schema>, { query, first, last, most }: UpTo) {
 }
 
 /** Returns the candidates by the other fields, whose number of rows is known at once. */
-export function fastCandidates(db: Kysely<Schema>, scope: Scope, filter: ProjectFilter): CandidateSource[] {
+export function fastCandidates(db: Reader, scope: Scope, filter: ProjectFilter): CandidateSource[] {
   const leads: CandidateSource[] = [];
   if (filter.creatorIds.length > 0) {
-    const rows = db
+    const rows = builderOf(db)
       .selectFrom("project")
       .where("project.organization_id", "=", scope.organizationId)
       .where("project.creator_id", "in", filter.creatorIds);
     leads.push(lead(rows, rows));
   }
   if (filter.remoteUris.length > 0) {
-    const rows = db
+    const rows = builderOf(db)
       .selectFrom("project_remote")
       .where("project_remote.organization_id", "=", scope.organizationId)
       .where("project_remote.remote_uri", "in", filter.remoteUris);
@@ -147,7 +146,7 @@ export function fastCandidates(db: Kysely<Schema>, scope: Scope, filter: Project
   }
   if (filter.runnerIds.length > 0) {
     // A runner has one organization, and a caller may name one of another.
-    const rows = db
+    const rows = builderOf(db)
       .selectFrom("project_environment_class")
       .where("project_environment_class.runner_id", "in", (eb) =>
         eb
@@ -159,7 +158,7 @@ export function fastCandidates(db: Kysely<Schema>, scope: Scope, filter: Project
     leads.push(leadById(rows));
   }
   for (const [key, value] of Object.entries(filter.annotations)) {
-    const rows = db
+    const rows = builderOf(db)
       .selectFrom("project_annotation")
       .where("project_annotation.organization_id", "=", scope.organizationId)
       .where("project_annotation.key", "=", key)
@@ -170,8 +169,10 @@ export function fastCandidates(db: Kysely<Schema>, scope: Scope, filter: Project
 }
 
 /** Returns every project of the organization as a candidate. */
-export function noCandidates(db: Kysely<Schema>, scope: Scope): CandidateSource {
-  const rows = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
+export function noCandidates(db: Reader, scope: Scope): CandidateSource {
+  const rows = builderOf(db)
+    .selectFrom("project")
+    .where("project.organization_id", "=", scope.organizationId);
   return lead(rows, rows);
 }
 
@@ -180,7 +181,7 @@ export function noCandidates(db: Kysely<Schema>, scope: Scope): CandidateSource 
  * only once, since that takes the most time.
  */
 export async function isSelective(
-  db: Kysely<Schema>,
+  db: Reader,
   lead: CandidateSource,
   most: number,
 ): Promise<CandidateSource | undefined> {
@@ -193,15 +194,15 @@ export async function isSelective(
  * Returns the candidates by rows of the text index.
  * @param searchRows a list in JSON
  */
-function rowsLead(db: Kysely<Schema>, searchRows: string): CandidateSource {
-  const rows = db.selectFrom(listAsRows<number>(searchRows).as("found"));
+function rowsLead(db: Reader, searchRows: string): CandidateSource {
+  const rows = builderOf(db).selectFrom(listAsRows<number>(searchRows).as("found"));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "found.value");
   return { ...lead(rows, projects), isSortable: true };
 }
 
 /** Returns whether a source has at most `most` rows. */
-export async function isFew(db: Kysely<Schema>, { rows }: CandidateSource, most: number): Promise<boolean> {
-  const { count } = await db
+export async function isFew(db: Reader, { rows }: CandidateSource, most: number): Promise<boolean> {
+  const { count } = await builderOf(db)
     .selectFrom(
       rows
         .select((eb) => eb.lit(1).as("row"))

@@ -1,9 +1,8 @@
-import type { Kysely } from "kysely";
 import { searchTrigrams } from "../../../domain/project/search-trigrams.ts";
 import { prepared } from "../../prepared.ts";
-import type { Schema } from "../../schema.ts";
+import { builderOf } from "../../query-builder.ts";
 import type { RowRange } from "../../sqlite/expressions.ts";
-import type { Scope, WriteTransaction } from "../../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store.ts";
 import type { WriteBackRow } from "../../write-back-row.ts";
 import type { ProjectSearchTable } from "../project-schema.ts";
 
@@ -53,19 +52,19 @@ export async function enterSearchText(tx: WriteTransaction, scope: Scope, text: 
 }
 
 /** Writes a text of {@link enterSearchText}, at the end of a transaction. */
-export async function insertSearchText(db: Kysely<Schema>, row: number, text: string): Promise<void> {
+export async function insertSearchText(db: Reader, row: number, text: string): Promise<void> {
   await insertGrams(db, { rowid: row, grams: searchTrigrams(text) });
 }
 
 /** Returns the first row of an organization that has had no project so far. */
-async function openRange(db: Kysely<Schema>, scope: Scope): Promise<number> {
-  const { last } = await db
+async function openRange(db: Reader, scope: Scope): Promise<number> {
+  const { last } = await builderOf(db)
     .selectFrom("project_search_range")
     .select((eb) => eb.fn.max("number").as("last"))
     .executeTakeFirstOrThrow();
   const number = (last ?? 0) + 1;
   const last_row = number * RANGE_ROWS + 1;
-  await db
+  await builderOf(db)
     .insertInto("project_search_range")
     .values({ organization_id: scope.organizationId, number, last_row })
     .execute();
@@ -80,7 +79,7 @@ const selectRange = prepared<Scope, { number: number }>((db, { organizationId })
  * Returns the first and the last row that an organization can have; undefined when it never had a
  * project.
  */
-export async function findSearchRange(db: Kysely<Schema>, scope: Scope): Promise<RowRange | undefined> {
+export async function findSearchRange(db: Reader, scope: Scope): Promise<RowRange | undefined> {
   const [row] = await selectRange(db, { organizationId: scope.organizationId });
   return row && [row.number * RANGE_ROWS, (row.number + 1) * RANGE_ROWS - 1];
 }

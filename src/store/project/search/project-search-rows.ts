@@ -1,8 +1,7 @@
-import type { Kysely } from "kysely";
 import { bodyColumns } from "../../listed-row.ts";
-import type { Schema } from "../../schema.ts";
+import { builderOf } from "../../query-builder.ts";
 import { listAsRows, unindexed } from "../../sqlite/expressions.ts";
-import type { Scope } from "../../store.ts";
+import type { Reader, Scope } from "../../store.ts";
 import { applyFilter, type Projects } from "../project-filter.ts";
 import type { ProjectTable } from "../project-schema.ts";
 import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
@@ -21,7 +20,7 @@ export const PROJECT_COLUMNS = [
  * Where they can be sorted beforehand and no count is needed, it stops when the page is full.
  */
 export async function collect(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   page: ProjectPage,
   { projects, isSortable }: CandidateSource,
@@ -60,11 +59,11 @@ function comparison({ field, direction }: ProjectOrder): (one: Placed, other: Pl
 
 /** Tests one project after the other in the order of the page, until that is full. */
 export async function scan(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { after, limit, order, filter }: ProjectPage,
 ): Promise<FoundProject[]> {
-  const own = db.selectFrom("project").where("project.organization_id", "=", scope.organizationId);
+  const own = builderOf(db).selectFrom("project").where("project.organization_id", "=", scope.organizationId);
   const all = applyFilter(own, scope, filter).select(PROJECT_COLUMNS);
   const { popularity, id } = directions(order);
   if (order.field === "id") {
@@ -91,7 +90,7 @@ export async function scan(
  * holds, since nearly all usually pass, then twice as many, and so on.
  */
 async function firstPassing(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   page: ProjectPage,
   projects: Projects<object>,
@@ -114,7 +113,7 @@ async function firstPassing(
 
 /** Tests all candidates of a source, however many, and keeps only the page. */
 export async function findPage(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   page: ProjectPage,
   { projects }: CandidateSource,
@@ -155,12 +154,12 @@ export function directions({ field, direction }: ProjectOrder) {
 
 /** Returns the number of candidates that pass, counted up to the page's limit. */
 export async function countPassing(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   { filter, countLimit = 0 }: ProjectPage,
   { projects }: CandidateSource,
 ): Promise<number> {
-  const { count } = await db
+  const { count } = await builderOf(db)
     .selectFrom(
       applyFilter(projects, scope, filter).select("project.id").distinct().limit(countLimit).as("found"),
     )
@@ -170,7 +169,7 @@ export async function countPassing(
 }
 
 /** Returns the rows of a page, in the order of its ids. */
-async function wholeRows(db: Kysely<Schema>, scope: Scope, ids: readonly string[]): Promise<FoundProject[]> {
+async function wholeRows(db: Reader, scope: Scope, ids: readonly string[]): Promise<FoundProject[]> {
   if (ids.length === 0) return [];
   const rows = await projectsById(db, ids)
     .select(PROJECT_COLUMNS)
@@ -184,8 +183,10 @@ function idsOf(rows: readonly { readonly id: string }[]): string[] {
   return rows.map(({ id }) => id);
 }
 
-function projectsById(db: Kysely<Schema>, ids: readonly string[]): Projects<object> {
-  const all = db.selectFrom(listAsRows<string>(JSON.stringify(ids)).as("asked")).crossJoin("project");
+function projectsById(db: Reader, ids: readonly string[]): Projects<object> {
+  const all = builderOf(db)
+    .selectFrom(listAsRows<string>(JSON.stringify(ids)).as("asked"))
+    .crossJoin("project");
   // The builder's type includes the other table as well, which is enough of a difference for it.
   return all.whereRef("project.id", "=", "asked.value") as unknown as Projects<object>;
 }

@@ -1,9 +1,7 @@
-import type { Kysely } from "kysely";
 import type { PagePosition } from "../../../domain/page.ts";
 import type { BodyRow } from "../../listed-row.ts";
-import type { Schema } from "../../schema.ts";
 import type { SearchLimit } from "../../search.ts";
-import type { Scope } from "../../store.ts";
+import type { Reader, Scope } from "../../store.ts";
 import type { ProjectFilter } from "../project-filter.ts";
 import type { ProjectTable } from "../project-schema.ts";
 import {
@@ -79,7 +77,7 @@ const LONG_WALK_ROWS = 400_000;
  * @param bounds for tests
  */
 export async function searchProjects(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   page: ProjectPage,
   limit: SearchLimit,
@@ -115,7 +113,7 @@ export async function searchProjects(
 }
 
 async function count(
-  db: Kysely<Schema>,
+  db: Reader,
   scope: Scope,
   page: ProjectPage,
   found: readonly FoundProject[],
