@@ -6,6 +6,7 @@ import {
   type KeyObject,
   randomBytes,
   randomInt,
+  timingSafeEqual,
 } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { readKeyFile } from "./key-file.ts";
@@ -166,4 +167,9 @@ function checksum(text: string): string {
     rest = Math.floor(rest / ALPHABET.length);
   }
   return characters;
+}
+
+/** Compares secrets in a time that does not depend on where they differ. */
+export function equalBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && timingSafeEqual(one, other);
 }

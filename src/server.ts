@@ -12,7 +12,7 @@ import { outputLimits } from "./http/output/output-limits.ts";
 import { implementations } from "./implementations.ts";
 import { JOBS } from "./jobs/jobs.ts";
 import { startJobs } from "./jobs/start-jobs.ts";
-import type { Keys } from "./keys.ts";
+import { equalBytes, type Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { idMaker } from "./new-id.ts";
 import { createAuthentication, createRevalidation } from "./rpc/access/authentication.ts";
@@ -76,7 +76,7 @@ export function build(config: Config, deps: ServerDependencies): Server {
     implementations: implementations({
       store,
       keys,
-      pageTokens: pageTokens(keys.pageMac),
+      pageTokens: pageTokens(keys.pageMac, equalBytes),
       check,
       baseUrl: () => baseUrl,
       now: deps.now,

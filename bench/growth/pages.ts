@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { type PagePosition, pageTokens, queryText } from "../../src/domain/page.ts";
-import { loadKeys } from "../../src/keys.ts";
+import { equalBytes, loadKeys } from "../../src/keys.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { Seeded } from "../data/seed.ts";
 import type { LoadRequest } from "../load/task.ts";
@@ -13,7 +13,7 @@ export function middlePages(data: Seeded, order: PageOrder): LoadRequest[] {
   const { pageMac } = loadKeys(join(data.dataDir, "key.json"));
   const direction = order === "id" ? "asc" : "desc";
   const query = queryText("ListProjects", data.organizationId, undefined, [order, direction]);
-  const tokens = pageTokens(pageMac);
+  const tokens = pageTokens(pageMac, equalBytes);
   return middlePositions(data, order).map((position) => ({
     operation: "ProjectService/ListProjects",
     body: JSON.stringify({

@@ -1,7 +1,7 @@
 import { type LookupAddress, lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
-import { isPublicAddress } from "../domain/address-range.ts";
 import { ScmFailure } from "./failure.ts";
+import { isPublicAddress } from "./public-address.ts";
 import type { ScmSettings } from "./settings.ts";
 
 /**

@@ -15,7 +15,7 @@ import { createContextValues, createHandlerContext, type HandlerContext } from "
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { PAGE_BYTES, pageTokens } from "../../src/domain/page.ts";
-import { keysFrom } from "../../src/keys.ts";
+import { equalBytes, keysFrom } from "../../src/keys.ts";
 import { issueToken, setUpOrganization } from "../../src/services/access/organization-creation.ts";
 import { callerKey } from "../../src/services/call/call.ts";
 import type { ServiceDependencies } from "../../src/services/call/dependencies.ts";
@@ -46,7 +46,7 @@ export function openTestStore(
   const deps: ServiceDependencies = {
     store,
     keys,
-    pageTokens: pageTokens(keys.pageMac),
+    pageTokens: pageTokens(keys.pageMac, equalBytes),
     check: () => undefined,
     baseUrl: () => "http://localhost:8080",
     now: () => clock.now,

@@ -1,10 +1,11 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import {
   TriggerVerdict,
   TriggerVerdictSchema,
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
+import { equalBytes } from "../../keys.ts";
 import { type Authentication, authError } from "../../rpc/access/authentication.ts";
 import { authorize, shuttingDown } from "../../rpc/access/authorization.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
@@ -57,7 +58,7 @@ export function createWebhookDispatch(options: WebhookOptions): Dispatch {
     ...options,
     cryptography: {
       hmacSha256: (key, bytes) => createHmac("sha256", key).update(bytes).digest(),
-      equalBytes: (left, right) => left.length === right.length && timingSafeEqual(left, right),
+      equalBytes,
     },
   });
   const bodies = deliveryBodies(options.maxHeldBytes ?? MAX_HELD_BYTES);

@@ -1,7 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { isPublicAddress } from "../../domain/address-range.ts";
 import { remoteForms } from "../../domain/source/remote.ts";
+import { isPublicAddress } from "../../scm/public-address.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /** The settings that decide which remotes may be reached. */
