@@ -15,11 +15,11 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-/** Bytes of a secret in the key file. */
+/** The length of a secret in the key file, in bytes. */
 export const SECRET_BYTES = 32;
 
 /**
- * The secrets in the key file, newest first. A file that is absent is made with
+ * Reads the secrets in the key file, newest first. An absent file is created with
  * one, so that only its owner can read it.
  *
  * @throws when the file cannot be read or holds no secret
@@ -29,11 +29,11 @@ export function readKeyFile(file: string): Buffer[] {
   return parse(file);
 }
 
-/** The file appears whole or not at all, so that no other process, nor a later start, finds half a key. */
+/** Creates the key file atomically, so that no other process, nor a later start, finds half a key. */
 function makeKeyFile(file: string): void {
   const draft = writeDraft(file, [randomBytes(SECRET_BYTES)]);
   try {
-    // Unlike a rename it fails when another process was first, and that one's file is read.
+    // Unlike a rename this fails when another process was first; then that one's file is read.
     linkSync(draft, file);
     flushFolder(file);
   } catch (error) {
@@ -43,7 +43,7 @@ function makeKeyFile(file: string): void {
   }
 }
 
-/** Writes a complete file beside the real one, readable by its owner only; its name. */
+/** Writes a complete file next to the real one, readable by its owner only; returns its name. */
 function writeDraft(file: string, secrets: readonly Buffer[]): string {
   const draft = `${file}.${randomBytes(8).toString("hex")}`;
   writeFileSync(draft, fileText(secrets), { mode: 0o600, flag: "wx", flush: true });
@@ -51,12 +51,12 @@ function writeDraft(file: string, secrets: readonly Buffer[]): string {
 }
 
 /**
- * Puts a new secret before the others. The file is replaced as a whole, so that
- * a kill leaves the old one or the new one, and it is on the disk when this
- * returns: what is sealed with the new secret must never outlive it.
+ * Puts a new secret before the others. The file is replaced as a whole, so that a
+ * kill leaves the old one or the new one, and it is on the disk when this
+ * returns: a value encrypted with the new secret must never outlive it.
  *
  * @returns all secrets, newest first
- * @throws when the file cannot be read or replaced; it is then as it was
+ * @throws when the file cannot be read or replaced; it is unchanged then
  */
 export function addSecret(file: string): Buffer[] {
   // A link to the file stays a link.
@@ -64,7 +64,7 @@ export function addSecret(file: string): Buffer[] {
   const secrets = [randomBytes(SECRET_BYTES), ...parse(real)];
   const draft = writeDraft(real, secrets);
   try {
-    // Rotated by another user, such as root, it must stay readable to the server's.
+    // Rotated by another user, such as root, it must stay readable to the server's user.
     const { uid, gid } = statSync(real);
     chownSync(draft, uid, gid);
     renameSync(draft, real);
@@ -76,7 +76,7 @@ export function addSecret(file: string): Buffer[] {
   return secrets;
 }
 
-/** Makes the file's name durable too, not only what is in it. */
+/** Makes the file's name durable too, not only its content. */
 function flushFolder(file: string): void {
   const folder = openSync(dirname(file), "r");
   try {
@@ -95,7 +95,7 @@ function parse(file: string): Buffer[] {
   try {
     content = JSON.parse(readFileSync(file, "utf8"));
   } catch (error) {
-    // Not the parser's own message: it may quote what the file holds.
+    // Not the parser's own message: it may quote the content of the file.
     throw new Error(
       `the key file ${file} cannot be read${error instanceof SyntaxError ? ": it is no JSON" : ""}`,
     );

@@ -12,7 +12,7 @@ import { crc32 } from "node:zlib";
 import { readKeyFile } from "./key-file.ts";
 import { type AssociatedData, openWith, sealWith } from "./sealing.ts";
 
-/** What a token opens, by its prefix. */
+/** The prefixes of tokens, by kind. */
 export const TOKEN_PREFIXES = {
   personal: "cr_pat_",
   service_account: "cr_sat_",
@@ -38,42 +38,51 @@ const TOKEN = new RegExp(
 export interface TokenValue {
   /** The secret itself, shown once. */
   readonly value: string;
-  /** SHA-256 of the value. The value is random, so a fast hash without a key keeps it secret. */
+  /** The SHA-256 of the value. The value is random, so a fast hash without a key keeps it secret. */
   readonly hash: Uint8Array;
 }
 
-/** The secrets of the server and what is done with them. */
+/** The secrets of the server and the operations with them. */
 export interface Keys {
-  /** Names the newest secret; it is safe to store and to log. */
+  /** The id of the newest secret; it is safe to store and to log. */
   readonly id: string;
-  /** Every secret of the file, newest first; rows name the one they were made with. */
+  /** The id of every secret of the file, newest first; rows name the one they were made with. */
   readonly ids: readonly string[];
   mintToken(kind: TokenKind): TokenValue;
-  /** Returns kind and hash of a well-formed token; undefined for any other text, without asking the database. */
+  /**
+   * Returns kind and hash of a well-formed token; undefined for any other text,
+   * without a query of the database.
+   */
   readToken(value: string): { readonly kind: TokenKind; readonly hash: Uint8Array } | undefined;
   /** Returns the HMACs under which releases before SHA-256 stored a token, one for each secret, newest first. */
   tokenMacs(value: string): readonly Uint8Array[];
-  /** 32 bytes of chance, for a secret that others sign with. */
+  /** Returns 32 random bytes, for a secret that others sign with. */
   randomSecret(): Uint8Array;
   /** Authenticates a page token. */
   pageMac(bytes: Uint8Array): Uint8Array;
-  /** Begins the hashes of a request that may be repeated, under each secret. */
+  /** Starts the hashes of a request that may be repeated, under each secret. */
   beginRequestMacs(): {
     update(bytes: Uint8Array): void /** Newest first. */;
     digests(): readonly Uint8Array[];
   };
-  /** Makes the hashes of new audit rows, with the newest secret. */
+  /** Computes the hashes of new audit rows, with the newest secret. */
   readonly audit: { readonly keyId: string; mac(bytes: Uint8Array): Uint8Array };
-  /** The hash of an audit row of any time. @throws when its secret is not in the file */
+  /**
+   * Computes the hash of an audit row of any time.
+   * @throws when its secret is not in the file
+   */
   auditMac(keyId: string, bytes: Uint8Array): Uint8Array;
   /** Encrypts a value for one place in the database. */
   seal(value: string, place: AssociatedData): { readonly keyId: string; readonly sealed: Uint8Array };
-  /** @throws when the value was changed or moved, or its secret is not in the file */
+  /**
+   * Decrypts a value.
+   * @throws when the value was changed or moved, or its secret is not in the file
+   */
   open(keyId: string, sealed: Uint8Array, place: AssociatedData): string;
 }
 
 /**
- * Reads the key file, or makes one that only its owner can read.
+ * Reads the key file, or creates one that only its owner can read.
  *
  * @throws when the file cannot be read or holds no key
  */
@@ -83,7 +92,7 @@ export function loadKeys(file: string): Keys {
 
 type Mac = (value: string | Uint8Array) => Uint8Array;
 
-/** A key of its own for each purpose, so that none can stand in for another. */
+/** The keys that are derived from one secret, one for each purpose, so that none can replace another. */
 interface Ring {
   readonly id: string;
   readonly token: Mac;
@@ -93,7 +102,10 @@ interface Ring {
   readonly seal: Buffer;
 }
 
-/** @param secrets newest first, at least one */
+/**
+ * Derives the keys of the given secrets.
+ * @param secrets newest first, at least one
+ */
 export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
   const rings = secrets.map(deriveRing);
   const [newest] = rings;
@@ -142,7 +154,8 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
 
 function deriveRing(secret: Uint8Array): Ring {
   const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
-  // Made once: given the bytes, the engine makes such an object for each hash, which takes three times as long.
+  // Created once: given the bytes, the engine creates such an object for each hash, which takes three
+  // times as long.
   const hmacKeyFor = (purpose: string): KeyObject => createSecretKey(derive(purpose));
   const hmacFor = (purpose: string): Mac => {
     const key = hmacKeyFor(purpose);
@@ -158,7 +171,10 @@ function deriveRing(secret: Uint8Array): Ring {
   };
 }
 
-/** CRC-32 in six characters: tells a mistyped token from an unknown one, and hides nothing. */
+/**
+ * Returns a CRC-32 in six characters: it distinguishes a mistyped token from an
+ * unknown one, and hides nothing.
+ */
 function checksum(text: string): string {
   let rest = crc32(text);
   let characters = "";

@@ -34,7 +34,7 @@ const runUntilTold: RunUntilTold = async (start) => {
         (error) => fail(error),
       );
   };
-  // Before it is ready: whoever reads that it is may send a signal at once.
+  // Before it is ready: a reader of that line may send a signal at once.
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   await (await starting).ended;
@@ -43,7 +43,7 @@ const runUntilTold: RunUntilTold = async (start) => {
 const terminal: Terminal = {
   env: process.env,
   print: (text) => void process.stdout.write(text),
-  // They come to be when they are asked for: a server leaves its standard input alone.
+  // Opened on demand: a server leaves its standard input alone.
   get input() {
     return process.stdin;
   },
@@ -57,7 +57,7 @@ const terminal: Terminal = {
   },
 };
 
-/** What the person can mend is a sentence; anything else is a fault and shows where. */
+/** Prints a sentence for an error that the operator can fix; any other is a fault and keeps its stack. */
 function fail(error: unknown): never {
   const known = error instanceof ConfigError || error instanceof StartError;
   process.stderr.write(`chartroom: ${known ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
@@ -95,7 +95,7 @@ withSettings(
     .action((flags: Flags) =>
       runUntilTold(async () => {
         const config = readConfig(flags, process.env);
-        // Loaded when it is asked for, here and for the other commands: none waits for the parts of another.
+        // Loaded on demand, here and for the other commands: none loads the modules of another.
         const { serve } = await import("./commands/serve.ts");
         return serve(config, terminal);
       }),

@@ -1,15 +1,18 @@
 import { randomFillSync } from "node:crypto";
 import { v7 } from "uuid";
 
-/** What an id takes of chance; the package's own default asks the system for it id by id, two thirds of its time. */
+/**
+ * Random bytes of one id; the package's own default asks the system for them id
+ * by id, two thirds of its time.
+ */
 const RANDOM_BYTES = 16;
 
-/** Chance for 256 ids; each byte is used once. */
+/** Random bytes for 256 ids; each byte is used once. */
 const POOL_BYTES = 256 * RANDOM_BYTES;
 
 /**
- * Makes ids: UUID v7 in lower case. Each stands behind the one before, within a
- * millisecond and when the clock is set back too.
+ * Creates a generator of ids: UUID v7 in lower case. Each sorts after the
+ * previous one, within a millisecond and when the clock is set back too.
  *
  * @param now milliseconds since 1970 UTC
  */
@@ -28,7 +31,7 @@ export function idMaker(now: () => number): () => string {
     const at = now();
     if (at > msecs) {
       msecs = at;
-      // 31 of 32 bits, so that there is room to count up.
+      // 31 of 32 bits, so that the counter can grow.
       seq = new DataView(random.buffer, random.byteOffset).getUint32(0) >>> 1;
     } else {
       seq = (seq + 1) >>> 0;

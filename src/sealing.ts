@@ -5,14 +5,17 @@ const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Where a sealed value lives; it opens nowhere else. */
+/** The place of an encrypted value; it can be decrypted nowhere else. */
 export interface AssociatedData {
   readonly table: string;
   readonly row: string;
   readonly column: string;
 }
 
-/** Nonce, authentication tag and cipher text, one after the other; the nonce is fresh for each value. */
+/**
+ * Encrypts a value; returns nonce, authentication tag and cipher text in
+ * sequence. The nonce is new for each value.
+ */
 export function sealWith(key: Uint8Array, value: string, place: AssociatedData): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce).setAAD(placeBytes(place));
@@ -20,7 +23,11 @@ export function sealWith(key: Uint8Array, value: string, place: AssociatedData):
   return Buffer.concat([nonce, cipher.getAuthTag(), text]);
 }
 
-/** @throws when the value was changed, moved to another place, or sealed with another key */
+/**
+ * Decrypts a value.
+ * @throws when the value was changed, moved to another place, or encrypted with
+ *   another key
+ */
 export function openWith(key: Uint8Array, sealed: Uint8Array, place: AssociatedData): string {
   const nonce = sealed.subarray(0, NONCE_BYTES);
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES);

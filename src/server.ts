@@ -33,30 +33,33 @@ import { createStreamSlots } from "./services/call/stream-slots.ts";
 import type { Store } from "./store/store.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
 
-/** Accepted requests get this long to finish when the server is told to stop. */
+/** Time for accepted requests to finish when the server is stopped. */
 const DRAIN_MS = 10_000;
 
-/** How often slow readers are looked for. */
+/** Interval of the checks for slow readers. */
 const PASS_MS = 500;
 
 export interface ServerDependencies {
   readonly store: Store;
   readonly keys: Keys;
   readonly log: Log;
-  /** Milliseconds since 1970 UTC. */
+  /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
 }
 
 export interface Server {
-  /** Begins to take requests; resolves with the URL under which clients reach it. */
+  /** Starts to accept requests; resolves with the URL at which clients reach it. */
   listen(): Promise<string>;
-  /** For clients in this process; it works as long as the server does. */
+  /** The transport for clients in this process; it works as long as the server does. */
   readonly transport: Transport;
-  /** Readiness turns red, accepted requests finish (10 s at most), streams end, jobs stop. The store stays open. */
+  /**
+   * Stops the server: readiness fails, accepted requests finish (10 s at most),
+   * streams end, jobs stop. The store stays open.
+   */
   close(): Promise<void>;
 }
 
-/** Puts the parts together; nothing listens yet. */
+/** Composes the server from its parts; nothing listens yet. */
 export function build(config: Config, deps: ServerDependencies): Server {
   const { store, keys, log } = deps;
   const draining = new AbortController();
@@ -88,8 +91,8 @@ export function build(config: Config, deps: ServerDependencies): Server {
       leaseMs: config.leaseDuration * 1000,
       onUnusableWork: (work, err) => log.error({ ...work, err }, "work cannot begin and was set aside"),
     }),
-    // Errors outermost, so that what the others throw is told too; ids in lower case before their form is judged;
-    // innermost what a repetition is told by, which must see every request in its last form.
+    // Errors outermost, so that errors of all others are reported too; ids in lower case before their
+    // form is checked; innermost the idempotency key, which must hash every request in its last form.
     interceptors: [
       errorInterceptor(report),
       outputLimit(draining.signal),

@@ -13,20 +13,20 @@ import { StartError } from "./start-error.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
-/** An account may be named by its id or by its mail address. */
+/** The options of `account block`; an account is named by its id or by its mail address. */
 export interface BlockOptions {
   readonly account: string;
-  /** 1 to 1,024 characters, as in the contract. */
+  /** The reason: 1 to 1,024 characters, as in the contract. */
   readonly reason: string;
 }
 
 /**
- * Blocks any account as the operator. It works beside a running server, which
- * refuses the account from the next request on.
+ * Blocks any account as the operator. It works while a server runs, which refuses
+ * the account from the next request on.
  *
  * @returns the receipt in lines for the person at the terminal
- * @throws StartError when there is no such account, it may not be blocked, or
- *   the reason is no reason of the contract
+ * @throws StartError when there is no such account, it may not be blocked, or the
+ *   contract does not allow the reason
  */
 export async function blockAsOperator(
   config: DataConfig,
@@ -39,7 +39,7 @@ export async function blockAsOperator(
 }
 
 /**
- * Gives a blocked account its access again.
+ * Restores the access of a blocked account.
  *
  * @throws StartError when there is no such account
  */
@@ -73,7 +73,7 @@ export async function addSubscription(
   });
 }
 
-/** Writes as the operator; what the person can mend is told in a sentence. */
+/** Runs an action as the operator; an error that the operator can fix becomes a StartError. */
 async function asOperator(
   config: DataConfig,
   operation: string,
@@ -97,7 +97,10 @@ async function accountOf(db: Reader, named: string): Promise<StoredAccount> {
   return account;
 }
 
-/** The bounds of a reason stand in the contract only; the rest of the request is made to pass. */
+/**
+ * Checks a reason by the contract, the only place with its bounds; the rest of
+ * the request is filled with valid values.
+ */
 function requireValidReason(reason: string): void {
   const accountId = "00000000-0000-0000-0000-000000000000";
   try {

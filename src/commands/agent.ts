@@ -26,15 +26,15 @@ export interface AgentOptions {
   readonly description: string;
   readonly takesSettings: boolean;
   readonly isDefault: boolean;
-  /** Id or name; undefined for an agent of all organizations. */
+  /** The id or name of the organization; undefined for an agent of all organizations. */
   readonly organization: string | undefined;
 }
 
-/** Which agent, and of whom. */
+/** The name of an agent and its organization. */
 export type AgentNamed = Pick<AgentOptions, "name" | "organization">;
 
 /**
- * Registers an agent as the operator. It works beside a running server.
+ * Registers an agent as the operator. It works while a server runs.
  *
  * @returns its id, in a line for the person at the terminal
  * @throws StartError
@@ -46,7 +46,10 @@ export function addAgent(config: DataConfig, { form, ...options }: AgentOptions)
   });
 }
 
-/** Makes an agent the one that is used when a request names none. @throws StartError */
+/**
+ * Makes an agent the default for requests that name none.
+ * @throws StartError
+ */
 export function makeDefault(config: DataConfig, options: AgentNamed): Promise<string> {
   return withOwner(config, options, async (store, organizationId) => {
     await makeAgentDefault(store, organizationId, options.name);
@@ -54,7 +57,10 @@ export function makeDefault(config: DataConfig, options: AgentNamed): Promise<st
   });
 }
 
-/** Takes an agent off the register. @throws StartError */
+/**
+ * Removes an agent from the register.
+ * @throws StartError
+ */
 export function dropAgent(config: DataConfig, options: AgentNamed): Promise<string> {
   return withOwner(config, options, async (store, organizationId) => {
     await unregisterAgent(store, organizationId, options.name);

@@ -6,7 +6,7 @@ import { verifyChains } from "../store/record/audit-chain.ts";
 import { openReadOnly, type ReadOnlyStore } from "../store/sqlite/open-read-only.ts";
 import { StartError } from "./start-error.ts";
 
-/** What `chartroom audit verify` found. */
+/** The result of `chartroom audit verify`. */
 export interface Verdict {
   readonly holds: boolean;
   /** A line for each chain and one for the whole, for the person at the terminal. */
@@ -14,8 +14,8 @@ export interface Verdict {
 }
 
 /**
- * Verifies the audit chains of a data folder or of a copy of one. No server is
- * needed, and no row is changed.
+ * Verifies the audit chains of a data folder or of a copy of one. It needs no
+ * server and changes no row.
  *
  * @throws StartError when the folder or the key file cannot be read
  */
@@ -52,7 +52,7 @@ function lastHash(hash: Uint8Array): string {
   return `last hash ${Buffer.from(hash).toString("hex")}`;
 }
 
-/** A key file that is absent must not be made here: a new key verifies nothing. */
+/** Loads the keys; a missing key file must not be created here: a new key verifies nothing. */
 function presentKeys(config: Pick<Config, "dataDir" | "keyFile">): Keys {
   const file = keyFileOf(config);
   if (!existsSync(file)) {

@@ -3,11 +3,11 @@ import { backUp, restore } from "../store/sqlite/backup.ts";
 import { StartError } from "./start-error.ts";
 
 /**
- * Backs the database of a data folder up; the server may be running. The keys
- * are not part of it, so that a backup alone opens no credential.
+ * Backs up the database of a data folder; the server may be running. The keys are
+ * not part of it, so that a backup alone decrypts no credential.
  *
- * @returns what to tell the person at the terminal
- * @throws StartError when it cannot be done
+ * @returns the report for the person at the terminal
+ * @throws StartError when the backup fails
  */
 export function createBackup(config: Pick<Config, "dataDir" | "keyFile">, file: string): string {
   told(() => backUp(config.dataDir, file));
@@ -18,9 +18,9 @@ export function createBackup(config: Pick<Config, "dataDir" | "keyFile">, file: 
 }
 
 /**
- * Makes a data folder of a backup.
+ * Restores a data folder from a backup.
  *
- * @returns what to tell the person at the terminal
+ * @returns the report for the person at the terminal
  * @throws StartError when the folder is not empty or the file is no backup
  */
 export function restoreBackup(config: Pick<Config, "dataDir" | "keyFile">, file: string): string {

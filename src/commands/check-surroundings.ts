@@ -10,8 +10,8 @@ LOOPBACK.addSubnet("127.0.0.0", 8);
 LOOPBACK.addAddress("::1", "ipv6");
 
 /**
- * Holds the settings of `serve` against the machine before anything is made:
- * files that must be there, and what may be reached from elsewhere.
+ * Checks the settings of `serve` against the machine before anything is created:
+ * files that must exist, and hosts that may be reached from elsewhere.
  *
  * @throws ConfigError with every problem there is
  */
@@ -21,7 +21,8 @@ export function checkServeSettings(config: Config): void {
 }
 
 /**
- * Holds the key for repositories that are cloned by ssh against what ssh takes.
+ * Checks the key for repositories that are cloned by ssh against the rules of
+ * ssh.
  *
  * @throws ConfigError when the file cannot be read, or others can read it too
  */
@@ -30,7 +31,7 @@ export function checkSshKey(config: Pick<Config, "sshKeyFile">): void {
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
-/** Returns whether only this machine can reach what listens on a host. */
+/** Returns whether a listener on a host can be reached from this machine only. */
 export function isLoopback(host: string): boolean {
   const version = isIP(host);
   return version === 0
@@ -58,7 +59,10 @@ function tlsProblems({ tlsCert, tlsKey }: Config): string[] {
   return problems;
 }
 
-/** Clients would be told links to an address that may be none of theirs, such as 0.0.0.0. */
+/**
+ * Without a base URL clients would get links to an address that may be unusable
+ * for them, such as 0.0.0.0.
+ */
 function hostProblems({ host, baseUrl }: Config): string[] {
   if (isLoopback(host) || baseUrl !== "") return [];
   return [
@@ -71,7 +75,7 @@ function sshKeyProblems({ sshKeyFile: file }: Pick<Config, "sshKeyFile">): strin
   try {
     const { mode } = statSync(file);
     readFileSync(file);
-    // As ssh has it: it ignores a key that others can read, and every clone would fail.
+    // ssh ignores a key that others can read, and every clone would fail.
     if ((mode & 0o077) !== 0) return [`--ssh-key-file ${file} can be read by others: chmod 600 it`];
     return [];
   } catch (error) {
@@ -79,7 +83,7 @@ function sshKeyProblems({ sshKeyFile: file }: Pick<Config, "sshKeyFile">): strin
   }
 }
 
-/** What the system says of a folder, in words for the person at the terminal. */
+/** Errors of the system about a folder, in words for the person at the terminal. */
 const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there",
   EPERM: "this user may not write there",
@@ -90,11 +94,11 @@ const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Makes a folder that only its owner can use, with those above it that are
- * missing, each by a call of its own: a single call for all of them never returns
- * below /proc, and calls a read-only file system a folder that does not exist.
+ * Creates a folder that only its owner can use, and its missing parents, each by
+ * a separate call: a single call for all of them never returns below /proc, and
+ * reports a read-only file system as a folder that does not exist.
  *
- * @throws StartError when the folder cannot be made or written
+ * @throws StartError when the folder cannot be created or written
  */
 export function makeFolder(folder: string): void {
   try {

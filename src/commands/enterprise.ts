@@ -4,12 +4,12 @@ import { openExistingData } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 
 /**
- * Marks an organization as enterprise, or takes the mark away and with it the
- * policies that need it. It works beside a running server.
+ * Marks an organization as enterprise, or removes the mark and with it the
+ * policies that need it. It works while a server runs.
  *
  * @param named the organization's id, or its name while no other has the same
- * @returns what to tell the person at the terminal
- * @throws StartError when no organization fits, or more than one
+ * @returns the report for the person at the terminal
+ * @throws StartError when no organization matches, or more than one
  */
 export async function markEnterprise(
   config: Pick<Config, "dataDir" | "keyFile">,

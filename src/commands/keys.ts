@@ -15,16 +15,17 @@ import { openExistingData, withoutServer } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
 /**
- * Makes a new key and seals all credentials with it. The former keys stay in the
- * file: audit rows made under them go on verifying, and tokens of releases before
- * SHA-256 go on working.
+ * Creates a new key and re-encrypts all credentials with it. The former keys stay
+ * in the file: audit rows made under them can still be verified, and tokens of
+ * releases before SHA-256 still work.
  *
- * A server holds its keys in memory and could not open what is sealed with a new
- * one, so none may run meanwhile. A rotation that was cut short is finished by
- * the next one, which makes no further key.
+ * A server holds its keys in memory and could not decrypt values under a new one,
+ * so none may run meanwhile. A rotation that was interrupted is finished by the
+ * next one, which creates no further key.
  *
- * @returns what was done, for the person at the terminal
- * @throws StartError when a server runs on the folder, or the folder or the key file is not there
+ * @returns the report for the person at the terminal
+ * @throws StartError when a server runs on the folder, or the folder or the key
+ *   file does not exist
  */
 export async function rotateKeys(config: Pick<Config, "dataDir" | "keyFile">): Promise<string> {
   const file = keyFileOf(config);
@@ -57,7 +58,7 @@ async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string)
   }
 }
 
-/** How many credentials were sealed with the newest key. */
+/** The number of credentials that were encrypted with the newest key. */
 interface Sealed {
   readonly hostTokens: number;
   readonly webhookSecrets: number;

@@ -12,7 +12,7 @@ import { serverWorkDir } from "./state-folder.ts";
 
 export interface LocalRunnerSurroundings {
   readonly server: Server;
-  /** Under which the server is reached. */
+  /** The URL of the server. */
   readonly url: string;
   readonly store: Store;
   readonly keys: Keys;
@@ -21,9 +21,9 @@ export interface LocalRunnerSurroundings {
 }
 
 /**
- * Starts the runner that works on the server's own machine. It talks to the
- * server without a socket, and goes with it. The server goes on without it, when
- * it is deleted for instance.
+ * Starts the runner that works on the server's own machine. It calls the server
+ * without a socket, and stops with it. The server goes on without the runner, for
+ * instance when that is deleted.
  *
  * @throws StartError when this machine cannot be a runner
  */

@@ -14,11 +14,11 @@ import { StartError } from "./start-error.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
-/** Names one membership. */
+/** The identification of one membership. */
 export interface NamedMember {
-  /** Id or name. */
+  /** The id or name of the organization. */
   readonly organization: string;
-  /** Mail address of the account. */
+  /** The mail address of the account. */
   readonly email: string;
 }
 
@@ -36,7 +36,7 @@ const ROLES = { administrator: OrganizationRole.ADMIN, member: OrganizationRole.
  * Lists the members of an organization: a line each with user id, role, mail
  * address and name, the oldest first.
  *
- * @throws StartError when no organization fits
+ * @throws StartError when no organization matches
  */
 export async function listMembers(config: DataConfig, named: string): Promise<string> {
   const { store } = await openExistingData(config);
@@ -57,8 +57,9 @@ export async function listMembers(config: DataConfig, named: string): Promise<st
 /**
  * Gives a member another role as the operator.
  *
- * @returns what the member is now, in a line
- * @throws StartError when there is no such member, or it is the last administrator
+ * @returns the member's new role, in a line
+ * @throws StartError when there is no such member, or it is the last
+ *   administrator
  */
 export function setRole(config: DataConfig, { role, ...named }: RoleOptions): Promise<string> {
   return changeMember(config, "chartroom member role", named, async (tx, scope, { id }) => {
@@ -70,8 +71,9 @@ export function setRole(config: DataConfig, { role, ...named }: RoleOptions): Pr
 /**
  * Ends a membership as the operator, as RemoveMember does.
  *
- * @returns that it ended, in a line
- * @throws StartError when there is no such member, or it is the last administrator
+ * @returns a line that says so
+ * @throws StartError when there is no such member, or it is the last
+ *   administrator
  */
 export function removeMember(config: DataConfig, named: NamedMember): Promise<string> {
   return changeMember(config, "chartroom member remove", named, async (tx, scope, { id }) => {
@@ -109,11 +111,12 @@ async function memberOf(db: Reader, scope: Scope, email: string): Promise<Stored
 }
 
 /**
- * Makes a person a member of an organization as the operator, with an account
- * where there is none, and a first token. It works beside a running server.
+ * Makes a person a member of an organization as the operator, with a new account
+ * where there is none, and a first token. It works while a server runs.
  *
  * @returns the token's value, which is stored nowhere
- * @throws StartError when no organization fits, or the account is blocked or a member already
+ * @throws StartError when no organization matches, or the account is blocked or a
+ *   member already
  */
 export async function addMember(
   config: DataConfig,

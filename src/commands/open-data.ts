@@ -13,7 +13,7 @@ import type { Store } from "../store/store.ts";
 import { makeFolder } from "./check-surroundings.ts";
 import { StartError } from "./start-error.ts";
 
-/** Rethrows a rule of the domain as what the person at the terminal can mend; the rest as it is. */
+/** Rethrows a domain error as a StartError, which the operator can fix; any other as it is. */
 export function toStartError(error: unknown): never {
   throw error instanceof DomainError ? new StartError(error.message) : error;
 }
@@ -24,11 +24,12 @@ export interface OpenData {
 }
 
 /**
- * Opens the data folder with its keys, making both when they are absent.
+ * Opens the data folder with its keys, creating both when they are absent.
  *
- * @param onMigration told of each migration that begins on data of an earlier release
- * @param bounds of the store: what one organization may store, and whether a write may exceed the memory; what the
- *   operator does beside the server knows no quota
+ * @param onMigration called for each migration that begins on data of an earlier
+ *   release
+ * @param bounds of the store: the quota of one organization, and whether a write
+ *   may exceed the memory; commands of the operator have no quota
  * @throws StartError when the key file lacks a key that the data was written with
  */
 export async function openData(
@@ -61,8 +62,8 @@ export async function openData(
 }
 
 /**
- * The same for commands beside the server: a mistyped folder must not become a
- * new installation.
+ * Opens the data folder for commands that run next to the server: a mistyped
+ * folder must not become a new installation.
  *
  * @throws StartError also when the folder holds no database
  */
@@ -77,10 +78,11 @@ export async function openExistingData(
 }
 
 /**
- * Runs what no server may run beside.
+ * Runs an action during which no server may run.
  *
  * @param what is done, as the first half of a sentence for the operator
- * @throws StartError when a server or another such command uses the folder; nothing is done then
+ * @throws StartError when a server or another such command uses the folder;
+ *   nothing is done then
  */
 export async function withoutServer<T>(
   config: Pick<Config, "dataDir">,
@@ -123,7 +125,7 @@ async function matchKeys(
 }
 
 /**
- * Opens something in the data folder.
+ * Opens a file in the data folder.
  *
  * @throws StartError when the folder or a file in it cannot be used
  */
@@ -132,7 +134,7 @@ export function usable<T>({ dataDir }: Pick<Config, "dataDir">, open: () => T): 
     return open();
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // Without a code of the system or the database it is a fault, and shows where.
+    // An error without a code of the system or the database is a fault, and keeps its stack.
     if (typeof code !== "string") throw error;
     throw new StartError(`the data folder ${dataDir} cannot be used: ${message}`, { cause: error });
   }

@@ -15,16 +15,18 @@ type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
 export interface OrganizationOptions {
   readonly name: string;
-  /** Of the first administrator. */
+  /** The mail address of the first administrator. */
   readonly email: string;
   readonly administratorName: string;
 }
 
 /**
- * Makes an organization as the operator. It works beside a running server.
+ * Creates an organization as the operator. It works while a server runs.
  *
- * @returns its id and the first token of its administrator, in lines for the person at the terminal
- * @throws StartError for a name that the contract refuses, or an address that is none or of a blocked account
+ * @returns its id and the first token of its administrator, in lines for the
+ *   person at the terminal
+ * @throws StartError for a name that the contract refuses, or an address that is
+ *   invalid or of a blocked account
  */
 export async function createOrganization(config: DataConfig, options: OrganizationOptions): Promise<string> {
   const { name, email, administratorName } = options;
@@ -58,10 +60,10 @@ export async function listOrganizations(config: DataConfig): Promise<string> {
 }
 
 /**
- * The organization that the operator means.
+ * Finds the organization that the operator means.
  *
  * @param named its id, or its name while no other has the same
- * @throws StartError when none or more than one fits
+ * @throws StartError when none or more than one matches
  */
 export async function organizationNamed(store: Store, named: string): Promise<StoredOrganization> {
   const all = await findOrganizations(store.reader);

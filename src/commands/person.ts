@@ -1,16 +1,16 @@
 import { StartError } from "./start-error.ts";
 
-/** Control characters, which would come out of lists as something else than they are. */
+/** Control characters, which lists would not show as they are. */
 const CONTROL = /\p{Cc}/u;
 
-/** The least that every mail address has; whether mail arrives there nobody here knows. */
+/** The minimum form of a mail address; whether mail arrives there is unknown. */
 const ADDRESS = /^[^\s@]+@[^\s@]+$/u;
 
-/** Longest name and address of a person, in characters; addresses end there by RFC 5321. */
+/** Maximum length of a person's name and address, in characters; RFC 5321 limits addresses to this. */
 const MOST_CHARACTERS = 254;
 
 /**
- * Holds what the operator says of a person against what accounts take.
+ * Checks a person's address and name against the rules for accounts.
  *
  * @throws StartError
  */

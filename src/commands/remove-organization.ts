@@ -16,20 +16,22 @@ import { StartError } from "./start-error.ts";
 export interface RemovalOptions {
   /** The organization's id, or its name while no other has the same. */
   readonly named: string;
-  /** Whether the operator has confirmed what cannot be undone. */
+  /** True if the operator has confirmed the removal, which cannot be undone. */
   readonly yes: boolean;
-  /** Whether what still runs goes too. */
+  /** True if running environments and executions are removed too. */
   readonly force: boolean;
 }
 
 /**
- * Removes an organization with all its rows in one commit, which leaves in the
- * installation's audit chain where the organization's own ended.
+ * Removes an organization with all its rows in one commit, which records in the
+ * installation's audit chain where the organization's own chain ended.
  *
- * @param print told of each table before its rows are removed, in lines for the person at the terminal
- * @returns what was removed, in a line
- * @throws StartError without a confirmation, while a server runs on the folder, when no organization fits, or
- *   while environments or executions run and they are not to go too
+ * @param print called for each table before its rows are removed, with lines for
+ *   the person at the terminal
+ * @returns a summary, in a line
+ * @throws StartError without a confirmation, while a server runs on the folder,
+ *   when no organization matches, or while environments or executions run and
+ *   `force` is not set
  */
 export async function removeOrganization(
   config: Pick<Config, "dataDir" | "keyFile">,

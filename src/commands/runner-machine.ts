@@ -11,7 +11,7 @@ type RemoteConfig = Pick<
   "allowPrivateRemotes" | "allowFileRemotes" | "plainHttpHosts" | "sshKeyFile"
 >;
 
-/** What a runner takes from the machine that it is on. */
+/** Returns the options of a runner that come from its machine. */
 export function machineOptions(
   { allowPrivateRemotes, allowFileRemotes, plainHttpHosts, sshKeyFile }: RemoteConfig,
   { env, signalGroup }: Terminal,
@@ -28,7 +28,7 @@ export function machineOptions(
 }
 
 /**
- * Starts a runner, and warns where it runs as root.
+ * Starts a runner, and warns if it runs as root.
  *
  * @throws StartError when this machine cannot be a runner
  */
@@ -40,12 +40,12 @@ export function startedRunner(options: RunnerOptions, { isRoot }: Pick<Terminal,
 const AS_ROOT =
   "the runner runs as root: every command of a workflow and every agent may do anything on this machine; start it as a user of its own that holds nothing else";
 
-/** Rethrows what the runner's operator can mend as such. */
+/** Rethrows errors that the runner's operator can fix as StartError. */
 export function toStartError(error: unknown): never {
   throw error instanceof RunnerError ? new StartError(error.message) : error;
 }
 
-/** Of this program. */
+/** Returns the version of this program. */
 function version(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   return JSON.parse(text).version;

@@ -36,12 +36,13 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
   return { ended: runner.ended.catch(toStartError), stop: runner.stop };
 }
 
-/** Where earlier releases kept the token and the workspaces by default. */
+/** The default folder of earlier releases for the token and the workspaces. */
 const EARLIER_STATE_DIR = "./runner";
 
 /**
- * The folder of a setting holds all. Without one, all is in the user's state
- * folder; a token that an earlier release left in the working directory stays.
+ * Returns the folders of a runner. The folder of a setting holds everything.
+ * Without one, everything is in the user's state folder; a token that an earlier
+ * release left in the working directory stays there.
  */
 function foldersOf(
   { stateDir, server }: RunnerConfig,
@@ -58,7 +59,7 @@ function foldersOf(
   return { stateDir: EARLIER_STATE_DIR, workDir };
 }
 
-/** Undefined when there is none. */
+/** Reads the exchange token; undefined when there is none. */
 function exchangeToken({ exchangeTokenFile }: RunnerConfig, { env }: Terminal): string | undefined {
   if (exchangeTokenFile === "") return env[EXCHANGE_TOKEN_VARIABLE]?.trim() || undefined;
   try {

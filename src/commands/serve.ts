@@ -19,7 +19,7 @@ import { openData, usable } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
 /**
- * Starts the server and tells where it is; on the first start it makes an
+ * Starts the server and prints its URL; on the first start it creates an
  * organization with its administrator and shows one access token.
  *
  * @throws ConfigError or StartError when it cannot start
@@ -58,7 +58,8 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     }
     terminal.print(`Chartroom is ready at ${url}\n`);
     if (!(await hasOrganization(store.reader))) {
-      // Whoever removed the last one wanted none, and no administrator with a token in the log of a service.
+      // An operator who removed the last organization wants no new one, and no administrator's token in
+      // the log of a service.
       const isFirst = !(await hadOrganization(store.reader));
       terminal.print(isFirst ? welcome(url, await firstToken(store, keys)) : NO_ORGANIZATION);
     }
@@ -75,7 +76,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     return {
       async stop() {
         log.info({}, "stopping");
-        // First, while the server still takes what it has to say of its work.
+        // First, while the server still accepts reports about its work.
         await localRunner?.stop();
         await server.close();
         await stopStore();
@@ -88,10 +89,10 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   }
 }
 
-/** Clocks of one machine differ from themselves by less, when they are set. */
+/** Tolerated difference between clock readings of one machine, when the clock is set back. */
 const CLOCK_TOLERANCE_MS = 5_000;
 
-/** Leases, tokens, schedules and ids go by the clock: one that was set back is worth a word. */
+/** Warns when the clock was set back: leases, tokens, schedules and ids depend on it. */
 async function warnOfClock(store: Store, log: Log): Promise<void> {
   const newest = await findNewestAuditTime(store.reader);
   const behindMs = (newest ?? 0) - Date.now();
@@ -102,7 +103,10 @@ async function warnOfClock(store: Store, log: Log): Promise<void> {
   );
 }
 
-/** Names the organizations of earlier releases in the installation's chain, as new ones are named when they are made. */
+/**
+ * Records the organizations of earlier releases in the installation's chain, as
+ * new ones are recorded when they are created.
+ */
 async function recordOrganizations(store: Store): Promise<void> {
   if ((await findUnrecordedOrganizations(store.reader)).length === 0) return;
   await store.write(SYSTEM, "chartroom serve", async (tx) => {

@@ -1,4 +1,4 @@
-/** A problem of the surroundings that the person at the terminal can mend. */
+/** A problem of the environment that the person at the terminal can fix. */
 export class StartError extends Error {
   override readonly name = "StartError";
 }

@@ -7,7 +7,7 @@ import type { Environment } from "../config/settings.ts";
 /**
  * Returns the folder of Chartroom's state of one user: in `XDG_STATE_HOME`, or in
  * `~/.local/state` where that is unset or relative, as the XDG Base Directory
- * Specification says. It need not be there.
+ * Specification says. It need not exist.
  */
 export function stateFolder({ XDG_STATE_HOME: stateHome = "", HOME: home = "" }: Environment): string {
   const parent = isAbsolute(stateHome) ? stateHome : join(home || homedir(), ".local", "state");
@@ -15,22 +15,22 @@ export function stateFolder({ XDG_STATE_HOME: stateHome = "", HOME: home = "" }:
 }
 
 /**
- * Returns the folder of the workspaces of a server's local runner: another one
- * for each data folder, so that servers of one user do not share it.
+ * Returns the folder of the workspaces of a server's local runner: a different
+ * one for each data folder, so that servers of one user do not share it.
  *
- * @param dataDir is there
+ * @param dataDir exists
  */
 export function serverWorkDir(env: Environment, dataDir: string): string {
   const path = realpathSync(dataDir);
   return join(stateFolder(env), "servers", `${basename(path)}-${digest(path)}`);
 }
 
-/** Returns the folder of the runner that works for a server, unless it gets one by a setting. */
+/** Returns the folder of the runner that works for a server, unless a setting names one. */
 export function runnerStateDir(env: Environment, server: string): string {
   return join(stateFolder(env), "runners", `${new URL(server).hostname}-${digest(server)}`);
 }
 
-/** Tells apart what has the same readable name. */
+/** Returns a suffix that distinguishes folders with the same readable name. */
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 12);
 }

@@ -12,20 +12,20 @@ type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 const DAY_MS = 24 * 3600 * 1000;
 
 export interface TokenOptions {
-  /** Id or email of the user; may be absent while there is only one. */
+  /** The id or email of the user; may be absent while there is only one. */
   readonly user?: string;
   readonly description: string;
-  /** Whole days, 1 to 90. */
+  /** The lifetime in whole days, 1 to 90. */
   readonly days: number;
   readonly readOnly: boolean;
 }
 
 /**
- * Makes a personal access token as the operator. It works beside a running
- * server, which knows the token from the next request on.
+ * Creates a personal access token as the operator. It works while a server runs,
+ * which accepts the token from the next request on.
  *
  * @returns a line with the token's value, which is stored nowhere
- * @throws StartError when no user or more than one fits
+ * @throws StartError when no user or more than one matches
  */
 export async function createToken(config: DataConfig, options: TokenOptions): Promise<string> {
   const { store, keys } = await openExistingData(config);
@@ -44,11 +44,11 @@ export async function createToken(config: DataConfig, options: TokenOptions): Pr
 }
 
 /**
- * Lists the access tokens of users and service accounts, without their values:
- * a line each with id, whose it is, when it expires and when it was last used.
+ * Lists the access tokens of users and service accounts, without their values: a
+ * line each with id, owner, expiry and last use.
  *
  * @param user id or email of the user whose tokens to list; all by default
- * @throws StartError when no user or more than one fits
+ * @throws StartError when no user or more than one matches
  */
 export async function listTokens(config: DataConfig, user?: string): Promise<string> {
   const { store } = await openExistingData(config);
@@ -65,7 +65,8 @@ export async function listTokens(config: DataConfig, user?: string): Promise<str
 }
 
 /**
- * Revokes a token of any kind. A running server refuses it from the next request on.
+ * Revokes a token of any kind. A running server refuses it from the next request
+ * on.
  *
  * @throws StartError when there is no such token
  */
@@ -83,7 +84,7 @@ export async function revokeToken(config: DataConfig, id: string): Promise<strin
   }
 }
 
-/** The one user that an id or email fits, or the only one there is. */
+/** Finds the one user with an id or email, or the only one there is. */
 async function userNamed(store: Store, named: string | undefined): Promise<FoundUser> {
   const users = await findUsers(store.reader);
   const fitting = named

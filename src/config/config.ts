@@ -9,20 +9,29 @@ import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
 export { ConfigError } from "./settings.ts";
 
-/** A runner's exchange token is a secret, so that no flag takes it: every user of the machine sees those. */
+/**
+ * The variable of a runner's exchange token: a secret, so no flag exists for it,
+ * since every user of the machine sees flags.
+ */
 export const EXCHANGE_TOKEN_VARIABLE = "CHARTROOM_EXCHANGE_TOKEN";
 
-/** Of whoever talks to an agent from the command line: a secret, so that no flag takes it. */
+/**
+ * The variable of the token with which the command line calls an agent: a secret,
+ * so no flag exists for it.
+ */
 export const TOKEN_VARIABLE = "CHARTROOM_TOKEN";
 
-/** What runners tell the commands of an action and agents, one of which may start a server. */
+/**
+ * Variables that runners set for the commands of an action and for agents, one of
+ * which may start a server.
+ */
 const TOLD_TO_COMMANDS =
   /^CHARTROOM_(URL|ENVIRONMENT_(ID|TOKEN)|(WORKFLOW|EXECUTION|ACTION)_ID|OUTPUTS|PULL_REQUEST|PARAMETER_\w+|AGENT_((EXECUTION|SESSION)_ID|STARTS|(TURN_)?MODES?|MODEL|REASONING_EFFORT|SERVICE_TIER|MCP_DISABLED|COMMAND_DENY_LIST|SCM_\w+))$/;
 
-/** As many as one call may lease (contract, LeaseWorkRequest.max_leases). */
+/** Maximum of leases in one call (contract, LeaseWorkRequest.max_leases). */
 const slots = integer(1, 32);
 
-/** An agent that waits costs a process at most. */
+/** A waiting agent costs one process at most. */
 const agentSlots = integer(1, 10_000);
 
 const logLevel = setting({
@@ -279,12 +288,12 @@ export function readRunnerConfig(flags: FlagsOf<typeof RUNNER_SETTINGS>, env: En
   return readSettings(RUNNER_SETTINGS, flags, env, () => unknownVariables(env));
 }
 
-/** File of the server's secret. */
+/** Returns the file of the server's secrets. */
 export function keyFileOf(config: Pick<Config, "keyFile" | "dataDir">): string {
   return config.keyFile || join(config.dataDir, "key.json");
 }
 
-/** Variables that look like settings and are none: most likely mistyped. */
+/** Finds variables that look like settings and are none: most likely mistyped. */
 function unknownVariables(env: Environment): string[] {
   const all = [...Object.values(SETTINGS), ...Object.values(RUNNER_SETTINGS)];
   const known = new Set([EXCHANGE_TOKEN_VARIABLE, TOKEN_VARIABLE, ...all.map((each) => each.env)]);

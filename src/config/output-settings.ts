@@ -1,7 +1,7 @@
 import { integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** Bounds of what waits for readers that are slower than the server. */
+/** The limits for output that waits for readers slower than the server. */
 export const OUTPUT_SETTINGS = {
   outputPerConnection: setting({
     flag: "--output-per-connection",

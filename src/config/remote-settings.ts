@@ -1,7 +1,7 @@
 import { boolean, hosts } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** Where requests to source-control hosts may go, for whoever makes some. */
+/** The limits on where requests to source-control hosts may go. */
 export const REMOTE_SETTINGS = {
   allowPrivateRemotes: setting({
     flag: "--allow-private-remotes",

@@ -1,4 +1,7 @@
-/** How the texts of settings are read. Each throws an Error whose message completes "--port ...". */
+/**
+ * Reads a text that is not empty. This and the following readers throw an Error
+ * whose message completes "--port ...".
+ */
 
 export function nonEmpty(text: string): string {
   if (text.trim() === "") throw new Error("must not be empty");
@@ -34,7 +37,7 @@ export function baseUrl(text: string): string {
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
     throw new Error(`must be an http or https URL without query, fragment or user, not "${text}"`);
   }
-  // Not the text itself: the parser forgives blanks, missing slashes and an empty query.
+  // Not the text itself: the parser accepts blanks, missing slashes and an empty query.
   return (url.origin + url.pathname).replace(/\/+$/, "");
 }
 
@@ -51,7 +54,7 @@ export function origins(text: string): ReadonlySet<string> {
   return new Set(list);
 }
 
-/** Hosts in lower case, each with its port when it has one, such as `git.example.org:8080`. */
+/** Reads hosts in lower case, each with its port when it has one, such as `git.example.org:8080`. */
 export function hosts(text: string): ReadonlySet<string> {
   const list = text.split(",").flatMap((each) => each.trim().toLowerCase() || []);
   for (const each of list) {

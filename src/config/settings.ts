@@ -1,31 +1,34 @@
-/** One setting: how it is written, what it is when nothing is written, and how it is read. */
+/** One setting: its flag, its default and its reader. */
 export interface Setting<T> {
-  /** Long flag without its argument, such as `--port`. */
+  /** The long flag without its argument, such as `--port`. */
   readonly flag: string;
-  /** Name of the argument in the help; a flag without one takes no value. */
+  /** The name of the argument in the help; a flag without one takes no value. */
   readonly argument?: string;
   readonly env: string;
-  /** The default as one would write it; shown in the help. */
+  /** The default in the form of an argument; shown in the help. */
   readonly default: string;
   readonly help: string;
-  /** @throws Error with a message that completes "--port ..." */
+  /**
+   * Reads a value.
+   * @throws Error with a message that completes "--port ..."
+   */
   readonly read: (text: string) => T;
 }
 
 export const setting = <T>(value: Setting<T>): Setting<T> => value;
 
-/** Settings by the name that the code gives them. */
+/** Settings by their names in the code. */
 export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
 
-/** What the settings of a table say. */
+/** The values of a table's settings. */
 export type Values<T extends SettingTable> = { readonly [K in keyof T]: ReturnType<T[K]["read"]> };
 
-/** The flags of a table's settings as the command line gives them; the names of other flags are not looked at. */
+/** The flags of a table's settings as the command line gives them; other flags are ignored. */
 export type FlagsOf<T extends SettingTable> = Readonly<Partial<Record<keyof T, string | boolean>>>;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The settings cannot be used; `problems` names every one. */
+/** The error for unusable settings; `problems` names every one. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly problems: readonly string[];
@@ -37,10 +40,11 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads settings: a flag goes before its environment variable, which goes before
- * the default.
+ * Reads settings: a flag takes precedence over its environment variable, which
+ * takes precedence over the default.
  *
- * @param check finds what does not go together; called even when single settings are unusable
+ * @param check finds combinations that do not work; called even when single
+ *   settings are unusable
  * @throws ConfigError with every problem there is, not only the first
  */
 export function readSettings<T extends SettingTable>(

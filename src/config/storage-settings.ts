@@ -1,7 +1,7 @@
 import { integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** Bounds of what is stored, and for how long. */
+/** The limits on stored data, and on how long it is stored. */
 export const STORAGE_SETTINGS = {
   organizationQuota: setting({
     flag: "--organization-quota",
@@ -21,7 +21,10 @@ export const STORAGE_SETTINGS = {
   }),
 } as const;
 
-/** Returns the quota in bytes. @param organizationQuota of the settings, in MiB */
+/**
+ * Returns the quota in bytes.
+ * @param organizationQuota of the settings, in MiB
+ */
 export function quotaBytesOf({ organizationQuota }: { readonly organizationQuota: number }): number {
   return organizationQuota === 0 ? Number.POSITIVE_INFINITY : organizationQuota * 1024 * 1024;
 }

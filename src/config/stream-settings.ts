@@ -3,7 +3,7 @@ import { setting } from "./settings.ts";
 
 const streamCount = integer(1, 1_000_000);
 
-/** How many streams of service.v1 are open at the same time, counted by each server process. */
+/** The limits on streams of service.v1 that are open at the same time, counted by each server process. */
 export const STREAM_SETTINGS = {
   streamsPerToken: setting({
     flag: "--streams-per-token",

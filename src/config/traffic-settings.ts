@@ -3,12 +3,12 @@ import { integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /**
- * In MiB, the least budget of bodies: the largest request takes 59 (ten images to
- * an agent), and while it is unpacked at most as much again.
+ * The minimum budget of bodies, in MiB: the largest request takes 59 (ten images
+ * to an agent), and while it is unpacked at most as much again.
  */
 const LEAST_BODY_BYTES = 128;
 
-/** How much of requests and answers the server holds at the same time. */
+/** The limits on requests and responses that the server holds at the same time. */
 export const TRAFFIC_SETTINGS = {
   ...OUTPUT_SETTINGS,
   callerBodyBytes: setting({

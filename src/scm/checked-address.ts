@@ -5,9 +5,9 @@ import { isPublicAddress } from "./public-address.ts";
 import type { ScmSettings } from "./settings.ts";
 
 /**
- * Looks a host's name up and hands its addresses on only when every one may be
- * reached. A connection made with it goes to an address that was checked; a
- * second look-up, which could answer something else, does not take place.
+ * Creates a look-up of a host's name that returns its addresses only when every
+ * one may be reached. A connection with it goes to a checked address; a second
+ * look-up, which could return another one, does not take place.
  */
 export function checkedLookup(host: string, settings: ScmSettings): LookupFunction {
   return (hostname, options, callback) => {
@@ -27,17 +27,16 @@ export function checkedLookup(host: string, settings: ScmSettings): LookupFuncti
 }
 
 /**
- * The same check for a host that is written as an address, for which no look-up
- * takes place.
+ * Checks a host that is written as an address, for which no look-up takes place.
  *
- * @param hostname as URL says it; IPv6 without brackets
+ * @param hostname as URL returns it; IPv6 without brackets
  * @throws ScmFailure refused
  */
 export function checkWrittenAddress(hostname: string, host: string, settings: ScmSettings): void {
   if (isIP(hostname) !== 0 && !mayReach(hostname, settings)) throw notPublic(host);
 }
 
-/** Whether every address of a name may be reached: which of them a connection takes is not known before. */
+/** Returns whether every address of a name may be reached: a connection may take any of them. */
 export function mayReachAll(addresses: readonly LookupAddress[], settings: ScmSettings): boolean {
   return addresses.every(({ address }) => mayReach(address, settings));
 }

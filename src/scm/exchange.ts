@@ -11,12 +11,12 @@ export interface HostRequest {
   readonly method: "GET" | "POST";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent as JSON. */
+  /** The body, sent as JSON. */
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What came back, whatever its status. */
+/** The response of a host, whatever its status. */
 export interface HostAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -24,9 +24,9 @@ export interface HostAnswer {
 }
 
 /**
- * Sends one request over a connection of its own and reads the answer. Not by
- * fetch, which takes no look-up of one's own: it would look a name up again
- * after its addresses were checked.
+ * Sends one request over a separate connection and reads the response. Not by
+ * fetch, which accepts no custom look-up: it would look a name up again after its
+ * addresses were checked.
  *
  * @throws ScmFailure refused, unavailable or unreadable
  * @throws the reason of `signal` when that ended it
@@ -51,7 +51,7 @@ export async function exchange(
   }
 }
 
-/** Settles when the head of the answer is there. */
+/** Resolves when the headers of the response have arrived. */
 function answered(req: HostRequest, settings: ScmSettings, signal: AbortSignal): Promise<IncomingMessage> {
   const { host, url, method } = req;
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
@@ -94,7 +94,7 @@ async function read(res: IncomingMessage, host: string, { answerBytes }: ScmLimi
   let size = 0;
   for await (const chunk of res as AsyncIterable<Buffer>) {
     size += chunk.length;
-    // Leaving the loop destroys the answer, and with it the connection.
+    // Leaving the loop destroys the response, and with it the connection.
     if (size > answerBytes) {
       throw new ScmFailure("unreadable", host, `answered more than ${answerBytes} bytes`);
     }

@@ -1,15 +1,16 @@
 /**
- * Why a source-control host did not do what was asked.
+ * The reason why a source-control host did not do what was asked.
  *
- * - `unauthorized`: the host does not take the token.
- * - `forbidden`: it knows the token, which may not do this.
+ * - `unauthorized`: the host does not accept the token.
+ * - `forbidden`: it accepts the token, which may not do this.
  * - `not_found`: no such repository, or none that the token may see.
- * - `validation`: it refuses what was sent; the message says what it says.
- * - `rate_limited`: too many requests; `retryAfterMs` says how long to wait.
+ * - `validation`: it refuses the content of the request; the message quotes its
+ *   reason.
+ * - `rate_limited`: too many requests; `retryAfterMs` is the time to wait.
  * - `unavailable`: it cannot be reached, is too slow, or fails on its side.
- * - `unreadable`: it answers something else than its API says, or too much.
+ * - `unreadable`: its response does not follow its API, or is too large.
  * - `refused`: nothing was sent, because of where it would have gone.
- * - `unsupported`: it speaks none of the APIs that are known here.
+ * - `unsupported`: it speaks none of the known APIs.
  */
 export type ScmFailureKind =
   | "unauthorized"
@@ -22,17 +23,24 @@ export type ScmFailureKind =
   | "refused"
   | "unsupported";
 
-/** A failure at a source-control host. Its message names the host, holds no secret and can be shown to people. */
+/**
+ * A failure at a source-control host. Its message names the host, holds no secret
+ * and can be shown to people.
+ */
 export class ScmFailure extends Error {
   override readonly name = "ScmFailure";
   readonly kind: ScmFailureKind;
   readonly host: string;
-  /** How long to wait before the next try; always there for `rate_limited`, sometimes for `unavailable`. */
+  /**
+   * The time to wait before the next try, in milliseconds; always set for
+   * `rate_limited`, sometimes for `unavailable`.
+   */
   readonly retryAfterMs: number | undefined;
 
   /**
-   * @param told what happened, so that it completes "git.example.org ..."
-   * @param options.cause the error of the connection, for those who need its code
+   * @param told the event, so that it completes "git.example.org ..."
+   * @param options.cause the error of the connection, for callers that need its
+   *   code
    */
   constructor(
     kind: ScmFailureKind,
@@ -46,7 +54,7 @@ export class ScmFailure extends Error {
     this.retryAfterMs = options.retryAfterMs;
   }
 
-  /** Whether the same request may succeed later. */
+  /** Returns whether the same request may succeed later. */
   get retriable(): boolean {
     return this.kind === "unavailable" || this.kind === "rate_limited";
   }

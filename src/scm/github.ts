@@ -3,16 +3,16 @@ import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./
 import type { HostClient } from "./host-client.ts";
 import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./response-fields.ts";
 
-/** Its search shows the first 1,000 and refuses a page after them. */
+/** The search returns the first 1,000 results and refuses a page after them. */
 const LAST_PAGE = 10;
 
-/** Headers that pin the answers to one version of the API. */
+/** The headers that pin the responses to one version of the API. */
 export const GITHUB_HEADERS = {
   accept: "application/vnd.github+json",
   "x-github-api-version": "2022-11-28",
 };
 
-/** Root of the API: a host of its own for the public one, a path of the host elsewhere. */
+/** Returns the root of the API: a separate host for the public one, a path of the host elsewhere. */
 export function gitHubRoot(origin: string): string {
   return origin === "https://github.com" ? "https://api.github.com" : `${origin}/api/v3`;
 }
@@ -26,7 +26,7 @@ export function gitHub(client: HostClient): HostApi {
         head: `${repository.split("/")[0]}:${branch}`,
         per_page: String(PAGE_SIZE),
       });
-      // A head that the host cannot read is no filter to it: each is looked at again.
+      // The host ignores a head filter that it cannot parse: so each result is checked again.
       return listOf(host, body)
         .filter((each) => isOwn(each) && fields(each.head).ref === branch)
         .map((each) => pullRequest(host, each));
@@ -55,7 +55,7 @@ export function gitHub(client: HostClient): HostApi {
   };
 }
 
-/** Whether the branch is one of the repository itself; a fork's can have the same name. */
+/** Returns whether the branch is one of the repository itself; a fork's can have the same name. */
 function isOwn({ head, base }: Fields): boolean {
   const id = fields(fields(head).repo).id;
   return id !== undefined && id === fields(fields(base).repo).id;

@@ -2,7 +2,7 @@ import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./
 import type { HostClient } from "./host-client.ts";
 import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./response-fields.ts";
 
-/** The host takes a title that begins with one of these as a draft; it has no field for it. */
+/** The host treats a title that begins with one of these as a draft; it has no field for it. */
 const DRAFT_TITLE = /^(\[draft\]|\(draft\)|draft:)/i;
 
 export function gitLabRoot(origin: string): string {
@@ -53,7 +53,7 @@ export function gitLab(client: HostClient): HostApi {
       return {
         repositories: listOf(host, body).map((each) => repositoryIn(host, each, "path_with_namespace")),
         hasNext: hasNextLink(headers.link),
-        // Left out past 10,000.
+        // The header is absent past 10,000.
         totalCount: /^\d+$/.test(String(total)) ? Number(total) : undefined,
         isComplete: true,
       };

@@ -1,49 +1,55 @@
-/** A branch that is to be merged, and what is said about it. */
+/** A branch to be merged, and its description. */
 export interface Proposal {
   readonly title: string;
   readonly description: string;
   /** The branch with the changes, in the same repository. */
   readonly branch: string;
-  /** The branch that they go into. */
+  /** The branch that it is merged into. */
   readonly base: string;
   readonly draft: boolean;
 }
 
-/** An open pull request as its host knows it. */
+/** An open pull request as its host returns it. */
 export interface PullRequestAtHost {
-  /** Its page. */
+  /** The URL of its page. */
   readonly url: string;
-  /** Counted per repository, as people cite it. */
+  /** The number within the repository, as people cite it. */
   readonly number: number;
-  /** The branch that it goes into. */
+  /** The branch that it is merged into. */
   readonly base: string;
 }
 
 /** One page of found repositories. */
 export interface RepositoryPage {
-  /** As in `owner/name`, in the host's order. */
+  /** The paths as in `owner/name`, in the host's order. */
   readonly repositories: readonly string[];
   readonly hasNext: boolean;
-  /** How many the host counts in all; undefined when it does not say. */
+  /** The total that the host reports; undefined when it reports none. */
   readonly totalCount: number | undefined;
-  /** False when the host gave up before it had looked everywhere. */
+  /** False when the host stopped before it had searched everywhere. */
   readonly isComplete: boolean;
 }
 
-/** Repositories a page; both hosts give no more. */
+/** Repositories per page; both hosts return no more. */
 export const PAGE_SIZE = 100;
 
-/** What is asked of a host, in the words of its API. All throw ScmFailure. */
+/** The requests to a host, in the words of its API. All throw ScmFailure. */
 export interface HostApi {
-  /** @param repository as in `owner/name` */
+  /**
+   * Finds the open pull requests of a branch.
+   * @param repository as in `owner/name`
+   */
   findPullRequests(repository: string, branch: string): Promise<PullRequestAtHost[]>;
-  /** Fails with `validation` when there is one already. */
+  /** Creates a pull request; fails with `validation` when there is one already. */
   createPullRequest(repository: string, proposal: Proposal): Promise<PullRequestAtHost>;
-  /** @param page from 1 */
+  /**
+   * Searches repositories.
+   * @param page from 1
+   */
   searchRepositories(query: string, page: number): Promise<RepositoryPage>;
 }
 
-/** Whether an answer names a page after it (RFC 8288). */
+/** Returns whether a response names a next page (RFC 8288). */
 export function hasNextLink(link: string | string[] | undefined): boolean {
   return /;\s*rel="?next"?/i.test(String(link ?? ""));
 }

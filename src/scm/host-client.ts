@@ -5,25 +5,28 @@ import { exchangeFollowing } from "./redirect.ts";
 import { failureOfResponse } from "./response-failure.ts";
 import type { ScmLimits, ScmSettings } from "./settings.ts";
 
-/** A success, read as JSON. */
+/** A successful response, read as JSON. */
 export interface JsonAnswer {
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
 }
 
-/** Calls to the API of one host, with a token. All throw ScmFailure. */
+/** A client of one host's API, with a token. All methods throw ScmFailure. */
 export interface HostClient {
   readonly host: string;
-  /** @param path below the API's root, its parts encoded */
+  /**
+   * Calls the API with GET.
+   * @param path below the API's root, its parts encoded
+   */
   get(path: string, query: Readonly<Record<string, string>>): Promise<JsonAnswer>;
   post(path: string, body: unknown): Promise<JsonAnswer>;
 }
 
 export interface HostClientOptions {
   readonly host: string;
-  /** Root of the API without a slash at the end. */
+  /** The root of the API without a slash at the end. */
   readonly apiRoot: string;
-  /** Of a person, a project or an OAuth grant: both hosts take all of them as a bearer. */
+  /** The token of a person, a project or an OAuth grant: both hosts accept all of them as a bearer token. */
   readonly token: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;

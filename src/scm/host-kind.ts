@@ -5,10 +5,10 @@ import { gitLabRoot } from "./gitlab.ts";
 import { failureOfResponse } from "./response-failure.ts";
 import { fields } from "./response-fields.ts";
 
-/** The API that a host speaks; `plain` when it is none of the known ones. */
+/** The API of a host; `plain` when it is none of the known ones. */
 export type HostKind = "github" | "gitlab" | "plain";
 
-/** The kind that a host's name tells; undefined when it tells none, or both. */
+/** Returns the kind that a host's name indicates; undefined when it indicates none, or both. */
 export function kindByName(host: string): HostKind | undefined {
   const isGitHub = host.includes("github");
   const isGitLab = host.includes("gitlab");
@@ -17,10 +17,11 @@ export function kindByName(host: string): HostKind | undefined {
 }
 
 /**
- * The kind that a host's answers tell. Asked without a token, as it is not known
- * yet to whom it would be shown; both hosts can be told by how they refuse.
+ * Finds the kind of a host from its responses. Asked without a token, as it is
+ * not known yet who would receive it; both hosts can be identified by how they
+ * refuse.
  *
- * @param get answers whatever the status
+ * @param get returns the response whatever its status
  * @throws ScmFailure when the host cannot be asked now
  */
 export async function kindByAnswers(
@@ -42,7 +43,7 @@ export async function kindByAnswers(
   return "plain";
 }
 
-/** A host that answers what is no HTTP, or too much of it, speaks neither API. */
+/** Treats a host whose response is not HTTP, or is too large, as one that speaks neither API. */
 function nothingReadable(error: unknown): undefined {
   if (error instanceof ScmFailure && error.kind === "unreadable") return;
   throw error;

@@ -1,16 +1,16 @@
-/** So much of a host's own words is told; it can answer megabytes. */
+/** Maximum of a host's own words that is shown, in characters; a response can have megabytes. */
 const MOST_CHARACTERS = 500;
 
 /**
- * What a host says of a failure, as one line of at most 500 characters in which
- * no secret stands; empty when it says nothing that can be read.
+ * Returns a host's error message as one line of at most 500 characters without
+ * secrets; empty when there is none that can be read.
  *
- * @param text the body of its answer
+ * @param text the body of its response
  */
 export function hostMessage(text: string, secrets: readonly string[]): string {
   const body = parsed(text);
   const words = ["message", "error", "error_description", "errors"].map((name) => flat(body?.[name], 3));
-  // Masked before it is cut: half a secret would not be found any more.
+  // Masked before it is cut: half a secret would not be recognised any more.
   const masked = secrets.reduce(masking, words.filter(Boolean).join(": "));
   const line = masked.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
   return [...line].slice(0, MOST_CHARACTERS).join("");
@@ -30,7 +30,10 @@ function parsed(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Texts of a value, which hosts nest as they like: `{"base": ["is invalid"]}` reads `base is invalid`. */
+/**
+ * Joins the texts of a value, which hosts nest as they like: `{"base": ["is
+ * invalid"]}` becomes `base is invalid`.
+ */
 function flat(value: unknown, depth: number): string {
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null || depth === 0) return "";

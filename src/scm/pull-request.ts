@@ -3,17 +3,17 @@ import type { HostApi, Proposal } from "./host-api.ts";
 
 /** An open pull request for a branch. */
 export interface OpenedPullRequest {
-  /** Its page. */
+  /** The URL of its page. */
   readonly url: string;
-  /** Counted per repository, as people cite it. */
+  /** The number within the repository, as people cite it. */
   readonly number: number;
   /** False when there was one already; that one stays as it is. */
   readonly created: boolean;
 }
 
 /**
- * Opens a pull request unless there is an open one for the branch: whoever
- * tries again, or at the same time, gets the same one.
+ * Opens a pull request unless there is an open one for the branch: repeated and
+ * concurrent calls return the same one.
  *
  * @throws ScmFailure
  */
@@ -29,7 +29,7 @@ export async function openPullRequestAt(
     return { url, number, created: true };
   } catch (error) {
     if (!(error instanceof ScmFailure && error.kind === "validation")) throw error;
-    // Somebody else may have been faster.
+    // Another client may have been faster.
     const present = await openPullRequestOf(api, repository, proposal);
     if (present) return present;
     throw error;

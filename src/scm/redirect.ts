@@ -2,18 +2,19 @@ import { exchange, type HostAnswer, type HostRequest } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
 import type { ScmLimits, ScmSettings } from "./settings.ts";
 
-/** A renamed repository takes one; three leave room for a host's own forwarding. */
+/** A renamed repository takes one; three allow for a host's own forwarding. */
 const MOST_REDIRECTS = 3;
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-/** The ones that ask for the same request again; the others turn it into a GET. */
+/** Redirects that repeat the same request; the others turn it into a GET. */
 const REPEATING: ReadonlySet<number> = new Set([307, 308]);
 
 /**
- * Like exchange, and follows redirects as long as they stay at the scheme, host
- * and port of the request: what is sent carries a token.
+ * Sends a request as exchange does, and follows redirects as long as they stay at
+ * the scheme, host and port of the request: the request carries a token.
  *
- * @throws ScmFailure refused for a redirect elsewhere, unreadable for one too many
+ * @throws ScmFailure refused for a redirect elsewhere, unreadable for one too
+ *   many
  */
 export async function exchangeFollowing(
   req: HostRequest,

@@ -5,8 +5,8 @@ const REMOTE_OF_HOST = /^(?:https?|ssh|git):\/\/[^/?#]+\/+([^?#]*)/i;
 const REPOSITORY = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)+$/;
 
 /**
- * The repository behind a remote, as its host's API names it: `owner/name`, or
- * `group/subgroup/name`. Undefined for a remote that names none, such as a
+ * Returns the repository of a remote, as its host's API names it: `owner/name`,
+ * or `group/subgroup/name`. Undefined for a remote that names none, such as a
  * folder or a path with one segment.
  */
 export function repositoryPath(remote: string): string | undefined {
@@ -15,7 +15,7 @@ export function repositoryPath(remote: string): string | undefined {
   return isRepositoryPath(repository) ? repository : undefined;
 }
 
-/** Whether a text can stand in a URL as a repository's path. */
+/** Returns whether a text can be a repository's path in a URL. */
 export function isRepositoryPath(text: string): boolean {
   return text.length <= 1_024 && REPOSITORY.test(text);
 }

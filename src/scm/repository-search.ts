@@ -1,19 +1,20 @@
 import { type HostApi, PAGE_SIZE } from "./host-api.ts";
 
-/** What a search found. */
+/** The result of a search. */
 export interface FoundRepositories {
-  /** URLs to clone from, in the host's order, each once. */
+  /** The URLs to clone from, in the host's order, each once. */
   readonly cloneUrls: readonly string[];
-  /** How many the host counts in all, which can be more than it shows; undefined when it does not say. */
+  /** The total that the host reports, which can be more than it shows; undefined when it reports none. */
   readonly totalCount: number | undefined;
-  /** False when the host gave up before it had looked everywhere. */
+  /** False when the host stopped before it had searched everywhere. */
   readonly isComplete: boolean;
 }
 
 /**
- * The first repositories that a search finds, at most `limit` of them.
+ * Searches a host's repositories, and returns the first `limit` of them.
  *
- * @param origin of the host; the URLs are made from it, so that they lead nowhere else
+ * @param origin of the host; the URLs are made from it, so that they lead nowhere
+ *   else
  * @throws ScmFailure
  */
 export async function searchRepositoriesAt(
@@ -22,7 +23,7 @@ export async function searchRepositoriesAt(
   query: string,
   limit: number,
 ): Promise<FoundRepositories> {
-  // A page can repeat the last one's end when something moved in between.
+  // A page can repeat the end of the previous one when something moved in between.
   const found = new Set<string>();
   const lastPage = 2 * Math.ceil(limit / PAGE_SIZE);
   let totalCount: number | undefined;

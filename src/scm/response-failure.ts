@@ -3,13 +3,13 @@ import type { HostAnswer } from "./exchange.ts";
 import { ScmFailure, type ScmFailureKind } from "./failure.ts";
 import { hostMessage } from "./host-message.ts";
 
-/** The windows of both hosts are an hour at most; a longer wait is a wrong clock. */
+/** The windows of both hosts are an hour at most; a longer wait means a wrong clock. */
 const LONGEST_WAIT_MS = 3_600_000;
-/** What both documents ask for when the answer does not say. */
+/** The wait that both hosts' documents ask for when a response names none. */
 const UNSAID_WAIT_MS = 60_000;
 
 /**
- * The failure that an answer without success is.
+ * Returns the failure for an unsuccessful response.
  *
  * @param now milliseconds since 1970 UTC
  */
@@ -38,7 +38,10 @@ function kindOf(status: number, headers: IncomingHttpHeaders, message: string): 
   return status >= 400 ? "validation" : "unreadable";
 }
 
-/** GitHub answers 403 both for what is not allowed and for what is not allowed so often. */
+/**
+ * Returns whether the host refused too many requests. GitHub answers 403 both for
+ * forbidden requests and for too many of them.
+ */
 function saysTooMany(headers: IncomingHttpHeaders, message: string): boolean {
   return (
     headers["retry-after"] !== undefined ||
@@ -47,7 +50,7 @@ function saysTooMany(headers: IncomingHttpHeaders, message: string): boolean {
   );
 }
 
-/** Undefined when the answer names no time. */
+/** Returns the wait; undefined when the response names no time. */
 function waitMs(headers: IncomingHttpHeaders, now: number): number | undefined {
   const wait = statedMs(headers, now);
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), LONGEST_WAIT_MS);
@@ -56,7 +59,7 @@ function waitMs(headers: IncomingHttpHeaders, now: number): number | undefined {
 function statedMs(headers: IncomingHttpHeaders, now: number): number {
   const after = headers["retry-after"];
   if (after !== undefined) return /^\d+$/.test(after) ? Number(after) * 1_000 : Date.parse(after) - now;
-  // Every answer names the end of its window; it matters only when nothing is left of it.
+  // Every response names the end of its window; it matters only when nothing is left of it.
   const isSpent = [headers["x-ratelimit-remaining"], headers["ratelimit-remaining"]].includes("0");
   return isSpent
     ? Number(headers["x-ratelimit-reset"] ?? headers["ratelimit-reset"]) * 1_000 - now

@@ -1,21 +1,27 @@
 import { ScmFailure } from "./failure.ts";
 import { isRepositoryPath } from "./repository-path.ts";
 
-/** A JSON object of a host; its fields are read one by one, as nothing of it is sure. */
+/** A JSON object of a host; its fields are read one by one, as none of them is certain. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The object that a value is; one without fields when it is none. */
+/** Returns the object that a value is; one without fields when it is none. */
 export function fields(value: unknown): Fields {
   return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 
-/** @throws ScmFailure unreadable */
+/**
+ * Reads a list of objects.
+ * @throws ScmFailure unreadable
+ */
 export function listOf(host: string, value: unknown): Fields[] {
   if (!Array.isArray(value)) throw new ScmFailure("unreadable", host, "answered no list where one belongs");
   return value.map(fields);
 }
 
-/** @throws ScmFailure unreadable */
+/**
+ * Reads a number.
+ * @throws ScmFailure unreadable
+ */
 export function numberIn(host: string, from: Fields, name: string): number {
   const value = from[name];
   if (Number.isSafeInteger(value)) return value as number;
@@ -23,9 +29,9 @@ export function numberIn(host: string, from: Fields, name: string): number {
 }
 
 /**
- * A link that can be shown to people.
+ * Reads a link that can be shown to people.
  *
- * @throws ScmFailure unreadable, also for a link that is none of the web's
+ * @throws ScmFailure unreadable, also for a link that is not http or https
  */
 export function linkIn(host: string, from: Fields, name: string): string {
   const value = from[name];
@@ -35,7 +41,7 @@ export function linkIn(host: string, from: Fields, name: string): string {
 }
 
 /**
- * A repository as in `owner/name`, fit to stand in a URL.
+ * Reads a repository as in `owner/name`, safe in a URL.
  *
  * @throws ScmFailure unreadable
  */

@@ -1,18 +1,21 @@
-/** Where requests to source-control hosts may go. */
+/** The limits on where requests to source-control hosts may go. */
 export interface ScmSettings {
-  /** Whether they may go to addresses that are not public, such as those of a host inside the company. */
+  /** True if they may go to addresses that are not public, such as those of a host inside the company. */
   readonly allowPrivateAddresses: boolean;
-  /** Hosts in lower case, as in `git.example.org:8080`, that are asked over plain http; every other over https. */
+  /**
+   * Hosts in lower case, as in `git.example.org:8080`, that are called over plain
+   * http; every other over https.
+   */
   readonly plainHttpHosts: ReadonlySet<string>;
 }
 
-/** What requests may cost. */
+/** The limits on the cost of requests. */
 export interface ScmLimits {
-  /** Of one request, from the search for the address to the last byte of the answer. */
+  /** Maximum time of one request, from the search for the address to the last byte of the response. */
   readonly timeoutMs: number;
-  /** Of one answer's body. */
+  /** Maximum size of one response's body. */
   readonly answerBytes: number;
-  /** Hosts whose kind is remembered; of more, the one that was found out first is forgotten. */
+  /** Number of hosts whose kind is cached; beyond it, the oldest entry is dropped. */
   readonly knownHosts: number;
 }
 

@@ -11,32 +11,32 @@ import { repositoryPath } from "./repository-path.ts";
 import { type FoundRepositories, searchRepositoriesAt } from "./repository-search.ts";
 import { SCM_LIMITS, type ScmLimits, type ScmSettings } from "./settings.ts";
 
-/** In whose name a host is asked. */
+/** A host and the credential for it. */
 export interface HostAccess {
-  /** Name or address, with a port when it is not the scheme's own; in any case of letters. */
+  /** The name or address, with a port when it is not the scheme's own; in any case of letters. */
   readonly host: string;
-  /** Sent to this host's API and nowhere else. */
+  /** The token, sent to this host's API and nowhere else. */
   readonly token: string;
   /** Ends the call, which then throws its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * What is asked of source-control hosts. Each request ends after 10 seconds and
- * is answered with 5 MiB at most; each call throws ScmFailure.
+ * The operations on source-control hosts. Each request ends after 10 seconds and
+ * accepts 5 MiB at most; each call throws ScmFailure.
  */
 export interface SourceControl {
-  /** Which API a host speaks; throws `unavailable` when it cannot be asked now. */
+  /** Returns the API that a host speaks; throws `unavailable` when it cannot be asked now. */
   hostKind(host: string, signal?: AbortSignal): Promise<HostKind>;
   /**
-   * Opens a pull request from one branch of a repository to another, or answers
+   * Opens a pull request from one branch of a repository to another, or returns
    * the open one that the branch has already.
    *
    * @param request.remote the repository, as a remote of git in any form
    */
   openPullRequest(request: HostAccess & Proposal & { readonly remote: string }): Promise<OpenedPullRequest>;
   /**
-   * Repositories that the host's search finds for the token.
+   * Searches the repositories that the token may see.
    *
    * @param request.query in the host's own language
    * @param request.limit from 1; GitHub shows 1,000 at most

@@ -12,19 +12,22 @@ export interface ChatOptions extends TalkOptions {
   readonly output: Writable;
 }
 
-/** What has been quiet so long is over for now: a line that an agent began, and the answer to the last one of a pipe. */
+/**
+ * Time of silence after which output counts as finished: a line that an agent
+ * began, and the answer to the last line of a pipe.
+ */
 const QUIET_MS = 500;
-/** Of the terminal: from the beginning of the row on. What is typed just now comes back below what is printed. */
+/** Clears the terminal from the beginning of the row. The line being typed appears again below the output. */
 const CLEAR = "\r\u{1b}[J";
 
 /**
- * Shows a run as it goes on and sends it what is typed, until the run stops or
- * somebody leaves. Where a pipe is read in place of a keyboard, its end is left
- * after the answer to its last line.
+ * Shows an agent's execution in progress and sends it the typed lines, until the
+ * execution stops or the user leaves. Input from a pipe is left at its end, after
+ * the answer to its last line.
  *
- * @returns whether the run goes on or has ended well
- * @throws StartError when the run cannot be watched, the server could not be
- *   reached for too long, or somebody leaves while it cannot be reached
+ * @returns whether the execution is still open or has ended well
+ * @throws StartError when the execution cannot be watched, the server could not
+ *   be reached for too long, or the user leaves while it cannot be reached
  */
 export async function chat({ input, output, ...place }: ChatOptions): Promise<boolean> {
   const isTyped = input.isTTY === true;
@@ -33,7 +36,8 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
   const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
   const view = new ChatView((text) => {
     if (!isTyped) return output.write(text);
-    // A long line takes several rows. To print it anew readline goes up those that it knows of: not those of a paste.
+    // A long line takes several rows. Before readline prints it again it moves up by the rows that it
+    // knows of: not those of a paste.
     const { rows } = lines.getCursorPos();
     const { prevRows = rows } = lines as { readonly prevRows?: number };
     output.write(`${rows > 0 ? `\u{1b}[${rows}A` : ""}${CLEAR}${text}${"\n".repeat(prevRows)}`);
@@ -47,7 +51,7 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
     }
     if (!isTyped) await screen.untilAnswered(leaving.signal);
   })().finally(() => leaving.abort());
-  // Whoever waits for it learns of a failure; nobody does yet.
+  // A failure reaches the code that awaits it below; until then it is no unhandled rejection.
   typing.catch(() => undefined);
   try {
     await screen.show(leaving.signal);
@@ -65,11 +69,11 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
   return screen.isWell;
 }
 
-/** The run as it is shown, and what is done to it. */
+/** The shown execution, and the actions on it. */
 class Screen {
   readonly #talk: Talk;
   readonly #view: ChatView;
-  /** Words of what was sent, by id. */
+  /** The words of sent inputs, by id. */
   readonly #said = new Map<string, string>();
   #run: AgentExecution | undefined;
   #newsAt = performance.now();
@@ -118,10 +122,10 @@ class Screen {
     return true;
   }
 
-  /** Learns the words of an input that was sent before, or from elsewhere. */
+  /** Finds the words of an input that was sent before, or from elsewhere. */
   async #learn(inputId: string): Promise<void> {
     if (inputId === "" || this.#said.has(inputId)) return;
-    // Where the server is away just now, the id has to do.
+    // While the server cannot be reached, the id is shown instead.
     const inputs = await this.#talk.inputs(true).catch(() => []);
     this.#said.set(inputId, inputId);
     for (const input of inputs) this.#said.set(input.id, wordsOf(input));

@@ -16,21 +16,21 @@ type Control = MessageInitShape<typeof AgentControlInputSchema>["control"];
 
 const PAGE = 100;
 
-/** Somebody waits at the terminal: the longest pause between two attempts, in milliseconds. */
+/** Longest pause between two attempts, in milliseconds: a person waits at the terminal. */
 const MAX_PAUSE_MS = 5_000;
 
-/** Gets told how the connection is, in a sentence. */
+/** Receives the state of the connection, in a sentence. */
 export type Note = (text: string) => void;
 
 export interface TalkOptions {
   readonly server: string;
   readonly token: string;
   readonly agentExecutionId: string;
-  /** For how long a server that cannot be reached is tried again, in milliseconds. */
+  /** Time for which an unreachable server is tried again, in milliseconds. */
   readonly retryForMs: number;
 }
 
-/** What can be said to one run, and heard of it. */
+/** Sends inputs to one agent's execution and reads its output. */
 export class Talk {
   readonly #client: Client<typeof AgentService>;
   readonly #agentExecutionId: string;
@@ -48,12 +48,15 @@ export class Talk {
     this.#retryForMs = retryForMs;
   }
 
-  /** Whether the server could not be reached when it was last tried. */
+  /** Returns whether the last attempt could not reach the server. */
   get isAway(): boolean {
     return this.#isAway;
   }
 
-  /** Sends a message. @returns the id that it has in the queue */
+  /**
+   * Sends a message.
+   * @returns its id in the queue
+   */
   async say(text: string): Promise<string> {
     const id = randomBytes(4).toString("hex");
     const inputs = [{ input: { case: "text" as const, value: { content: text } } }];
@@ -69,7 +72,10 @@ export class Talk {
     await this.#client.stopAgentExecution({ agentExecutionId: this.#agentExecutionId }, this.#options());
   }
 
-  /** What waits in the queue, in the order of delivery; with `all`, everything that was sent, as it came. */
+  /**
+   * Lists the queued inputs in the order of delivery; with `all`, all sent inputs
+   * in the order of arrival.
+   */
   async inputs(all: boolean): Promise<AgentInput[]> {
     const inputs: AgentInput[] = [];
     const asked = { agentExecutionId: this.#agentExecutionId, includePast: all };
@@ -82,7 +88,10 @@ export class Talk {
     }
   }
 
-  /** The id of the queued message that begins so. @throws StartError when none does, or more than one */
+  /**
+   * Returns the id of the queued message that begins so.
+   * @throws StartError when none does, or more than one
+   */
   async queuedId(beginning: string): Promise<string> {
     const ids = (await this.inputs(false)).map(({ id }) => id).filter((id) => id.startsWith(beginning));
     const [id] = ids;
@@ -93,7 +102,10 @@ export class Talk {
     return ids.includes(beginning) ? beginning : id;
   }
 
-  /** Whether the agent has got everything that was sent; not while the server cannot be reached. */
+  /**
+   * Returns whether the agent has received everything that was sent; false while
+   * the server cannot be reached.
+   */
   async hasAll(): Promise<boolean> {
     const open: readonly AgentInputReceipt[] = [AgentInputReceipt.QUEUED, AgentInputReceipt.DELIVERED];
     try {
@@ -105,12 +117,12 @@ export class Talk {
   }
 
   /**
-   * Yields what happens in the run, from its beginning to its end. A connection
-   * that breaks is made again and goes on where it was. When that fails, `note`
-   * is told so, and again when the server is back.
+   * Yields the events of the execution, from its beginning to its end. A broken
+   * connection is opened again and continues where it was. When that fails,
+   * `note` is called, and again when the server is back.
    *
-   * @throws StartError when the run cannot be watched, or the server could not be
-   *   reached for as long as it is tried
+   * @throws StartError when the execution cannot be watched, or the server could
+   *   not be reached within the limit
    */
   async *watch(
     signal: AbortSignal,
@@ -119,7 +131,7 @@ export class Talk {
     let afterSequence = 0n;
     let hasStopped = false;
     let reachedAt = performance.now();
-    // The first break of a connection is no news: a new one may be there at once.
+    // The first break of a connection is not reported: the next attempt may succeed at once.
     for (let failures = 2; !signal.aborted; failures++) {
       const asked = { agentExecutionId: this.#agentExecutionId, afterSequence };
       try {
@@ -143,7 +155,10 @@ export class Talk {
     }
   }
 
-  /** @throws StartError when it was tried for long enough */
+  /**
+   * Reports a failed attempt.
+   * @throws StartError when the limit has passed
+   */
   #noteAway(why: string, reachedAt: number, note: Note): void {
     const seconds = Math.round(this.#retryForMs / 1_000);
     const text = `the server ${this.#server} cannot be reached (${why})`;
@@ -168,14 +183,14 @@ export class Talk {
 
 type SendInput = Parameters<Client<typeof AgentService>["sendToAgentExecution"]>[0]["input"];
 
-/** Whether the same call may succeed later: the server is away, or busy. */
+/** Returns whether the same call may succeed later: the server is unreachable, or busy. */
 export function isPassing(error: unknown): boolean {
   return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.Unknown].includes(
     ConnectError.from(error).code,
   );
 }
 
-/** What went wrong, for the person at the terminal. */
+/** Returns the message of an error for the person at the terminal. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof ConnectError)) return (error as Error).message;
   switch (error.code) {

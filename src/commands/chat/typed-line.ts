@@ -1,4 +1,4 @@
-/** What somebody typed into a chat. Ids of messages may be their beginnings. */
+/** A line typed into a chat. Ids of messages may be abbreviated to their beginnings. */
 export type TypedLine =
   | { readonly kind: "nothing" }
   | { readonly kind: "message"; readonly text: string }
@@ -32,7 +32,7 @@ An ID may be shortened to its beginning. A message that begins with a slash is t
 
 const GOAL_ACTIONS = ["pause", "resume", "complete", "clear"] as const;
 
-/** Reads a line that was typed. */
+/** Parses a typed line. */
 export function readTyped(line: string): TypedLine {
   const text = line.trim();
   if (text === "") return { kind: "nothing" };

@@ -9,7 +9,7 @@ import {
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
 
-/** So much of a tool's arguments, or of a message in a list, is shown, in characters. */
+/** Number of characters shown of a tool's arguments, or of a message in a list. */
 const SHOWN_CHARACTERS = 200;
 
 const PHASES: Readonly<Partial<Record<Phase, string>>> = {
@@ -19,25 +19,28 @@ const PHASES: Readonly<Partial<Record<Phase, string>>> = {
   [Phase.STOPPED]: "has stopped",
 };
 
-/** Shows a run as it goes on, in whole lines for a terminal. */
+/** Shows an agent's execution in progress, in whole lines for a terminal. */
 export class ChatView {
   readonly #print: (text: string) => void;
   #shownInputId = "";
   #shownStatus = "";
-  /** Words whose line has not ended yet. */
+  /** The text of the current, unfinished line. */
   #begun = "";
 
-  /** @param print gets whole lines */
+  /** @param print receives whole lines */
   constructor(print: (text: string) => void) {
     this.#print = print;
   }
 
-  /** A line of the chat's own. */
+  /** Prints a line of the chat itself. */
   note(text: string): void {
     this.#line(text);
   }
 
-  /** A block, under the message that it answers. @param messageOf the words of a message, where they are known */
+  /**
+   * Prints a block, under the message that it answers.
+   * @param messageOf returns the words of a message, where they are known
+   */
   block({ inputId, block }: AgentOutputBlock, messageOf: (inputId: string) => string | undefined): void {
     if (inputId !== this.#shownInputId) {
       this.#shownInputId = inputId;
@@ -61,7 +64,7 @@ export class ChatView {
     }
   }
 
-  /** Where the run is, when that has changed. */
+  /** Prints the phase of the execution, when it has changed. */
   run({ status }: AgentExecution): void {
     if (!status) return;
     const { phase, goal, failureMessage, waitingInfo } = status;
@@ -77,7 +80,7 @@ export class ChatView {
     this.#line(`[${shown}]`);
   }
 
-  /** Inputs in the order in which they were listed. */
+  /** Prints inputs in the given order. */
   inputs(inputs: readonly AgentInput[], none: string): void {
     if (inputs.length === 0) this.#line(none);
     for (const input of inputs) {
@@ -86,7 +89,7 @@ export class ChatView {
     }
   }
 
-  /** Ends the line that has begun, should there be one. */
+  /** Ends the current line, if there is one. */
   endLine(): void {
     if (this.#begun !== "") this.#words("\n");
   }
@@ -104,7 +107,7 @@ export class ChatView {
   }
 }
 
-/** The words of an input, to tell it from others. */
+/** Returns the words that identify an input. */
 export function wordsOf({ input }: AgentInput): string {
   switch (input.case) {
     case "userInput": {
@@ -129,13 +132,13 @@ function orderOf({ control }: AgentControlInput): string {
   return action.case === "set" ? `goal: ${action.value.objective}` : `goal ${action.case ?? ""}`;
 }
 
-/** The first line, cut. */
+/** Returns the first line, cut. */
 function firstOf(text: string): string {
   const [line = ""] = text.trim().split("\n");
   return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}...` : line;
 }
 
-/** Without what would steer the terminal, or reorder and hide what is read in it. */
+/** Removes characters that would control the terminal, or reorder and hide text. */
 function printable(text: string): string {
   return text.replaceAll(/(?![\n\t])[\p{Cc}\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu, "\u{fffd}");
 }

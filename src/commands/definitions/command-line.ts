@@ -7,36 +7,39 @@ import type { SignalGroup } from "../../runner/process/process-group.ts";
 /** The flags of the server's settings as the command line gives them. */
 export type Flags = FlagsOf<typeof SETTINGS>;
 
-/** What a command knows of the process that it runs in; main.ts alone touches the process itself. */
+/** The process as commands see it; only main.ts accesses the process itself. */
 export interface Terminal {
   readonly env: Environment;
-  /** To standard output. */
+  /** Prints to standard output. */
   print(text: string): void;
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
   readonly signalGroup: SignalGroup;
-  /** Whether the process may do anything on the machine. */
+  /** True if the process may do anything on the machine. */
   readonly isRoot: boolean;
-  /** The command has done its work, and this is its verdict. */
+  /** Sets the exit code of a command that has done its work. */
   setExitCode(code: number): void;
 }
 
-/** What runs until it is told to stop. */
+/** A service that runs until it is stopped. */
 export interface Running {
   /** Rejects when it cannot go on; absent where nothing ends it. */
   readonly ended?: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Runs something until the process is told to end, and then ends the process. */
+/** Runs a service until the process is told to end, and then ends the process. */
 export type RunUntilTold = (start: () => Promise<Running>) => Promise<void>;
 
-/** The flag of a setting with its argument. */
+/** Returns the flag of a setting with its argument. */
 export function flagOf({ flag, argument }: Setting<unknown>): string {
   return argument ? `${flag} <${argument}>` : flag;
 }
 
-/** The help names the variable and the default of each setting; the values are judged together when they are read. */
+/**
+ * Adds the options of a table's settings. The help names the variable and the
+ * default of each setting; the values are checked together when they are read.
+ */
 export function withSettings(command: Command, table: SettingTable): Command {
   for (const setting of Object.values(table)) {
     const facts = [setting.env, setting.default && `default ${setting.default}`].filter(Boolean).join(", ");
@@ -45,13 +48,13 @@ export function withSettings(command: Command, table: SettingTable): Command {
   return command;
 }
 
-/** The settings of a command that works on the data folder beside a server. */
+/** Adds the settings of a command that works on the data folder while a server runs. */
 export function withDataSettings(command: Command): Command {
   const { dataDir, keyFile } = SETTINGS;
   return withSettings(command, { dataDir, keyFile });
 }
 
-/** Runs a command on the data folder and prints what it has to say. */
+/** Runs a command on the data folder and prints its report. */
 export async function runOnData(
   terminal: Terminal,
   flags: Flags,

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 
-// Loaded when it is asked for: no command waits for the parts of another.
+// Loaded on demand: a command does not load the modules of others.
 const work = () => import("../account.ts");
 
-/** `chartroom account ...` and `chartroom subscription ...`. */
+/** Declares `chartroom account ...` and `chartroom subscription ...`. */
 export function declareAccount(program: Command, terminal: Terminal): void {
   const account = program.command("account").description("people's logins, above their organizations");
   withDataSettings(

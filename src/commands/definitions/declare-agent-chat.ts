@@ -21,7 +21,7 @@ function retrySeconds(text: string): number {
   }
 }
 
-/** `chartroom agent chat`, below the command `agent`. */
+/** Declares `chartroom agent chat`, below the command `agent`. */
 export function declareAgentChat(agent: Command, terminal: Terminal): void {
   withSettings(
     agent
@@ -40,7 +40,7 @@ export function declareAgentChat(agent: Command, terminal: Terminal): void {
         const token = env[TOKEN_VARIABLE]?.trim();
         if (!token)
           throw new StartError(`put an access token into ${TOKEN_VARIABLE}: chartroom token create`);
-        // Loaded when it is asked for: no command waits for the parts of another.
+        // Loaded on demand: a command does not load the modules of others.
         const { chat } = await import("../chat/chat.ts");
         const retryForMs = flags.retryFor * 1_000;
         const isWell = await chat({ server, token, agentExecutionId, retryForMs, input, output });

@@ -3,14 +3,14 @@ import type { AgentOptions } from "../agent.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 import { declareAgentChat } from "./declare-agent-chat.ts";
 
-// Loaded when it is asked for: no command waits for the parts of another.
+// Loaded on demand: a command does not load the modules of others.
 const work = () => import("../agent.ts");
 
-/** The forms in which an agent's program speaks, by their names on the command line. */
+/** The forms of an agent's program, by their names on the command line. */
 const FORM_NAMES = ["json-lines", "text"] as const;
 export type FormName = (typeof FORM_NAMES)[number];
 
-/** What the flags of `agent add` are called where they differ from the options. */
+/** The flags of `agent add`, where their names differ from the options. */
 type AddFlags = Flags &
   Omit<AgentOptions, "name" | "isDefault" | "takesSettings"> & {
     readonly default?: boolean;
@@ -19,7 +19,7 @@ type AddFlags = Flags &
 
 type OwnerFlags = Flags & Pick<AgentOptions, "organization">;
 
-/** `chartroom agent ...`. */
+/** Declares `chartroom agent ...`. */
 export function declareAgent(program: Command, terminal: Terminal): void {
   const agent = program
     .command("agent")

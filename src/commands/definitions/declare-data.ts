@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import { readConfig } from "../../config/config.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 
-// Loaded when it is asked for: no command waits for the parts of another.
+// Loaded on demand: a command does not load the modules of others.
 const backup = () => import("../backup.ts");
 
-/** `chartroom audit`, `keys`, `backup` and `restore`: what is done to the data folder as a whole. */
+/** Declares `chartroom audit`, `keys`, `backup` and `restore`: the commands on the data folder as a whole. */
 export function declareData(program: Command, terminal: Terminal): void {
   withDataSettings(
     program

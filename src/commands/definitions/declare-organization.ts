@@ -4,11 +4,11 @@ import type { OrganizationOptions } from "../organization.ts";
 import type { RemovalOptions } from "../remove-organization.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 
-// Loaded when it is asked for: no command waits for the parts of another.
+// Loaded on demand: a command does not load the modules of others.
 const work = () => import("../organization.ts");
 const members = () => import("../member.ts");
 
-/** `chartroom organization ...` and `chartroom member ...`. */
+/** Declares `chartroom organization ...` and `chartroom member ...`. */
 export function declareOrganization(program: Command, terminal: Terminal): void {
   const organization = program.command("organization").description("the organizations that share the server");
   withDataSettings(

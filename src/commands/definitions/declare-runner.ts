@@ -3,7 +3,7 @@ import { RUNNER_SETTINGS, readRunnerConfig } from "../../config/config.ts";
 import type { FlagsOf } from "../../config/settings.ts";
 import { type RunUntilTold, type Terminal, withSettings } from "./command-line.ts";
 
-/** `chartroom runner`. */
+/** Declares `chartroom runner`. */
 export function declareRunner(program: Command, terminal: Terminal, runUntilTold: RunUntilTold): void {
   withSettings(
     program
@@ -14,7 +14,7 @@ export function declareRunner(program: Command, terminal: Terminal, runUntilTold
       .action((flags: FlagsOf<typeof RUNNER_SETTINGS>) =>
         runUntilTold(async () => {
           const config = readRunnerConfig(flags, terminal.env);
-          // Loaded when it is asked for: no command waits for the parts of another.
+          // Loaded on demand: a command does not load the modules of others.
           const { runRunner } = await import("../runner.ts");
           return runRunner(config, terminal);
         }),

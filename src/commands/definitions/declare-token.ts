@@ -2,10 +2,10 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { TokenOptions } from "../token.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 
-// Loaded when it is asked for: no command waits for the parts of another.
+// Loaded on demand: a command does not load the modules of others.
 const work = () => import("../token.ts");
 
-/** `chartroom token ...`. */
+/** Declares `chartroom token ...`. */
 export function declareToken(program: Command, terminal: Terminal): void {
   const token = program
     .command("token")
