@@ -25,12 +25,12 @@ export const SECRET_BYTES = 32;
  * @throws when the file cannot be read or holds no secret
  */
 export function readKeyFile(file: string): Buffer[] {
-  if (!existsSync(file)) makeKeyFile(file);
+  if (!existsSync(file)) createKeyFile(file);
   return parse(file);
 }
 
 /** Creates the key file atomically, so that no other process, nor a later start, finds half a key. */
-function makeKeyFile(file: string): void {
+function createKeyFile(file: string): void {
   const draft = writeDraft(file, [randomBytes(SECRET_BYTES)]);
   try {
     // Unlike a rename this fails when another process was first; then that one's file is read.

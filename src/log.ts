@@ -15,20 +15,20 @@ const standardError = pino.destination({ dest: 2, sync: true });
 standardError.on("error", () => {});
 
 /** Lines that are written when this turn of the event loop ends; empty when there are none. */
-let gathered = "";
+let pendingLines = "";
 
 /** Writes the collected lines; to be called when the process ends, so that its last lines are not lost. */
 export function flushLog(): void {
-  if (gathered === "") return;
-  const lines = gathered;
-  gathered = "";
+  if (pendingLines === "") return;
+  const lines = pendingLines;
+  pendingLines = "";
   standardError.write(lines);
 }
 
 /** Collects a line: one write for each costs more than making the line, and under load a turn has many. */
-function gather(line: string): void {
-  if (gathered === "") setImmediate(flushLog);
-  gathered += line;
+function collect(line: string): void {
+  if (pendingLines === "") setImmediate(flushLog);
+  pendingLines += line;
 }
 
 /**
@@ -43,8 +43,8 @@ export function createLog(level: string): Log {
     timestamp,
     formatters: { level: (label) => ({ level: label }) },
   };
-  const flat = pino(options, { write: gather });
-  const redacting = pino({ ...options, redact: REDACTED }, { write: gather });
+  const flat = pino(options, { write: collect });
+  const redacting = pino({ ...options, redact: REDACTED }, { write: collect });
   // Every redacted path is inside an object. A line of plain values, such as that of each call, has
   // none, and the search in each value would cost more than writing it.
   const loggerOf = (facts: object) => (Object.values(facts).some(isObject) ? redacting : flat);

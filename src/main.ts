@@ -4,7 +4,7 @@ import packageJson from "../package.json" with { type: "json" };
 import {
   type Flags,
   flagOf,
-  type RunUntilTold,
+  type RunUntilStopped,
   type Terminal,
   withSettings,
 } from "./commands/definitions/command-line.ts";
@@ -21,7 +21,7 @@ import { flushLog } from "./log.ts";
 // However it ends, by an uncaught exception too.
 process.on("exit", flushLog);
 
-const runUntilTold: RunUntilTold = async (start) => {
+const runUntilStopped: RunUntilStopped = async (start) => {
   const starting = start();
   let stopping = false;
   const stop = () => {
@@ -93,7 +93,7 @@ withSettings(
       "start the server; the first start makes an organization, its administrator and one access token",
     )
     .action((flags: Flags) =>
-      runUntilTold(async () => {
+      runUntilStopped(async () => {
         const config = readConfig(flags, process.env);
         // Loaded on demand, here and for the other commands: none loads the modules of another.
         const { serve } = await import("./commands/serve.ts");
@@ -108,6 +108,6 @@ declareAccount(program, terminal);
 declareAgent(program, terminal);
 declareToken(program, terminal);
 declareData(program, terminal);
-declareRunner(program, terminal, runUntilTold);
+declareRunner(program, terminal, runUntilStopped);
 
 program.parseAsync(process.argv).catch(fail);

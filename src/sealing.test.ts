@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
-import { type AssociatedData, openWith, sealWith } from "./sealing.ts";
+import { type AssociatedData, openWith, sealWith } from "./keys.ts";
 
 const key = randomBytes(32);
 const place: AssociatedData = {

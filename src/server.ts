@@ -60,7 +60,7 @@ export interface Server {
 }
 
 /** Composes the server from its parts; nothing listens yet. */
-export function build(config: Config, deps: ServerDependencies): Server {
+export function buildServer(config: Config, deps: ServerDependencies): Server {
   const { store, keys, log } = deps;
   const draining = new AbortController();
   const unreadiness = () => (draining.signal.aborted ? "the server is shutting down" : store.problem());

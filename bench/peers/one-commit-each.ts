@@ -8,7 +8,7 @@ import { v7 } from "uuid";
 import { readConfig } from "../../src/config/config.ts";
 import { loadKeys } from "../../src/keys.ts";
 import { createLog } from "../../src/log.ts";
-import { build } from "../../src/server.ts";
+import { buildServer } from "../../src/server.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { dataFolder } from "./serve-peer.ts";
 
@@ -16,7 +16,7 @@ const dataDir = dataFolder();
 const config = readConfig({ dataDir, port: "0" }, {});
 const keys = loadKeys(join(dataDir, "key.json"));
 const store = openStore({ dataDir, now: Date.now, newId: v7, audit: keys.audit, grouping: false });
-const server = build(config, { store, keys, log: createLog("info"), now: Date.now });
+const server = buildServer(config, { store, keys, log: createLog("info"), now: Date.now });
 const url = await server.listen();
 process.stdout.write(`Chartroom is ready at ${url}\n`);
 process.on("SIGTERM", async () => {

@@ -31,7 +31,7 @@ export interface AgentOptions {
 }
 
 /** The name of an agent and its organization. */
-export type AgentNamed = Pick<AgentOptions, "name" | "organization">;
+export type AgentName = Pick<AgentOptions, "name" | "organization">;
 
 /**
  * Registers an agent as the operator. It works while a server runs.
@@ -50,7 +50,7 @@ export function addAgent(config: DataConfig, { form, ...options }: AgentOptions)
  * Makes an agent the default for requests that name none.
  * @throws StartError
  */
-export function makeDefault(config: DataConfig, options: AgentNamed): Promise<string> {
+export function makeDefault(config: DataConfig, options: AgentName): Promise<string> {
   return withOwner(config, options, async (store, organizationId) => {
     await makeAgentDefault(store, organizationId, options.name);
     return `${options.name} is the default agent\n`;
@@ -61,7 +61,7 @@ export function makeDefault(config: DataConfig, options: AgentNamed): Promise<st
  * Removes an agent from the register.
  * @throws StartError
  */
-export function dropAgent(config: DataConfig, options: AgentNamed): Promise<string> {
+export function removeAgent(config: DataConfig, options: AgentName): Promise<string> {
   return withOwner(config, options, async (store, organizationId) => {
     await unregisterAgent(store, organizationId, options.name);
     return `${options.name} is registered no more\n`;
@@ -75,10 +75,10 @@ export async function listAgents(config: DataConfig): Promise<string> {
     const all = await findAgents(store.reader);
     return all
       .map(({ agent, organizationId, form, command }) => {
-        const spoken = form === AgentForm.TEXT ? "text" : "json-lines";
+        const formName = form === AgentForm.TEXT ? "text" : "json-lines";
         const words = JSON.stringify(command);
         const mark = agent.default ? "  default" : "";
-        return `${agent.id}  ${agent.name}  ${organizationId ?? "all"}  ${spoken}  ${words}${mark}\n`;
+        return `${agent.id}  ${agent.name}  ${organizationId ?? "all"}  ${formName}  ${words}${mark}\n`;
       })
       .join("");
   } finally {

@@ -10,7 +10,7 @@ import { StartError } from "./start-error.ts";
  * @throws StartError when the backup fails
  */
 export function createBackup(config: Pick<Config, "dataDir" | "keyFile">, file: string): string {
-  told(() => backUp(config.dataDir, file));
+  asStartError(() => backUp(config.dataDir, file));
   return (
     `The backup is in ${file}.\n` +
     `The keys are not in it: keep a copy of ${keyFileOf(config)} apart from it, since neither is of use alone.\n`
@@ -24,14 +24,14 @@ export function createBackup(config: Pick<Config, "dataDir" | "keyFile">, file: 
  * @throws StartError when the folder is not empty or the file is no backup
  */
 export function restoreBackup(config: Pick<Config, "dataDir" | "keyFile">, file: string): string {
-  told(() => restore(file, config.dataDir));
+  asStartError(() => restore(file, config.dataDir));
   return (
     `The data of ${file} is in ${config.dataDir}.\n` +
     `Copy the key file of that time to ${keyFileOf(config)} before the server is started.\n`
   );
 }
 
-function told(work: () => void): void {
+function asStartError(work: () => void): void {
   try {
     work();
   } catch (error) {

@@ -40,11 +40,11 @@ async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string)
   try {
     const finished = await reencrypt(store, keys);
     if (finished.hostTokens + finished.webhookSecrets > 0) {
-      return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${told(finished)}.\nRotate again for a new key.\n`;
+      return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${summaryOf(finished)}.\nRotate again for a new key.\n`;
     }
     const rotated = newKeys(file);
     const sealed = await reencrypt(store, rotated);
-    return `The new key is ${rotated.id}: ${told(sealed)}.\n${formerKeys(file, await countTokensUnderMac(store.reader))}`;
+    return `The new key is ${rotated.id}: ${summaryOf(sealed)}.\n${formerKeys(file, await countTokensUnderMac(store.reader))}`;
   } catch (error) {
     if (error instanceof DamagedHostToken) {
       throw new StartError(`${error.message}; delete that token, or restore its row, and rotate again`);
@@ -59,12 +59,12 @@ async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string)
 }
 
 /** The number of credentials that were encrypted with the newest key. */
-interface Sealed {
+interface ReencryptedCounts {
   readonly hostTokens: number;
   readonly webhookSecrets: number;
 }
 
-async function reencrypt(store: Store, keys: Keys): Promise<Sealed> {
+async function reencrypt(store: Store, keys: Keys): Promise<ReencryptedCounts> {
   const hostTokens = await reencryptHostTokens(store, keys);
   return { hostTokens, webhookSecrets: await reencryptWebhookSecrets(store, keys) };
 }
@@ -78,14 +78,14 @@ function newKeys(file: string): Keys {
 }
 
 function formerKeys(file: string, tokens: number): string {
-  const kept = `Former keys stay in ${file} for audit rows made with them`;
-  if (tokens === 0) return `${kept}.\n`;
+  const reason = `Former keys stay in ${file} for audit rows made with them`;
+  if (tokens === 0) return `${reason}.\n`;
   const [are, their, use] =
     tokens === 1 ? ["token that is", "its", "it is"] : ["tokens that are", "their", "they are"];
-  return `${kept}, and for ${tokens} ${are} stored under ${their} HMAC until ${use} next used.\n`;
+  return `${reason}, and for ${tokens} ${are} stored under ${their} HMAC until ${use} next used.\n`;
 }
 
-function told({ hostTokens, webhookSecrets }: Sealed): string {
+function summaryOf({ hostTokens, webhookSecrets }: ReencryptedCounts): string {
   const tokens = `${hostTokens} host authentication ${hostTokens === 1 ? "token" : "tokens"}`;
   const secrets = `${webhookSecrets} webhook ${webhookSecrets === 1 ? "secret" : "secrets"}`;
   const verb = hostTokens + webhookSecrets === 1 ? "was" : "were";

@@ -7,12 +7,12 @@ import type { Server } from "../server.ts";
 import { localExchangeToken } from "../services/runner/local-runner.ts";
 import type { Store } from "../store/store.ts";
 import type { Terminal } from "./definitions/command-line.ts";
-import { machineOptions, startedRunner } from "./runner-machine.ts";
+import { machineOptions, startRunnerOnMachine } from "./runner-machine.ts";
 import { serverWorkDir } from "./state-folder.ts";
 
 export interface LocalRunnerSurroundings {
   readonly server: Server;
-  /** The URL of the server. */
+  /** Under which the server is reached. */
   readonly url: string;
   readonly store: Store;
   readonly keys: Keys;
@@ -21,9 +21,9 @@ export interface LocalRunnerSurroundings {
 }
 
 /**
- * Starts the runner that works on the server's own machine. It calls the server
- * without a socket, and stops with it. The server goes on without the runner, for
- * instance when that is deleted.
+ * Starts the runner that works on the server's own machine. It talks to the
+ * server without a socket, and goes with it. The server goes on without it, when
+ * it is deleted for instance.
  *
  * @throws StartError when this machine cannot be a runner
  */
@@ -44,7 +44,7 @@ export async function startLocalRunner(
     local: true,
     environmentClass: { displayName: "Local", description: "A folder on the server's machine" },
   };
-  const runner = await startedRunner(options, terminal);
+  const runner = await startRunnerOnMachine(options, terminal);
   runner.ended.catch((error) => log.error({ problem: error.message }, "the local runner has ended"));
   return runner;
 }

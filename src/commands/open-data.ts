@@ -41,7 +41,7 @@ export async function openData(
   makeFolder(dataDir);
   const keys = readKeys(config);
   const newId = idMaker(Date.now);
-  const store = usable(config, () =>
+  const store = openOrThrow(config, () =>
     openStore({
       dataDir,
       now: Date.now,
@@ -90,7 +90,7 @@ export async function withoutServer<T>(
   run: () => Promise<T>,
 ): Promise<T> {
   const { dataDir } = config;
-  const lock = usable(config, () => lockFolder(dataDir));
+  const lock = openOrThrow(config, () => lockFolder(dataDir));
   if (!lock) {
     throw new StartError(
       `a server or another command uses the data folder ${dataDir}: ${what} while no server runs, so stop it first`,
@@ -129,7 +129,7 @@ async function matchKeys(
  *
  * @throws StartError when the folder or a file in it cannot be used
  */
-export function usable<T>({ dataDir }: Pick<Config, "dataDir">, open: () => T): T {
+export function openOrThrow<T>({ dataDir }: Pick<Config, "dataDir">, open: () => T): T {
   try {
     return open();
   } catch (error) {

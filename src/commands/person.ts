@@ -7,7 +7,7 @@ const CONTROL = /\p{Cc}/u;
 const ADDRESS = /^[^\s@]+@[^\s@]+$/u;
 
 /** Maximum length of a person's name and address, in characters; RFC 5321 limits addresses to this. */
-const MOST_CHARACTERS = 254;
+const MAX_CHARACTERS = 254;
 
 /**
  * Checks a person's address and name against the rules for accounts.
@@ -15,12 +15,12 @@ const MOST_CHARACTERS = 254;
  * @throws StartError
  */
 export function checkPerson(email: string, name: string): void {
-  if (!ADDRESS.test(email) || CONTROL.test(email) || [...email].length > MOST_CHARACTERS) {
-    throw new StartError(`--email must be a mail address of at most ${MOST_CHARACTERS} characters`);
+  if (!ADDRESS.test(email) || CONTROL.test(email) || [...email].length > MAX_CHARACTERS) {
+    throw new StartError(`--email must be a mail address of at most ${MAX_CHARACTERS} characters`);
   }
-  if (name.trim() === "" || CONTROL.test(name) || [...name].length > MOST_CHARACTERS) {
+  if (name.trim() === "" || CONTROL.test(name) || [...name].length > MAX_CHARACTERS) {
     throw new StartError(
-      `the person's name must have 1 to ${MOST_CHARACTERS} characters without control characters`,
+      `the person's name must have 1 to ${MAX_CHARACTERS} characters without control characters`,
     );
   }
 }

@@ -75,8 +75,8 @@ async function requireNothingRuns(db: Reader, { id, name }: StoredOrganization):
   ] as const;
   const open = running.filter(([count]) => count > 0);
   if (open.length === 0) return;
-  const told = open.map(([count, what]) => `${count} ${what}`).join(", ");
-  throw new StartError(`${name} has running work (${told}): stop it first, or add --force`);
+  const summary = open.map(([count, what]) => `${count} ${what}`).join(", ");
+  throw new StartError(`${name} has running work (${summary}): stop it first, or add --force`);
 }
 
 function summaryOf({ id, name, sequence, chain_hash }: StoredOrganization, rows: number): string {

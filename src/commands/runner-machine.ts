@@ -32,7 +32,10 @@ export function machineOptions(
  *
  * @throws StartError when this machine cannot be a runner
  */
-export function startedRunner(options: RunnerOptions, { isRoot }: Pick<Terminal, "isRoot">): Promise<Runner> {
+export function startRunnerOnMachine(
+  options: RunnerOptions,
+  { isRoot }: Pick<Terminal, "isRoot">,
+): Promise<Runner> {
   if (isRoot) options.log.warn({}, AS_ROOT);
   return startRunner(options).catch(toStartError);
 }

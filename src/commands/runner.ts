@@ -6,8 +6,8 @@ import type { RunnerOptions } from "../runner/process/start-runner.ts";
 import { connectTo } from "../runner/protocol/connection.ts";
 import { hasState } from "../runner/protocol/runner-state.ts";
 import { checkSshKey } from "./check-surroundings.ts";
-import type { Running, Terminal } from "./definitions/command-line.ts";
-import { machineOptions, startedRunner, toStartError } from "./runner-machine.ts";
+import type { RunningService, Terminal } from "./definitions/command-line.ts";
+import { machineOptions, startRunnerOnMachine, toStartError } from "./runner-machine.ts";
 import { StartError } from "./start-error.ts";
 import { runnerStateDir } from "./state-folder.ts";
 
@@ -16,7 +16,7 @@ import { runnerStateDir } from "./state-folder.ts";
  *
  * @throws StartError when it cannot start
  */
-export async function runRunner(config: RunnerConfig, terminal: Terminal): Promise<Running> {
+export async function runRunner(config: RunnerConfig, terminal: Terminal): Promise<RunningService> {
   checkSshKey(config);
   const log = createLog(config.logLevel);
   const folders = foldersOf(config, terminal, log);
@@ -32,7 +32,7 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
     local: false,
     environmentClass: { displayName: "Folder", description: "A folder on the runner's machine" },
   };
-  const runner = await startedRunner(options, terminal);
+  const runner = await startRunnerOnMachine(options, terminal);
   return { ended: runner.ended.catch(toStartError), stop: runner.stop };
 }
 

@@ -2,7 +2,7 @@ import { type Config, ConfigError } from "../config/config.ts";
 import { quotaBytesOf } from "../config/storage-settings.ts";
 import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
-import { build } from "../server.ts";
+import { buildServer } from "../server.ts";
 import { setUpOrganization } from "../services/access/organization-creation.ts";
 import {
   findUnrecordedOrganizations,
@@ -14,8 +14,8 @@ import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./check-surroundings.ts";
-import type { Running, Terminal } from "./definitions/command-line.ts";
-import { openData, usable } from "./open-data.ts";
+import type { RunningService, Terminal } from "./definitions/command-line.ts";
+import { openData, openOrThrow } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
 /**
@@ -24,10 +24,10 @@ import { StartError } from "./start-error.ts";
  *
  * @throws ConfigError or StartError when it cannot start
  */
-export async function serve(config: Config, terminal: Terminal): Promise<Running> {
+export async function serve(config: Config, terminal: Terminal): Promise<RunningService> {
   checkServeSettings(config);
   makeFolder(config.dataDir);
-  const lock = usable(config, () => lockFolder(config.dataDir));
+  const lock = openOrThrow(config, () => lockFolder(config.dataDir));
   if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);
   const onMigration = (migration: string) =>
@@ -45,7 +45,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   try {
     await warnOfClock(store, log);
     await recordOrganizations(store);
-    const server = build(config, { store, keys, log, now: Date.now });
+    const server = buildServer(config, { store, keys, log, now: Date.now });
     const url = await server.listen().catch((error) => {
       throw listenProblem(config, error);
     });

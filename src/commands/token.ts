@@ -104,11 +104,11 @@ async function userNamed(store: Store, named: string | undefined): Promise<Found
 }
 
 function lineOf({ id, kind, subjectId, email, organizationName, ...times }: OperatorsToken): string {
-  const whose = kind === "service_account" ? `service account ${subjectId}` : (email ?? subjectId);
+  const owner = kind === "service_account" ? `service account ${subjectId}` : (email ?? subjectId);
   const { expiresAt, lastUsedAt, disabledAt } = times;
   return [
     id,
-    whose,
+    owner,
     organizationName,
     `expires ${new Date(expiresAt).toISOString()}`,
     lastUsedAt === null ? "never used" : `last used ${new Date(lastUsedAt).toISOString()}`,

@@ -15,17 +15,11 @@ export { ConfigError } from "./settings.ts";
  */
 export const EXCHANGE_TOKEN_VARIABLE = "CHARTROOM_EXCHANGE_TOKEN";
 
-/**
- * The variable of the token with which the command line calls an agent: a secret,
- * so no flag exists for it.
- */
+/** The variable of the token with which `chartroom agent chat` calls; no flag exists for it either. */
 export const TOKEN_VARIABLE = "CHARTROOM_TOKEN";
 
-/**
- * Variables that runners set for the commands of an action and for agents, one of
- * which may start a server.
- */
-const TOLD_TO_COMMANDS =
+/** Variables that runners set for commands and agents, one of which may start a server. */
+const SET_FOR_COMMANDS =
   /^CHARTROOM_(URL|ENVIRONMENT_(ID|TOKEN)|(WORKFLOW|EXECUTION|ACTION)_ID|OUTPUTS|PULL_REQUEST|PARAMETER_\w+|AGENT_((EXECUTION|SESSION)_ID|STARTS|(TURN_)?MODES?|MODEL|REASONING_EFFORT|SERVICE_TIER|MCP_DISABLED|COMMAND_DENY_LIST|SCM_\w+))$/;
 
 /** Maximum of leases in one call (contract, LeaseWorkRequest.max_leases). */
@@ -297,7 +291,7 @@ export function keyFileOf(config: Pick<Config, "keyFile" | "dataDir">): string {
 function unknownVariables(env: Environment): string[] {
   const all = [...Object.values(SETTINGS), ...Object.values(RUNNER_SETTINGS)];
   const known = new Set([EXCHANGE_TOKEN_VARIABLE, TOKEN_VARIABLE, ...all.map((each) => each.env)]);
-  const isKnown = (name: string) => known.has(name) || TOLD_TO_COMMANDS.test(name);
+  const isKnown = (name: string) => known.has(name) || SET_FOR_COMMANDS.test(name);
   const odd = Object.keys(env).filter((name) => name.startsWith("CHARTROOM_") && !isKnown(name));
   return odd.map((name) => `${name} is no setting; see chartroom --help`);
 }

@@ -1,12 +1,47 @@
-import { OUTPUT_SETTINGS } from "./output-settings.ts";
 import { integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
+
+/** The limits for output that waits for readers slower than the server. */
+const OUTPUT_SETTINGS = {
+  outputPerConnection: setting({
+    flag: "--output-per-connection",
+    argument: "MiB",
+    env: "CHARTROOM_OUTPUT_PER_CONNECTION",
+    default: "64",
+    help: "answers that wait for the reader of one connection; beyond it further calls on it wait",
+    read: integer(1, 4_096),
+  }),
+  outputPerCaller: setting({
+    flag: "--output-per-caller",
+    argument: "MiB",
+    env: "CHARTROOM_OUTPUT_PER_CALLER",
+    default: "128",
+    help: "answers that wait for the readers of one account, on all of its connections",
+    read: integer(1, 4_096),
+  }),
+  outputTotal: setting({
+    flag: "--output-total",
+    argument: "MiB",
+    env: "CHARTROOM_OUTPUT_TOTAL",
+    default: "512",
+    help: "answers that wait for readers in all; beyond it the slowest connection is closed",
+    read: integer(1, 65_536),
+  }),
+  slowReaderTimeout: setting({
+    flag: "--slow-reader-timeout",
+    argument: "seconds",
+    env: "CHARTROOM_SLOW_READER_TIMEOUT",
+    default: "30",
+    help: "how long an answer waits without its reader taking any of it before it is cut off",
+    read: integer(1, 3_600),
+  }),
+} as const;
 
 /**
  * The minimum budget of bodies, in MiB: the largest request takes 59 (ten images
  * to an agent), and while it is unpacked at most as much again.
  */
-const LEAST_BODY_BYTES = 128;
+const MIN_BODY_MIB = 128;
 
 /** The limits on requests and responses that the server holds at the same time. */
 export const TRAFFIC_SETTINGS = {
@@ -17,7 +52,7 @@ export const TRAFFIC_SETTINGS = {
     env: "CHARTROOM_CALLER_BODY_BYTES",
     default: "128",
     help: "request bodies of one caller that are held at the same time; the largest takes 59, packed up to twice that",
-    read: integer(LEAST_BODY_BYTES, 4_096),
+    read: integer(MIN_BODY_MIB, 4_096),
   }),
   bodyBytes: setting({
     flag: "--body-bytes",
@@ -25,6 +60,6 @@ export const TRAFFIC_SETTINGS = {
     env: "CHARTROOM_BODY_BYTES",
     default: "256",
     help: "request bodies of all callers that are held at the same time; past it they are told to come again; deliveries to webhooks have 64 of their own",
-    read: integer(LEAST_BODY_BYTES, 65_536),
+    read: integer(MIN_BODY_MIB, 65_536),
   }),
 } as const;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { checkedLookup, checkWrittenAddress, mayReachAll } from "./checked-address.ts";
+import { checkedLookup, checkWrittenAddress, mayReachAll } from "./exchange.ts";
 
 const allowing = (allowPrivateAddresses: boolean) => ({
   allowPrivateAddresses,

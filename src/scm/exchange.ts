@@ -1,7 +1,9 @@
+import { type LookupAddress, lookup } from "node:dns";
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
-import { checkedLookup, checkWrittenAddress } from "./checked-address.ts";
+import { isIP, type LookupFunction } from "node:net";
 import { ScmFailure } from "./failure.ts";
+import { isPublicAddress } from "./public-address.ts";
 import type { ScmLimits, ScmSettings } from "./settings.ts";
 
 /** A request to a host. */
@@ -17,7 +19,7 @@ export interface HostRequest {
 }
 
 /** The response of a host, whatever its status. */
-export interface HostAnswer {
+export interface HostResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
@@ -35,11 +37,11 @@ export async function exchange(
   req: HostRequest,
   settings: ScmSettings,
   limits: ScmLimits,
-): Promise<HostAnswer> {
+): Promise<HostResponse> {
   const timeout = AbortSignal.timeout(limits.timeoutMs);
   const signal = req.signal ? AbortSignal.any([req.signal, timeout]) : timeout;
   try {
-    const res = await answered(req, settings, signal);
+    const res = await responseOf(req, settings, signal);
     return { status: res.statusCode ?? 0, headers: res.headers, text: await read(res, req.host, limits) };
   } catch (error) {
     if (error instanceof ScmFailure) throw error;
@@ -52,7 +54,7 @@ export async function exchange(
 }
 
 /** Resolves when the headers of the response have arrived. */
-function answered(req: HostRequest, settings: ScmSettings, signal: AbortSignal): Promise<IncomingMessage> {
+function responseOf(req: HostRequest, settings: ScmSettings, signal: AbortSignal): Promise<IncomingMessage> {
   const { host, url, method } = req;
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   checkWrittenAddress(hostname, host, settings);
@@ -108,4 +110,53 @@ function connectionFailure(host: string, cause: NodeJS.ErrnoException): ScmFailu
   return /^(HPE_|ERR_SSL_|EPROTO$)/.test(code)
     ? new ScmFailure("unreadable", host, `does not speak the protocol of its port (${code})`, { cause })
     : new ScmFailure("unavailable", host, `could not be reached (${code})`, { cause });
+}
+
+/**
+ * Creates a look-up of a host's name that returns its addresses only when every
+ * one may be reached. A connection with it goes to a checked address; a second
+ * look-up, which could return another one, does not take place.
+ */
+export function checkedLookup(host: string, settings: ScmSettings): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      const [first] = addresses ?? [];
+      if (error || first === undefined) {
+        callback(error ?? new ScmFailure("unavailable", host, "has no address"), "");
+      } else if (!mayReachAll(addresses, settings)) {
+        callback(notPublic(host), "");
+      } else if (options.all) {
+        callback(null, addresses);
+      } else {
+        callback(null, first.address, first.family);
+      }
+    });
+  };
+}
+
+/**
+ * Checks a host that is written as an address, for which no look-up takes place.
+ *
+ * @param hostname as URL returns it; IPv6 without brackets
+ * @throws ScmFailure refused
+ */
+export function checkWrittenAddress(hostname: string, host: string, settings: ScmSettings): void {
+  if (isIP(hostname) !== 0 && !mayReach(hostname, settings)) throw notPublic(host);
+}
+
+/** Returns whether every address of a name may be reached: a connection may take any of them. */
+export function mayReachAll(addresses: readonly LookupAddress[], settings: ScmSettings): boolean {
+  return addresses.every(({ address }) => mayReach(address, settings));
+}
+
+function mayReach(address: string, { allowPrivateAddresses }: ScmSettings): boolean {
+  return allowPrivateAddresses || isPublicAddress(address);
+}
+
+function notPublic(host: string): ScmFailure {
+  return new ScmFailure(
+    "refused",
+    host,
+    "is at an address that is not public: the operator can allow private addresses",
+  );
 }

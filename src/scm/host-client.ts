@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { HostAnswer, HostRequest } from "./exchange.ts";
+import { exchange, type HostRequest, type HostResponse } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
-import { exchangeFollowing } from "./redirect.ts";
 import { failureOfResponse } from "./response-failure.ts";
 import type { ScmLimits, ScmSettings } from "./settings.ts";
 
@@ -57,9 +56,47 @@ export function hostClient(options: HostClientOptions): HostClient {
   };
 }
 
-function json(host: string, { headers, text }: HostAnswer): unknown {
+function json(host: string, { headers, text }: HostResponse): unknown {
   try {
     if (/^application\/([\w.-]+\+)?json\b/i.test(headers["content-type"] ?? "")) return JSON.parse(text);
   } catch {}
   throw new ScmFailure("unreadable", host, "answered something else than JSON");
+}
+
+/** A renamed repository takes one; three allow for a host's own forwarding. */
+const MAX_REDIRECTS = 3;
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** Redirects that repeat the same request; the others turn it into a GET. */
+const REPEATING: ReadonlySet<number> = new Set([307, 308]);
+
+/**
+ * Sends a request as exchange does, and follows redirects as long as they stay at
+ * the scheme, host and port of the request: the request carries a token.
+ *
+ * @throws ScmFailure refused for a redirect elsewhere, unreadable for one too
+ *   many
+ */
+async function exchangeFollowing(
+  req: HostRequest,
+  settings: ScmSettings,
+  limits: ScmLimits,
+): Promise<HostResponse> {
+  let current = req;
+  for (let redirects = 0; ; redirects += 1) {
+    const answer = await exchange(current, settings, limits);
+    const { location } = answer.headers;
+    if (!REDIRECTS.has(answer.status) || location === undefined) return answer;
+    const url = URL.parse(location, current.url);
+    if (url?.origin !== req.url.origin) {
+      throw new ScmFailure("refused", req.host, "redirects to another host, which gets no request from here");
+    }
+    if (redirects === MAX_REDIRECTS) {
+      throw new ScmFailure("unreadable", req.host, `redirects more than ${MAX_REDIRECTS} times`);
+    }
+    if (req.method !== "GET" && !REPEATING.has(answer.status)) {
+      throw new ScmFailure("not_found", req.host, "has moved it: use the address at which it is now");
+    }
+    current = { ...current, url };
+  }
 }

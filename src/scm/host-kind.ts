@@ -1,4 +1,4 @@
-import type { HostAnswer } from "./exchange.ts";
+import type { HostResponse } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
 import { gitHubRoot } from "./github.ts";
 import { gitLabRoot } from "./gitlab.ts";
@@ -27,14 +27,14 @@ export function kindByName(host: string): HostKind | undefined {
 export async function kindByAnswers(
   host: string,
   origin: string,
-  get: (url: string) => Promise<HostAnswer>,
+  get: (url: string) => Promise<HostResponse>,
 ): Promise<HostKind> {
   const probes = [
     { kind: "gitlab", url: `${gitLabRoot(origin)}/version`, isIt: isGitLab },
     { kind: "github", url: `${gitHubRoot(origin)}/meta`, isIt: isGitHub },
   ] as const;
   for (const { kind, url, isIt } of probes) {
-    const answer = await get(url).catch(nothingReadable);
+    const answer = await get(url).catch(plainIfUnreadable);
     if (answer === undefined) continue;
     if (isIt(answer)) return kind;
     const failure = failureOfResponse(host, answer, [], Date.now());
@@ -44,12 +44,12 @@ export async function kindByAnswers(
 }
 
 /** Treats a host whose response is not HTTP, or is too large, as one that speaks neither API. */
-function nothingReadable(error: unknown): undefined {
+function plainIfUnreadable(error: unknown): undefined {
   if (error instanceof ScmFailure && error.kind === "unreadable") return;
   throw error;
 }
 
-function isGitLab({ status, headers, text }: HostAnswer): boolean {
+function isGitLab({ status, headers, text }: HostResponse): boolean {
   const { version, revision, message } = jsonFields(text);
   return (
     headers["x-gitlab-meta"] !== undefined ||
@@ -58,7 +58,7 @@ function isGitLab({ status, headers, text }: HostAnswer): boolean {
   );
 }
 
-function isGitHub({ status, headers, text }: HostAnswer): boolean {
+function isGitHub({ status, headers, text }: HostResponse): boolean {
   return (
     headers["x-github-request-id"] !== undefined ||
     (status === 200 && jsonFields(text).verifiable_password_authentication !== undefined)

@@ -1,12 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { HostAnswer } from "./exchange.ts";
+import type { HostResponse } from "./exchange.ts";
 import { ScmFailure, type ScmFailureKind } from "./failure.ts";
-import { hostMessage } from "./host-message.ts";
 
 /** The windows of both hosts are an hour at most; a longer wait means a wrong clock. */
-const LONGEST_WAIT_MS = 3_600_000;
+const MAX_WAIT_MS = 3_600_000;
 /** The wait that both hosts' documents ask for when a response names none. */
-const UNSAID_WAIT_MS = 60_000;
+const DEFAULT_WAIT_MS = 60_000;
 
 /**
  * Returns the failure for an unsuccessful response.
@@ -15,18 +14,18 @@ const UNSAID_WAIT_MS = 60_000;
  */
 export function failureOfResponse(
   host: string,
-  { status, headers, text }: HostAnswer,
+  { status, headers, text }: HostResponse,
   secrets: readonly string[],
   now: number,
 ): ScmFailure {
-  const message = hostMessage(text, secrets);
-  const kind = kindOf(status, headers, message);
-  const told = `answered ${status}${message && `: ${message}`}`;
-  const stated = waitMs(headers, now);
+  const said = hostMessage(text, secrets);
+  const kind = kindOf(status, headers, said);
+  const message = `answered ${status}${said && `: ${said}`}`;
+  const statedWait = waitMs(headers, now);
   if (kind === "rate_limited") {
-    return new ScmFailure(kind, host, told, { retryAfterMs: stated ?? UNSAID_WAIT_MS });
+    return new ScmFailure(kind, host, message, { retryAfterMs: statedWait ?? DEFAULT_WAIT_MS });
   }
-  return new ScmFailure(kind, host, told, kind === "unavailable" ? { retryAfterMs: stated } : {});
+  return new ScmFailure(kind, host, message, kind === "unavailable" ? { retryAfterMs: statedWait } : {});
 }
 
 function kindOf(status: number, headers: IncomingHttpHeaders, message: string): ScmFailureKind {
@@ -53,7 +52,7 @@ function saysTooMany(headers: IncomingHttpHeaders, message: string): boolean {
 /** Returns the wait; undefined when the response names no time. */
 function waitMs(headers: IncomingHttpHeaders, now: number): number | undefined {
   const wait = statedMs(headers, now);
-  return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), LONGEST_WAIT_MS);
+  return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), MAX_WAIT_MS);
 }
 
 function statedMs(headers: IncomingHttpHeaders, now: number): number {
@@ -64,4 +63,51 @@ function statedMs(headers: IncomingHttpHeaders, now: number): number {
   return isSpent
     ? Number(headers["x-ratelimit-reset"] ?? headers["ratelimit-reset"]) * 1_000 - now
     : Number.NaN;
+}
+
+/** Maximum of a host's own words that is shown, in characters; a response can have megabytes. */
+const MAX_CHARACTERS = 500;
+
+/**
+ * Returns a host's error message as one line of at most 500 characters without
+ * secrets; empty when there is none that can be read.
+ *
+ * @param text the body of its response
+ */
+function hostMessage(text: string, secrets: readonly string[]): string {
+  const body = parsed(text);
+  const words = ["message", "error", "error_description", "errors"].map((name) => flat(body?.[name], 3));
+  // Masked before it is cut: half a secret would not be recognised any more.
+  const masked = secrets.reduce(maskSecret, words.filter(Boolean).join(": "));
+  const line = masked.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
+  return [...line].slice(0, MAX_CHARACTERS).join("");
+}
+
+function maskSecret(text: string, secret: string): string {
+  if (secret === "") return text;
+  return text.replaceAll(secret, "***").replaceAll(encodeURIComponent(secret), "***");
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === "object" && body !== null ? (body as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Joins the texts of a value, which hosts nest as they like: `{"base": ["is
+ * invalid"]}` becomes `base is invalid`.
+ */
+function flat(value: unknown, depth: number): string {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null || depth === 0) return "";
+  if (Array.isArray(value)) return value.flatMap((each) => flat(each, depth - 1) || []).join(", ");
+  const { message, ...rest } = value as Record<string, unknown>;
+  if (typeof message === "string") return message;
+  return Object.entries(rest)
+    .map(([name, each]) => `${name} ${flat(each, depth - 1)}`.trim())
+    .join(", ");
 }

@@ -2,13 +2,11 @@ import { exchange } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
 import { GITHUB_HEADERS, gitHub, gitHubRoot } from "./github.ts";
 import { gitLab, gitLabRoot } from "./gitlab.ts";
-import type { HostApi, Proposal } from "./host-api.ts";
+import { type HostApi, PAGE_SIZE, type Proposal } from "./host-api.ts";
 import { hostClient } from "./host-client.ts";
 import { type HostKind, kindByAnswers, kindByName } from "./host-kind.ts";
-import { hostOrigin } from "./host-origin.ts";
 import { type OpenedPullRequest, openPullRequestAt } from "./pull-request.ts";
 import { repositoryPath } from "./repository-path.ts";
-import { type FoundRepositories, searchRepositoriesAt } from "./repository-search.ts";
 import { SCM_LIMITS, type ScmLimits, type ScmSettings } from "./settings.ts";
 
 /** A host and the credential for it. */
@@ -107,4 +105,63 @@ export function sourceControl(settings: ScmSettings, limits: ScmLimits = SCM_LIM
 function isConnectionRefused(error: unknown): boolean {
   const cause = error instanceof ScmFailure ? (error.cause as NodeJS.ErrnoException | undefined) : undefined;
   return cause?.code === "ECONNREFUSED";
+}
+
+/**
+ * Returns the root of a host's pages and repositories, such as
+ * `https://git.example.org:8443`.
+ *
+ * @param host a name or an address, IPv6 in brackets, with a port or without one
+ * @throws ScmFailure refused when it is anything else
+ */
+function hostOrigin(host: string, { plainHttpHosts }: ScmSettings): string {
+  const scheme = plainHttpHosts.has(host) ? "http" : "https";
+  // Characters that could end the host's part of a URL, or precede it.
+  const url = /[\s/?#@\\%]/u.test(host) ? null : URL.parse(`${scheme}://${host}`);
+  if (url === null) {
+    throw new ScmFailure(
+      "refused",
+      JSON.stringify(host),
+      "is no host: write its name, and its port after a colon",
+    );
+  }
+  return url.origin;
+}
+
+/** The result of a search. */
+interface FoundRepositories {
+  /** The URLs to clone from, in the host's order, each once. */
+  readonly cloneUrls: readonly string[];
+  /** The total that the host reports, which can be more than it shows; undefined when it reports none. */
+  readonly totalCount: number | undefined;
+  /** False when the host stopped before it had searched everywhere. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * Searches a host's repositories, and returns the first `limit` of them.
+ *
+ * @param origin of the host; the URLs are made from it, so that they lead nowhere
+ *   else
+ * @throws ScmFailure
+ */
+async function searchRepositoriesAt(
+  api: HostApi,
+  origin: string,
+  query: string,
+  limit: number,
+): Promise<FoundRepositories> {
+  // A page can repeat the end of the previous one when something moved in between.
+  const found = new Set<string>();
+  const lastPage = 2 * Math.ceil(limit / PAGE_SIZE);
+  let totalCount: number | undefined;
+  let isComplete = true;
+  for (let page = 1; page <= lastPage; page += 1) {
+    const { repositories, hasNext, ...told } = await api.searchRepositories(query, page);
+    for (const each of repositories) found.add(`${origin}/${each}.git`);
+    totalCount = told.totalCount ?? totalCount;
+    isComplete &&= told.isComplete;
+    if (!hasNext || found.size >= limit) break;
+  }
+  return { cloneUrls: [...found].slice(0, limit), totalCount, isComplete };
 }

@@ -3,8 +3,8 @@ import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { StartError } from "../start-error.ts";
-import { isPassing, messageOf, Talk, type TalkOptions } from "./talk.ts";
-import { HELP, readTyped, type TypedLine } from "./typed-line.ts";
+import { ConversationClient, isTemporary, messageOf, type TalkOptions } from "./talk.ts";
+import { HELP, parseTypedLine, type TypedLine } from "./typed-line.ts";
 import { ChatView, wordsOf } from "./view.ts";
 
 export interface ChatOptions extends TalkOptions {
@@ -31,7 +31,7 @@ const CLEAR = "\r\u{1b}[J";
  */
 export async function chat({ input, output, ...place }: ChatOptions): Promise<boolean> {
   const isTyped = input.isTTY === true;
-  const talk = new Talk(place);
+  const talk = new ConversationClient(place);
   const leaving = new AbortController();
   const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
   const view = new ChatView((text) => {
@@ -47,7 +47,7 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
   lines.on("SIGINT", () => lines.close());
   const typing = (async () => {
     for await (const line of lines) {
-      if (!(await screen.obey(readTyped(line)))) return;
+      if (!(await screen.handleLine(parseTypedLine(line)))) return;
     }
     if (!isTyped) await screen.untilAnswered(leaving.signal);
   })().finally(() => leaving.abort());
@@ -71,7 +71,7 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
 
 /** The shown execution, and the actions on it. */
 class Screen {
-  readonly #talk: Talk;
+  readonly #talk: ConversationClient;
   readonly #view: ChatView;
   /** The words of sent inputs, by id. */
   readonly #said = new Map<string, string>();
@@ -79,7 +79,7 @@ class Screen {
   #newsAt = performance.now();
   #lineEnd: NodeJS.Timeout | undefined;
 
-  constructor(talk: Talk, view: ChatView) {
+  constructor(talk: ConversationClient, view: ChatView) {
     this.#talk = talk;
     this.#view = view;
   }
@@ -107,14 +107,14 @@ class Screen {
   }
 
   /** @returns whether the chat goes on */
-  async obey(line: TypedLine): Promise<boolean> {
+  async handleLine(line: TypedLine): Promise<boolean> {
     if (line.kind === "leave") return false;
     try {
       await this.#act(line);
     } catch (error) {
       const why = messageOf(error);
       this.#view.note(
-        isPassing(error)
+        isTemporary(error)
           ? `not done, the server cannot be reached (${why}): type it again when it is back`
           : why,
       );
@@ -135,7 +135,7 @@ class Screen {
     const isQuiet = () => performance.now() - this.#newsAt > QUIET_MS;
     while (!signal.aborted) {
       const isWaiting = this.#run?.status?.phase === Phase.WAITING_FOR_INPUT;
-      if (isWaiting && isQuiet() && (await this.#talk.hasAll())) return;
+      if (isWaiting && isQuiet() && (await this.#talk.hasReceivedAll())) return;
       await delay(QUIET_MS / 2, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -144,7 +144,7 @@ class Screen {
     const { kind } = line;
     switch (kind) {
       case "message": {
-        const id = await this.#talk.say(line.text);
+        const id = await this.#talk.sendMessage(line.text);
         this.#said.set(id, line.text);
         this.#newsAt = performance.now();
         return this.#view.note(`sent ${id}`);
@@ -181,8 +181,8 @@ class Screen {
     }
   }
 
-  #order(control: Parameters<Talk["order"]>[0]): Promise<void> {
-    return this.#talk.order(control);
+  #order(control: Parameters<ConversationClient["sendControl"]>[0]): Promise<void> {
+    return this.#talk.sendControl(control);
   }
 
   #id(beginning: string): Promise<string> {

@@ -20,7 +20,7 @@ const PAGE = 100;
 const MAX_PAUSE_MS = 5_000;
 
 /** Receives the state of the connection, in a sentence. */
-export type Note = (text: string) => void;
+export type Notify = (text: string) => void;
 
 export interface TalkOptions {
   readonly server: string;
@@ -31,14 +31,14 @@ export interface TalkOptions {
 }
 
 /** Sends inputs to one agent's execution and reads its output. */
-export class Talk {
+export class ConversationClient {
   readonly #client: Client<typeof AgentService>;
   readonly #agentExecutionId: string;
   readonly #headers: { readonly authorization: string };
 
   readonly #server: string;
   readonly #retryForMs: number;
-  #isAway = false;
+  isUnreachable = false;
 
   constructor({ server, token, agentExecutionId, retryForMs }: TalkOptions) {
     this.#client = createClient(AgentService, connectTo(server));
@@ -50,21 +50,21 @@ export class Talk {
 
   /** Returns whether the last attempt could not reach the server. */
   get isAway(): boolean {
-    return this.#isAway;
+    return this.isUnreachable;
   }
 
   /**
    * Sends a message.
    * @returns its id in the queue
    */
-  async say(text: string): Promise<string> {
+  async sendMessage(text: string): Promise<string> {
     const id = randomBytes(4).toString("hex");
     const inputs = [{ input: { case: "text" as const, value: { content: text } } }];
     await this.#send({ case: "userInput", value: { id, inputs } });
     return id;
   }
 
-  async order(control: NonNullable<Control>): Promise<void> {
+  async sendControl(control: NonNullable<Control>): Promise<void> {
     await this.#send({ case: "controlInput", value: { control } });
   }
 
@@ -106,12 +106,12 @@ export class Talk {
    * Returns whether the agent has received everything that was sent; false while
    * the server cannot be reached.
    */
-  async hasAll(): Promise<boolean> {
+  async hasReceivedAll(): Promise<boolean> {
     const open: readonly AgentInputReceipt[] = [AgentInputReceipt.QUEUED, AgentInputReceipt.DELIVERED];
     try {
       return (await this.inputs(true)).every(({ receipt }) => !open.includes(receipt));
     } catch (error) {
-      if (isPassing(error)) return false;
+      if (isTemporary(error)) return false;
       throw error;
     }
   }
@@ -126,7 +126,7 @@ export class Talk {
    */
   async *watch(
     signal: AbortSignal,
-    note: Note,
+    note: Notify,
   ): AsyncGenerator<NonNullable<WatchAgentExecutionResponse["news"]>, void> {
     let afterSequence = 0n;
     let hasStopped = false;
@@ -138,8 +138,8 @@ export class Talk {
         for await (const { news } of this.#client.watchAgentExecution(asked, this.#options(signal))) {
           failures = 0;
           reachedAt = performance.now();
-          if (this.#isAway) note(`the server ${this.#server} is back`);
-          this.#isAway = false;
+          if (this.isUnreachable) note(`the server ${this.#server} is back`);
+          this.isUnreachable = false;
           if (news.case === "block") afterSequence = news.value.sequence;
           if (news.case === "agentExecution") hasStopped = news.value.status?.phase === Phase.STOPPED;
           yield news;
@@ -148,7 +148,7 @@ export class Talk {
         if (hasStopped) return;
       } catch (error) {
         if (signal.aborted) return;
-        if (!isPassing(error)) throw new StartError(messageOf(error));
+        if (!isTemporary(error)) throw new StartError(messageOf(error));
         if (failures > 0) this.#noteAway(messageOf(error), reachedAt, note);
       }
       await pause(Math.min(backOffMs(Math.max(1, failures)), MAX_PAUSE_MS), signal);
@@ -159,7 +159,7 @@ export class Talk {
    * Reports a failed attempt.
    * @throws StartError when the limit has passed
    */
-  #noteAway(why: string, reachedAt: number, note: Note): void {
+  #noteAway(why: string, reachedAt: number, note: Notify): void {
     const seconds = Math.round(this.#retryForMs / 1_000);
     const text = `the server ${this.#server} cannot be reached (${why})`;
     if (performance.now() - reachedAt >= this.#retryForMs) {
@@ -167,8 +167,8 @@ export class Talk {
         `${text}, for ${seconds} seconds now: the run may go on without you; start the chat again later`,
       );
     }
-    if (!this.#isAway) note(`${text}; trying again for ${seconds} seconds`);
-    this.#isAway = true;
+    if (!this.isUnreachable) note(`${text}; trying again for ${seconds} seconds`);
+    this.isUnreachable = true;
   }
 
   async #send(input: NonNullable<SendInput>): Promise<void> {
@@ -184,7 +184,7 @@ export class Talk {
 type SendInput = Parameters<Client<typeof AgentService>["sendToAgentExecution"]>[0]["input"];
 
 /** Returns whether the same call may succeed later: the server is unreachable, or busy. */
-export function isPassing(error: unknown): boolean {
+export function isTemporary(error: unknown): boolean {
   return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.Unknown].includes(
     ConnectError.from(error).code,
   );

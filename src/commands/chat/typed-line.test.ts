@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { HELP, readTyped } from "./typed-line.ts";
+import { HELP, parseTypedLine } from "./typed-line.ts";
 
 test.each([
   ["", { kind: "nothing" }],
@@ -20,7 +20,7 @@ test.each([
   ["/leave", { kind: "leave" }],
   ["/help", { kind: "help" }],
 ])("%j is %j", (line, wanted) => {
-  expect(readTyped(line)).toEqual(wanted);
+  expect(parseTypedLine(line)).toEqual(wanted);
 });
 
 test.each([
@@ -34,12 +34,12 @@ test.each([
   "/move a b c",
   "/goal",
 ])("%j is a mistake", (line) => {
-  expect(readTyped(line)).toMatchObject({ kind: "mistake" });
+  expect(parseTypedLine(line)).toMatchObject({ kind: "mistake" });
 });
 
 test("the help names every order", () => {
   for (const order of HELP.matchAll(/^ {2}(\/\w+)/gm)) {
-    expect(readTyped(`${order[1]} x`)).not.toMatchObject({ why: expect.stringMatching(/there is no/) });
+    expect(parseTypedLine(`${order[1]} x`)).not.toMatchObject({ why: expect.stringMatching(/there is no/) });
   }
   for (const name of ["queue", "inputs", "steer", "delete", "move", "goal", "compact", "stop", "leave"]) {
     expect(HELP).toContain(`/${name}`);

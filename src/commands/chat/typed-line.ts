@@ -33,16 +33,16 @@ An ID may be shortened to its beginning. A message that begins with a slash is t
 const GOAL_ACTIONS = ["pause", "resume", "complete", "clear"] as const;
 
 /** Parses a typed line. */
-export function readTyped(line: string): TypedLine {
+export function parseTypedLine(line: string): TypedLine {
   const text = line.trim();
   if (text === "") return { kind: "nothing" };
   if (!text.startsWith("/")) return { kind: "message", text };
   if (text.startsWith("//")) return { kind: "message", text: text.slice(1) };
   const [, name = "", rest = ""] = /^\/(\S*)\s*([\s\S]*)$/.exec(text) ?? [];
-  return readOrder(name, rest);
+  return parseCommand(name, rest);
 }
 
-function readOrder(name: string, rest: string): TypedLine {
+function parseCommand(name: string, rest: string): TypedLine {
   const [id = "", beforeId = "", more] = rest.split(/\s+/);
   switch (name) {
     case "queue":
@@ -51,27 +51,27 @@ function readOrder(name: string, rest: string): TypedLine {
     case "stop":
     case "leave":
     case "help":
-      return rest === "" ? { kind: name } : mistaken(`/${name} takes nothing more`);
+      return rest === "" ? { kind: name } : mistake(`/${name} takes nothing more`);
     case "steer":
     case "delete":
       if (id !== "" && beforeId === "") return { kind: name, id };
-      return mistaken(`/${name} takes the id of a message`);
+      return mistake(`/${name} takes the id of a message`);
     case "move":
       if (id !== "" && more === undefined) return { kind: "move", id, beforeId };
-      return mistaken("/move takes the id of a message, and of the one that it goes in front of");
+      return mistake("/move takes the id of a message, and of the one that it goes in front of");
     case "goal":
-      return readGoal(rest);
+      return parseGoal(rest);
     default:
-      return mistaken(`there is no /${name}: type /help`);
+      return mistake(`there is no /${name}: type /help`);
   }
 }
 
-function readGoal(rest: string): TypedLine {
+function parseGoal(rest: string): TypedLine {
   const action = GOAL_ACTIONS.find((each) => each === rest);
   if (action) return { kind: "goal", action };
-  return rest === "" ? mistaken("/goal takes an objective") : { kind: "set-goal", objective: rest };
+  return rest === "" ? mistake("/goal takes an objective") : { kind: "set-goal", objective: rest };
 }
 
-function mistaken(why: string): TypedLine {
+function mistake(why: string): TypedLine {
   return { kind: "mistake", why };
 }

@@ -10,7 +10,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 
 /** Number of characters shown of a tool's arguments, or of a message in a list. */
-const SHOWN_CHARACTERS = 200;
+const MAX_SHOWN_CHARACTERS = 200;
 
 const PHASES: Readonly<Partial<Record<Phase, string>>> = {
   [Phase.PENDING]: "waits for its environment or a runner",
@@ -45,7 +45,7 @@ export class ChatView {
     if (inputId !== this.#shownInputId) {
       this.#shownInputId = inputId;
       const message = messageOf(inputId);
-      this.#line(`-- ${message === undefined ? inputId : firstOf(message)}`);
+      this.#line(`-- ${message === undefined ? inputId : firstLine(message)}`);
     }
     switch (block.case) {
       case "text":
@@ -56,7 +56,7 @@ export class ChatView {
         if (block.value.diff !== "") this.#line(block.value.diff.trimEnd());
         break;
       case "toolRequest":
-        this.#line(`tool ${block.value.name} ${firstOf(block.value.arguments)}`);
+        this.#line(`tool ${block.value.name} ${firstLine(block.value.arguments)}`);
         break;
       case "error":
         this.#line(`error: ${block.value.message}`);
@@ -85,7 +85,7 @@ export class ChatView {
     if (inputs.length === 0) this.#line(none);
     for (const input of inputs) {
       const receipt = AgentInputReceipt[input.receipt].toLowerCase().padEnd(9);
-      this.#line(`${receipt}  ${input.id}  ${firstOf(wordsOf(input))}`);
+      this.#line(`${receipt}  ${input.id}  ${firstLine(wordsOf(input))}`);
     }
   }
 
@@ -133,9 +133,9 @@ function orderOf({ control }: AgentControlInput): string {
 }
 
 /** Returns the first line, cut. */
-function firstOf(text: string): string {
+function firstLine(text: string): string {
   const [line = ""] = text.trim().split("\n");
-  return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}...` : line;
+  return line.length > MAX_SHOWN_CHARACTERS ? `${line.slice(0, MAX_SHOWN_CHARACTERS)}...` : line;
 }
 
 /** Removes characters that would control the terminal, or reorder and hide text. */

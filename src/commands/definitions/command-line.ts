@@ -22,14 +22,14 @@ export interface Terminal {
 }
 
 /** A service that runs until it is stopped. */
-export interface Running {
+export interface RunningService {
   /** Rejects when it cannot go on; absent where nothing ends it. */
   readonly ended?: Promise<void>;
   stop(): Promise<void>;
 }
 
 /** Runs a service until the process is told to end, and then ends the process. */
-export type RunUntilTold = (start: () => Promise<Running>) => Promise<void>;
+export type RunUntilStopped = (start: () => Promise<RunningService>) => Promise<void>;
 
 /** Returns the flag of a setting with its argument. */
 export function flagOf({ flag, argument }: Setting<unknown>): string {

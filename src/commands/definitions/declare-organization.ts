@@ -71,7 +71,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   );
   const member = program.command("member").description("people as members of organizations");
   withDataSettings(
-    named(member.command("add"))
+    nameMembership(member.command("add"))
       .description("make a person a member of an organization and print the member's first token")
       .requiredOption("--name <text>", "the person's name; an account that exists keeps its own")
       .addOption(roleOption().default("member"))
@@ -91,7 +91,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
       ),
   );
   withDataSettings(
-    named(member.command("role"))
+    nameMembership(member.command("role"))
       .description("give a member another role")
       .addOption(roleOption().makeOptionMandatory())
       .action(({ organization, email, role, ...flags }: Flags & RoleOptions) =>
@@ -101,7 +101,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
       ),
   );
   withDataSettings(
-    named(member.command("remove"))
+    nameMembership(member.command("remove"))
       .description("end a membership: its tokens go, and its executions and agents stop")
       .action(({ organization, email, ...flags }: Flags & NamedMember) =>
         runOnData(terminal, flags, async (config) =>
@@ -112,7 +112,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
 }
 
 /** Adds the options that name one membership. */
-function named(command: Command): Command {
+function nameMembership(command: Command): Command {
   return command
     .requiredOption("--organization <id or name>", "which organization")
     .requiredOption("--email <address>", "whose account; to add a member it is made when there is none");

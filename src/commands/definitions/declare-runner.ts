@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { RUNNER_SETTINGS, readRunnerConfig } from "../../config/config.ts";
 import type { FlagsOf } from "../../config/settings.ts";
-import { type RunUntilTold, type Terminal, withSettings } from "./command-line.ts";
+import { type RunUntilStopped, type Terminal, withSettings } from "./command-line.ts";
 
 /** Declares `chartroom runner`. */
-export function declareRunner(program: Command, terminal: Terminal, runUntilTold: RunUntilTold): void {
+export function declareRunner(program: Command, terminal: Terminal, runUntilTold: RunUntilStopped): void {
   withSettings(
     program
       .command("runner")
