@@ -4,7 +4,7 @@ import type { Keys } from "../keys.ts";
 import type { Log } from "../log.ts";
 import type { Runner, RunnerOptions } from "../runner/process/start-runner.ts";
 import type { Server } from "../server.ts";
-import { localExchangeToken } from "../services/runner/local-runner.ts";
+import { createLocalExchangeToken } from "../services/runner/local-runner.ts";
 import type { Store } from "../store/store.ts";
 import type { Terminal } from "./definitions/command-line.ts";
 import { machineOptions, startRunnerOnMachine } from "./runner-machine.ts";
@@ -40,7 +40,7 @@ export async function startLocalRunner(
     workDir: config.localRunnerWorkDir || serverWorkDir(terminal.env, config.dataDir),
     slots: config.localRunnerSlots,
     agentSlots: config.localRunnerAgentSlots,
-    exchangeToken: () => localExchangeToken(store, keys),
+    exchangeToken: () => createLocalExchangeToken(store, keys),
     local: true,
     environmentClass: { displayName: "Local", description: "A folder on the server's machine" },
   };

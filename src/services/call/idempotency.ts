@@ -1,11 +1,19 @@
-import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import {
+  clone,
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { type ContextKey, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { findKeptAnswer, insertKeptAnswer, type StoredResponse } from "../../store/record/idempotency.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { withoutSecrets } from "./response-secret.ts";
 
 /** A request with an idempotency key. */
 export interface RepeatableRequest {
@@ -51,7 +59,7 @@ export async function replayOrRun<T>(
   }
   const result = await fn();
   const { output } = ctx.method;
-  const { answer, omitted } = withoutSecrets(
+  const { response, omitted } = withoutSecrets(
     output,
     create(output, result as MessageInitShape<typeof output>),
   );
@@ -59,7 +67,7 @@ export async function replayOrRun<T>(
   if (!requestHash) throw new Error("a repeatable request came without a hash");
   await insertKeptAnswer(tx, caller, slot, {
     request_hash: requestHash,
-    response: toBinary(output, answer),
+    response: toBinary(output, response),
     redacted: omitted ? 1 : 0,
   });
   return { result };
@@ -83,4 +91,36 @@ function keyReused(operation: string): DomainError {
 
 function equal(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}
+
+/**
+ * Returns a copy of a response without its secrets, and whether there were any. Secrets
+ * are the fields that the contract marks with `debug_redact`, which are shown only once.
+ */
+function withoutSecrets<D extends DescMessage>(
+  schema: D,
+  response: MessageShape<D>,
+): { response: MessageShape<D>; omitted: boolean } {
+  const copy = clone(schema, response);
+  const omitted = clearSecrets(reflect(schema, copy));
+  return { response: copy, omitted };
+}
+
+function clearSecrets(message: ReflectMessage): boolean {
+  let omitted = false;
+  for (const field of message.fields) {
+    if (!message.isSet(field)) continue;
+    if (field.proto.options?.debugRedact) {
+      message.clear(field);
+      omitted = true;
+    } else if (field.fieldKind === "message") {
+      omitted = clearSecrets(message.get(field)) || omitted;
+    } else if (field.fieldKind === "list" && field.listKind === "message") {
+      for (const value of message.get(field)) omitted = clearSecrets(value as ReflectMessage) || omitted;
+    } else if (field.fieldKind === "map" && field.mapKind === "message") {
+      for (const value of message.get(field).values())
+        omitted = clearSecrets(value as ReflectMessage) || omitted;
+    }
+  }
+  return omitted;
 }

@@ -3,13 +3,13 @@ import { removeEnvironment, updateEnvironment } from "../../store/environment/en
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
-/** Called with an environment before and after each change of it, in the transaction; after is undefined once it is removed. */
+/** The hook that is called on each change of an environment, in the transaction, with the environment before and after it; undefined after its removal. */
 export const environmentChanged =
   createHook<[tx: WriteTransaction, scope: Scope, before: Environment, after: Environment | undefined]>(
     "changes of environments",
   );
 
-/** Changes an environment, and with it the agent runs that work in it or wait for it. */
+/** Updates an environment, and the agent executions that work in it or wait for it. */
 export async function changeEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -20,7 +20,7 @@ export async function changeEnvironment(
   await environmentChanged.call(tx, scope, before, after);
 }
 
-/** Removes an environment for good; agent runs that work in it are stopped. */
+/** Removes the row of an environment, and stops the agent executions that work in it. */
 export async function deleteEnvironmentRow(
   tx: WriteTransaction,
   scope: Scope,

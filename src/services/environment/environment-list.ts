@@ -19,7 +19,7 @@ import { listPage } from "../call/page.ts";
 import { withStoredText } from "../call/stored-text.ts";
 import { runnersInScope } from "../runner/runner-scope.ts";
 
-/** One page of the caller's environments, for a runner of those that are on it, and on the first page their count when asked. */
+/** Returns one page of the caller's environments, and on the first page their count if requested. A runner gets its own only. */
 export async function listEnvironments(
   deps: ServiceDependencies,
   caller: Caller,

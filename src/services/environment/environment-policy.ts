@@ -18,9 +18,9 @@ import { worksLocally } from "../../store/runner/runner-life.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * A new environment as the organization's policies allow it and with what they
- * put into it. Counts in the transaction of the create, so that of many at the
- * same time no more succeed than may.
+ * Returns a new environment that satisfies the organization's policies and has the
+ * fields that they set. Environments are counted in the same transaction, so that
+ * concurrent requests cannot exceed a quota.
  *
  * @throws PolicyDenied; what newEnvironment throws
  */
@@ -33,7 +33,7 @@ export async function newEnvironmentUnderPolicies(
   const spec = specUnderPolicies(policies, template.spec, {
     role: caller.role,
     fromProject: template.projectId !== "",
-    // Looked up only where it matters: nearly every organization allows them.
+    // Read only where it matters: nearly every organization allows local runners.
     local: !policies.inForce.allowLocalRunners && (await worksLocally(tx.db, caller, template.runnerId)),
   });
   const origin = {
@@ -48,7 +48,7 @@ export async function newEnvironmentUnderPolicies(
 }
 
 /**
- * Holds the start of an environment against the organization's policies.
+ * Requires that the organization's policies allow the start of an environment.
  *
  * @throws PolicyDenied
  */
@@ -60,13 +60,13 @@ export async function requireStartAllowed(
 ): Promise<void> {
   const policies = await findPolicies(tx.db, scope);
   requireNotLockedDown(policies, before, tx.now);
-  // One that is wanted running already takes no slot more.
+  // One whose desired phase is running is counted already.
   if (before.spec?.desiredPhase !== EnvironmentPhase.RUNNING) {
     await requireQuotas(tx.db, scope, policies, after, false);
   }
 }
 
-/** The limits hold for who created an environment, whoever starts it. */
+/** Requires the quotas of the environment's creator, also when another user starts it. */
 async function requireQuotas(
   db: Reader,
   scope: Scope,

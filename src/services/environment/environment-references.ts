@@ -8,10 +8,10 @@ import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
 import type { Reader, Scope } from "../../store/store.ts";
 
 /**
- * Holds what a new environment's spec names against what its organization has.
+ * Checks that the organization has the resources that a new environment's spec names.
  *
- * @returns the class that it names; undefined when it names none
- * @throws DomainError NOT_FOUND for what the organization does not have;
+ * @returns the named environment class; undefined when there is none
+ * @throws DomainError NOT_FOUND for a resource that the organization does not have;
  *   PHASE_UNSUITABLE for a class that is disabled; SECURITY_POLICY_UNASSIGNABLE
  */
 export async function checkEnvironmentReferences(
@@ -24,7 +24,7 @@ export async function checkEnvironmentReferences(
     if (!securityPolicy) throw notFound("security policy");
     requireAssignable(securityPolicy);
   }
-  // None can exist yet: no operation creates one. To keep an id of nothing would feign that it holds.
+  // None can exist yet: no operation creates one. To store the id would suggest that it has an effect.
   if (spec?.workflowActionId) throw notFound("workflow execution action");
   const classId = spec?.machine?.class;
   if (!classId) return undefined;

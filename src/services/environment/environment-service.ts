@@ -40,7 +40,7 @@ import { listEnvironments } from "./environment-list.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
 
-/** Environments: what is wanted of them; runners bring it about. */
+/** The service of environments: it sets their desired phase, which runners bring about. */
 export class EnvironmentService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -66,7 +66,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const { spec, name = "", annotations, sessionId } = req;
       const template = { spec, name, annotations, sessionId, projectId: "", runnerId: "" };
-      return { environment: await create(tx, caller, template) };
+      return { environment: await createEnvironment(tx, caller, template) };
     });
   }
 
@@ -78,7 +78,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
       const { name = project.metadata?.name ?? "", annotations, sessionId } = req;
       const runnerId = startsLocally(project, spec) ? await findLocalRunnerId(tx.db, caller) : "";
       const template = { spec, name, annotations, sessionId, projectId: project.id, runnerId };
-      const environment = await create(tx, caller, template);
+      const environment = await createEnvironment(tx, caller, template);
       const setters = await findSettersForSpec(tx, caller, project, req.spec);
       await insertSourceSetters(tx, caller, "environment", environment, setters);
       await insertProjectUse(tx, caller, project.id, caller.subject, environment.id);
@@ -88,7 +88,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   startEnvironment({ environmentId }: StartEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await owned(tx, ctx, caller, environmentId);
+      const before = await getOwnedEnvironment(tx, ctx, caller, environmentId);
       const after = startedEnvironment(before, tx.now);
       await requireStartAllowed(tx, caller, before, after);
       await changeEnvironment(tx, caller, before, after);
@@ -98,7 +98,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   stopEnvironment({ environmentId }: StopEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await owned(tx, ctx, caller, environmentId);
+      const before = await getOwnedEnvironment(tx, ctx, caller, environmentId);
       const after = stoppedEnvironment(before);
       if (after) await changeEnvironment(tx, caller, before, after);
       return {};
@@ -107,7 +107,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   deleteEnvironment({ environmentId, force }: DeleteEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await owned(tx, ctx, caller, environmentId);
+      const before = await getOwnedEnvironment(tx, ctx, caller, environmentId);
       if (force || isUntouched(before)) {
         await deleteEnvironmentRow(tx, caller, before);
         return {};
@@ -119,7 +119,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
   }
 }
 
-async function create(
+async function createEnvironment(
   tx: WriteTransaction,
   caller: Caller,
   template: EnvironmentTemplate,
@@ -133,8 +133,8 @@ async function create(
   return environment;
 }
 
-/** An environment that the caller may change. */
-async function owned(
+/** Returns an environment that the caller may change. */
+async function getOwnedEnvironment(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,

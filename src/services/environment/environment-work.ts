@@ -23,15 +23,15 @@ import type { StoredWork } from "../../store/runner/work.ts";
 import { removeWork } from "../../store/runner/work.ts";
 import { bindWork, releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { prebuildFor } from "../project/prebuild-choice.ts";
-import { MAX_ATTEMPTS } from "../runner/lease.ts";
+import { findUsablePrebuildId } from "../project/prebuild-selection.ts";
+import { MAX_ATTEMPTS } from "../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
 
-/** How long a runner that could not stop or clean up an environment is left alone before it tries again. */
+/** The delay before a runner that could not stop or clean up an environment tries again. */
 const RETRY_AFTER_MS = 10_000;
 
-/** Bringing an environment to the phase that is wanted of it. */
+/** The handler of the work to bring an environment to its desired phase. */
 export const environmentWork: WorkHandler = {
   async begin(tx, scope, { work, runnerId }) {
     const before = await findEnvironment(tx.db, scope, work.subject_id);
@@ -41,10 +41,10 @@ export const environmentWork: WorkHandler = {
     }
     const environment = assigned(before, runnerId);
     await changeEnvironment(tx, scope, before, environment);
-    // What one runner has begun is on its machine only.
+    // Bound to the runner, since the environment is on its machine.
     await bindWork(tx, work.id, runnerId);
     const isNew = environment.status?.phase === EnvironmentPhase.CREATING;
-    const prebuildId = isNew ? await prebuildFor(tx.db, scope, environment) : "";
+    const prebuildId = isNew ? await findUsablePrebuildId(tx.db, scope, environment) : "";
     return {
       work: { case: "environment", value: create(EnvironmentWorkSchema, { environment, prebuildId }) },
       environment,
@@ -61,27 +61,27 @@ export const environmentWork: WorkHandler = {
   async end(tx, scope, lease, end) {
     const environment = await findEnvironment(tx.db, scope, lease.subject_id);
     if (!environment) return removeWork(tx, lease.id);
-    if (lease.stop === 1) await endOvertaken(tx, scope, lease, environment, failureIn(end));
+    if (lease.stop === 1) await endSuperseded(tx, scope, lease, environment, failureIn(end));
     else if (end.kind === "finished" && end.outcome.outcome === Outcome.DONE) {
-      await endReached(tx, scope, lease, environment);
-    } else await endUnreached(tx, scope, lease, environment, end);
+      await endSucceeded(tx, scope, lease, environment);
+    } else await endFailed(tx, scope, lease, environment, end);
   },
 
   async credentialUse(tx, scope, lease) {
     const environment = await findEnvironment(tx.db, scope, lease.subject_id);
-    const isWantedUp = environment?.spec?.desiredPhase === EnvironmentPhase.RUNNING;
-    const setters = isWantedUp ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
+    const isWantedRunning = environment?.spec?.desiredPhase === EnvironmentPhase.RUNNING;
+    const setters = isWantedRunning ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
     return {
       subject: environment?.metadata?.creator ?? create(SubjectSchema),
-      // To stop an environment, or to remove it, touches no host.
-      addresses: isWantedUp ? addressesOf(environment.spec?.content?.initializer) : [],
+      // To stop or remove an environment needs no host.
+      addresses: isWantedRunning ? addressesOf(environment.spec?.content?.initializer) : [],
       sourceSetBy: setters,
       sourceKinds: ["environment"],
     };
   },
 };
 
-/** Takes what a runner says about the phase of an environment that it works on. */
+/** Applies a runner's report on the phase of an environment. */
 export async function reportEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -93,8 +93,8 @@ export async function reportEnvironment(
   if (after) await changeEnvironment(tx, scope, before, after);
 }
 
-/** Something else is wanted since the lease began: what the runner did, it did for the old want. */
-async function endOvertaken(
+/** Ends a lease whose environment has another desired phase since the lease began, and queues the work for that phase. */
+async function endSuperseded(
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredWork,
@@ -108,7 +108,7 @@ async function endOvertaken(
   await queueEnvironmentWork(tx, scope, after ?? before);
 }
 
-async function endReached(
+async function endSucceeded(
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredWork,
@@ -121,11 +121,11 @@ async function endReached(
 }
 
 /**
- * An environment that could not be brought up is stopped. One that could not be
- * stopped or cleaned up keeps its phase, since it may still be there: it is
- * tried again, and after the last attempt left to people.
+ * Ends a lease whose work failed or was lost. An environment that could not be started
+ * is stopped. One that could not be stopped or cleaned up keeps its phase, since it may
+ * still exist: the runner tries again, and after the last attempt people must act.
  */
-async function endUnreached(
+async function endFailed(
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredWork,

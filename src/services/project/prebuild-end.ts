@@ -4,7 +4,7 @@ import { findPrebuild, findPrebuilds, removePrebuild, updatePrebuild } from "../
 import { insertWork, stopWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** The workspace is ready; those that it takes the place of are removed at their runner. */
+/** Marks a prebuild as ready, and has the runner remove the workspaces of the ones that it replaces. */
 export async function finishPrebuild(tx: WriteTransaction, scope: Scope, before: Prebuild): Promise<void> {
   await updatePrebuild(tx, scope, before, { ...before, state: "ready", stopsAtMs: undefined });
   const { projectId, environmentClassId } = before;
@@ -13,7 +13,7 @@ export async function finishPrebuild(tx: WriteTransaction, scope: Scope, before:
   for (const each of older) await removeWorkspace(tx, scope, each, "");
 }
 
-/** The prebuild failed, and its runner has removed what there was of it. */
+/** Marks a prebuild as failed, whose runner has removed the workspace. */
 export async function failPrebuild(
   tx: WriteTransaction,
   scope: Scope,
@@ -24,7 +24,7 @@ export async function failPrebuild(
   await updatePrebuild(tx, scope, before, after);
 }
 
-/** Has the runner of a prebuild remove what there may be of its workspace; the row goes when it has. */
+/** Queues the removal of a prebuild's workspace at its runner. The row is removed after that. */
 export async function removeWorkspace(
   tx: WriteTransaction,
   scope: Scope,
@@ -38,21 +38,21 @@ export async function removeWorkspace(
     kind: WorkKind.PREBUILD_REMOVAL,
     subjectId: before.id,
     groupId: before.projectId,
-    // To clean up is done for nobody: it goes on when the executor's account is cut off.
+    // Cleanup belongs to no account: it continues when the executor's account is blocked.
     accountId: null,
     runnerId: before.runnerId,
     environmentClassId: null,
   });
 }
 
-/** Stops a prebuild whose time is over, whatever its runner does about it. */
+/** Stops a prebuild that has reached its timeout, without waiting for its runner. */
 export async function expirePrebuild(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
   const before = await findPrebuild(tx.db, scope, id);
   if (before?.state !== "running") return;
   await stopPrebuild(tx, scope, before, "the prebuild took longer than its timeout");
 }
 
-/** Lets the prebuilds of a project go that is marked for removal: the project stays until they are gone. */
+/** Removes the prebuilds of a project that is marked for removal. The project stays until they are removed. */
 export async function releasePrebuilds(tx: WriteTransaction, scope: Scope, projectId: string): Promise<void> {
   for (const prebuild of await findPrebuilds(tx.db, scope, { projectId })) {
     if (prebuild.state === "ready") await removeWorkspace(tx, scope, prebuild, "");
@@ -62,7 +62,7 @@ export async function releasePrebuilds(tx: WriteTransaction, scope: Scope, proje
   }
 }
 
-/** The runner ends a prebuild that it is told to stop; where none is at it, what the last one left is removed. */
+/** Stops a prebuild. A leased one is ended by its runner; otherwise the workspace of the last attempt is removed. */
 async function stopPrebuild(
   tx: WriteTransaction,
   scope: Scope,

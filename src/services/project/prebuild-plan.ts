@@ -13,9 +13,9 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { executorOf, findAccountOfExecutor } from "../identity/executor.ts";
 
 /**
- * Makes the prebuilds of a project that are due at an instant, one for each of
- * its classes, and gives them to the queue. One that cannot be made is kept as
- * failed, so that the audit trail tells why.
+ * Creates the prebuilds of a project that are due at an instant, one for each of its
+ * classes, and queues them. One that cannot be prepared is stored as failed, so that
+ * the audit log has the reason.
  */
 export async function planPrebuilds(
   tx: WriteTransaction,
@@ -37,7 +37,7 @@ async function planPrebuild(
   instantMs: number,
 ): Promise<void> {
   const executor = project.prebuildConfiguration?.executor ?? create(SubjectSchema);
-  const failure = await refusalReason(tx, scope, { executor, environmentClass });
+  const failure = await findPrebuildFailure(tx, scope, { executor, environmentClass });
   const prebuild: Prebuild = {
     id: tx.newId(),
     projectId: project.id,
@@ -48,7 +48,7 @@ async function planPrebuild(
     state: failure === "" ? "waiting" : "failed",
     failure,
   };
-  await removeOvertaken(tx, scope, prebuild);
+  await removeSuperseded(tx, scope, prebuild);
   if (!(await insertPrebuild(tx, scope, prebuild)) || failure !== "") return;
   await insertWork(tx, {
     organizationId: scope.organizationId,
@@ -61,8 +61,8 @@ async function planPrebuild(
   });
 }
 
-/** Why nobody may prepare the workspace; empty when somebody may. */
-export async function refusalReason(
+/** Returns the reason why the workspace cannot be prepared; empty when it can. */
+export async function findPrebuildFailure(
   tx: WriteTransaction,
   scope: Scope,
   {
@@ -80,8 +80,8 @@ export async function refusalReason(
   }
 }
 
-/** Those of earlier days that no runner has begun, or that left nothing behind. */
-async function removeOvertaken(tx: WriteTransaction, scope: Scope, newest: Prebuild): Promise<void> {
+/** Removes the prebuilds of earlier days that no runner has begun or that left no workspace. */
+async function removeSuperseded(tx: WriteTransaction, scope: Scope, newest: Prebuild): Promise<void> {
   const { projectId, environmentClassId, instantMs } = newest;
   const filter = { projectId, environmentClassId, states: ["waiting", "failed"] } as const;
   for (const prebuild of await findPrebuilds(tx.db, scope, filter)) {

@@ -19,20 +19,20 @@ import type { StoredWork } from "../../store/runner/work.ts";
 import { removeWork } from "../../store/runner/work.ts";
 import { releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { MAX_ATTEMPTS } from "../runner/lease.ts";
+import { MAX_ATTEMPTS } from "../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
 import { failPrebuild, finishPrebuild, removeWorkspace } from "./prebuild-end.ts";
-import { refusalReason } from "./prebuild-plan.ts";
+import { findPrebuildFailure } from "./prebuild-plan.ts";
 
-/** How long a runner that could not remove a workspace is left alone before it tries again. */
+/** The delay before a runner that could not remove a workspace tries again. */
 const RETRY_AFTER_MS = 10_000;
 
-/** Preparing a workspace. */
+/** The handler of the work to prepare a workspace. */
 export const prebuildWork: WorkHandler = {
   async begin(tx, scope, { work }) {
     const before = await findPrebuild(tx.db, scope, work.subject_id);
     const project = before && (await findProject(tx.db, scope, before.projectId));
-    if (!before || !project || (await refuse(tx, scope, work, before, project))) return undefined;
+    if (!before || !project || (await endIfForbidden(tx, scope, work, before, project))) return undefined;
     const stopsAtMs = before.stopsAtMs ?? tx.now + prebuildTimeoutMs(project);
     const { initializer } = project;
     const sourceSetBy = await findSourceSetters(tx.db, scope, "project", project);
@@ -64,7 +64,7 @@ export const prebuildWork: WorkHandler = {
     await removeWork(tx, lease.id);
     const failure = prebuild.failure || failureIn(lease, end);
     if (isLost) await removeWorkspace(tx, scope, prebuild, failure);
-    else if (outcome !== Outcome.DONE) await endWithout(tx, scope, prebuild, failure);
+    else if (outcome !== Outcome.DONE) await endFailed(tx, scope, prebuild, failure);
     else if (isToStop) await removeWorkspace(tx, scope, prebuild, failure);
     else await finishPrebuild(tx, scope, prebuild);
   },
@@ -76,7 +76,7 @@ export const prebuildWork: WorkHandler = {
     return {
       subject: prebuild?.executor ?? create(SubjectSchema),
       addresses: addressesOf(prebuild?.initializer),
-      // One that an earlier release gave out tells nobody: its project counts as set by its creator.
+      // Prebuilds of an earlier release have no setters: the creator counts as the setter of the project.
       sourceSetBy: prebuild?.sourceSetBy ?? (creator ? [creator] : []),
       sourceKinds: ["project"],
       namedBy: creator,
@@ -84,7 +84,7 @@ export const prebuildWork: WorkHandler = {
   },
 };
 
-/** Removing what there may be of a workspace. */
+/** The handler of the work to remove a workspace. */
 export const prebuildRemovalWork: WorkHandler = {
   async begin(_tx, _scope, { work }) {
     const content = create(PrebuildRemovalWorkSchema, { prebuildId: work.subject_id });
@@ -93,7 +93,7 @@ export const prebuildRemovalWork: WorkHandler = {
 
   report: requireNoProgress,
 
-  /** What could not be removed in the last attempt is left to people: a project must not wait for it for ever. */
+  /** Ends the lease. After the last attempt people must clean up: a project must not wait for the removal for ever. */
   async end(tx, scope, lease, end) {
     const isDone = end.kind === "finished" && end.outcome.outcome === Outcome.DONE;
     if (!isDone && lease.attempt < MAX_ATTEMPTS) {
@@ -110,8 +110,8 @@ export const prebuildRemovalWork: WorkHandler = {
   },
 };
 
-/** Ends a prebuild that is not to begin (any more). @returns whether it is not */
-async function refuse(
+/** Ends a prebuild that must no longer be prepared. @returns whether it was ended */
+async function endIfForbidden(
   tx: WriteTransaction,
   scope: Scope,
   work: StoredWork,
@@ -123,7 +123,7 @@ async function refuse(
   const failure =
     prebuildHour(project) === undefined || !environmentClass
       ? "the project gets no prebuilds any more"
-      : await refusalReason(tx, scope, { executor, environmentClass });
+      : await findPrebuildFailure(tx, scope, { executor, environmentClass });
   if (failure === "") return false;
   await removeWork(tx, work.id);
   if (prebuild.state === "waiting") await failPrebuild(tx, scope, prebuild, failure);
@@ -131,8 +131,8 @@ async function refuse(
   return true;
 }
 
-/** The runner has removed what there was; a project that is pending deletion waits for the row too. */
-async function endWithout(
+/** Ends a prebuild without a workspace. The row is removed when the project is pending deletion, which waits for it. */
+async function endFailed(
   tx: WriteTransaction,
   scope: Scope,
   prebuild: Prebuild,

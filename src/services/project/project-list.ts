@@ -18,7 +18,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 import { withStoredText } from "../call/stored-text.ts";
 
-/** One page of the caller's projects, and on the first page their count when asked. */
+/** Returns one page of the caller's projects, and on the first page their count if requested. */
 export async function listProjects(deps: ServiceDependencies, ctx: HandlerContext, req: ListProjectsRequest) {
   const caller = callerOf(ctx);
   const filter = projectFilter(req);
@@ -45,10 +45,10 @@ export async function listProjects(deps: ServiceDependencies, ctx: HandlerContex
   return withStoredText(page, "projects", { schema: ProjectSchema, texts: rows });
 }
 
-/** An id, an order or a flag, and their names in JSON: more than an entry ever takes. */
+/** An upper bound of the size of an entry in JSON: an id, an order or a flag, and their names. */
 const PROJECT_CLASS_BYTES = 256;
 
-/** One page of a project's environment classes, by their order. */
+/** Returns one page of a project's environment classes, in their order. */
 export async function listProjectEnvironmentClasses(
   deps: ServiceDependencies,
   caller: Caller,

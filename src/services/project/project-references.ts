@@ -11,10 +11,10 @@ import { findRunner } from "../../store/runner/runner.ts";
 import type { Reader, Scope } from "../../store/store.ts";
 
 /**
- * Holds what a project names against what its organization has.
+ * Checks that the organization has the resources that a project names.
  *
  * @throws DomainError NOT_FOUND for a class or executor that the organization
- *   does not have; VALUE_UNUSABLE for an executor that is no principal to run as
+ *   does not have; VALUE_UNUSABLE for an executor that is neither a user nor a service account
  */
 export async function checkProjectReferences(db: Reader, scope: Scope, project: Project): Promise<void> {
   const named = [
@@ -29,7 +29,7 @@ export async function checkProjectReferences(db: Reader, scope: Scope, project: 
 }
 
 /**
- * Holds the environment classes that a project is to have against its organization's runners.
+ * Requires that none of a project's environment classes belongs to a local runner.
  *
  * @throws DomainError VALUE_UNUSABLE for a class of a local runner
  */
@@ -44,7 +44,7 @@ export async function requireNoLocalClasses(db: Reader, scope: Scope, project: P
   }
 }
 
-/** Whether an environment is on a runner of somebody's own machine. */
+/** Tells whether an environment is on a local runner. */
 export async function isOnLocalRunner(db: Reader, scope: Scope, { metadata }: Environment): Promise<boolean> {
   const runner = metadata?.runnerId ? await findRunner(db, scope, metadata.runnerId) : undefined;
   return runner !== undefined && runner.kind !== RunnerKind.REMOTE;

@@ -51,12 +51,12 @@ import { releasePrebuilds } from "./prebuild-end.ts";
 import { listProjectEnvironmentClasses, listProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, requireNoLocalClasses } from "./project-references.ts";
 
-/** The areas that come later hand in what a project needs of them. */
+/** The dependencies of the project service, including functions of later areas. */
 export interface ProjectServiceDependencies extends ServiceDependencies {
   readonly findEnvironment: (db: Reader, scope: Scope, id: string) => Promise<Environment | undefined>;
 }
 
-/** Projects: how environments start. */
+/** The service of projects, from which environments are created. */
 export class ProjectService implements ServiceImpl<typeof Contract> {
   readonly #deps: ProjectServiceDependencies;
 
@@ -75,12 +75,12 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     const text = await findProjectText(db, caller, projectId);
     if (text === undefined) throw notFound("project");
     if (!(await this.#isProjectOfEnvironment(caller, projectId))) requireOwnership(ctx);
-    return answerOf(text);
+    return toResponse(text);
   }
 
   createProject(req: CreateProjectRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) =>
-      answerOf(await create(tx, caller, req)),
+      toResponse(await createProject(tx, caller, req)),
     );
   }
 
@@ -91,34 +91,37 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const { name, annotations } = req;
       const isLocal = await isOnLocalRunner(tx.db, caller, environment);
       const template = { ...templateFromEnvironment(environment, isLocal), annotations };
-      // To copy a source is not to set it: it stays theirs who chose it for the environment.
+      // A copied source keeps its setters: those who chose it for the environment.
       const setters = await findSourceSetters(tx.db, caller, "environment", environment);
-      const named = name === undefined ? template : { ...template, name };
-      return answerOf(await create(tx, caller, named, setters));
+      const withName = name === undefined ? template : { ...template, name };
+      return toResponse(await createProject(tx, caller, withName, setters));
     });
   }
 
   async createProjects({ projects }: CreateProjectsRequest, ctx: HandlerContext) {
-    const checked = await checkInSlices(projects, (each) =>
+    const requireChecked = await checkInSlices(projects, (each) =>
       this.#deps.check(CreateProjectRequestSchema, each),
     );
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const { done, failed } = await eachOnItsOwn(projects, async (element) => {
-        checked(element);
-        return tx.attempt(() => withinQuota(tx, caller, () => create(tx, caller, element)));
+      const { succeeded, failed } = await applyToEach(projects, async (element) => {
+        requireChecked(element);
+        return tx.attempt(() => withinQuota(tx, caller, () => createProject(tx, caller, element)));
       });
       const failedProjects = failed.map(({ element, index, error }) => ({
         index,
         name: element.name ?? "",
         error,
       }));
-      return withStoredText({ failedProjects }, "createdProjects", { schema: ProjectSchema, texts: done });
+      return withStoredText({ failedProjects }, "createdProjects", {
+        schema: ProjectSchema,
+        texts: succeeded,
+      });
     });
   }
 
   updateProject(req: UpdateProjectRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) =>
-      answerOf(await update(tx, ctx, caller, req)),
+      toResponse(await changeProject(tx, ctx, caller, req)),
     );
   }
 
@@ -127,22 +130,25 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       this.#deps.check(UpdateProjectRequestSchema, each),
     );
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const { done, failed } = await eachOnItsOwn(projects, async (element) => {
+      const { succeeded, failed } = await applyToEach(projects, async (element) => {
         checked(element);
-        return tx.attempt(() => withinQuota(tx, caller, () => update(tx, ctx, caller, element)));
+        return tx.attempt(() => withinQuota(tx, caller, () => changeProject(tx, ctx, caller, element)));
       });
       const failedProjects = failed.map(({ element: { projectId }, index, error }) => ({
         index,
         projectId,
         error,
       }));
-      return withStoredText({ failedProjects }, "updatedProjects", { schema: ProjectSchema, texts: done });
+      return withStoredText({ failedProjects }, "updatedProjects", {
+        schema: ProjectSchema,
+        texts: succeeded,
+      });
     });
   }
 
   updateProjectEnvironmentClasses(req: UpdateProjectEnvironmentClassesRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await owned(tx, ctx, caller, req.projectId);
+      const before = await getOwnedProject(tx, ctx, caller, req.projectId);
       const after = withEnvironmentClasses(before, req.projectEnvironmentClasses, tx.now);
       await checkProjectReferences(tx.db, caller, after);
       await requireNoLocalClasses(tx.db, caller, after);
@@ -153,7 +159,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 
   deleteProject({ projectId }: DeleteProjectRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await owned(tx, ctx, caller, projectId);
+      const before = await getOwnedProject(tx, ctx, caller, projectId);
       const after = deletedProject(before, tx.now);
       if (!after) return {};
       await updateProject(tx, caller, before, after);
@@ -171,13 +177,13 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 }
 
-/** @param text the project in the form of stored JSON */
-function answerOf(text: string) {
+/** Returns the response with a project. @param text the project as stored JSON */
+function toResponse(text: string) {
   return withStoredText({}, "project", { schema: ProjectSchema, texts: text });
 }
 
-/** @returns the project in the form of stored JSON */
-async function create(
+/** @returns the project as stored JSON */
+async function createProject(
   tx: WriteTransaction,
   caller: Caller,
   template: ProjectTemplate,
@@ -197,14 +203,14 @@ async function create(
   return JSON.stringify(json);
 }
 
-/** @returns the project in the form of stored JSON */
-async function update(
+/** @returns the project as stored JSON */
+async function changeProject(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
   req: UpdateProjectRequest,
 ): Promise<string> {
-  const before = await owned(tx, ctx, caller, req.projectId);
+  const before = await getOwnedProject(tx, ctx, caller, req.projectId);
   const after = updatedProject(before, req, tx.now);
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
   requireMayPrebuildAs(before, after, caller);
@@ -216,8 +222,8 @@ async function update(
   return JSON.stringify(await updateProject(tx, caller, before, after, setBy));
 }
 
-/** A project that the caller may change. */
-async function owned(
+/** Returns a project that the caller may change. */
+async function getOwnedProject(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
@@ -230,19 +236,19 @@ async function owned(
 }
 
 /**
- * Does the elements of a batch in order. One that fails by a rule fails alone,
- * and must leave nothing. Anything unexpected fails the batch.
+ * Applies a function to the elements of a batch in order. A DomainError fails only its
+ * element, of which no change may remain. Any other error fails the batch.
  */
-async function eachOnItsOwn<E, R>(elements: readonly E[], act: (element: E) => Promise<R>) {
-  const done: R[] = [];
+async function applyToEach<E, R>(elements: readonly E[], act: (element: E) => Promise<R>) {
+  const succeeded: R[] = [];
   const failed: { element: E; index: number; error: string }[] = [];
   for (const [index, element] of elements.entries()) {
     try {
-      done.push(await act(element));
+      succeeded.push(await act(element));
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       failed.push({ element, index, error: error.message });
     }
   }
-  return { done, failed };
+  return { succeeded, failed };
 }

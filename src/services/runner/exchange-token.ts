@@ -4,10 +4,10 @@ import { findTokens, insertToken, removeToken } from "../../store/identity/token
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Makes the token that a runner's program exchanges for its own; one that was
- * made before no longer holds.
+ * Creates the token that a runner's program exchanges for its own, and removes earlier
+ * ones.
  *
- * @returns its value, which is stored nowhere
+ * @returns the token's value, which is stored nowhere
  */
 export async function replaceExchangeToken(
   tx: WriteTransaction,

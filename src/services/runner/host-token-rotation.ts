@@ -5,10 +5,10 @@ import { findHostTokensUnder, replaceSecrets } from "../../store/runner/host-tok
 import { OPERATOR, type Store } from "../../store/store.ts";
 import { openSecrets, sealSecrets } from "./host-token-secret.ts";
 
-/** Host tokens sealed anew at a time: each time is one commit, and what a kill undoes at most. */
-const TOKENS_A_BATCH = 100;
+/** Number of host tokens re-encrypted per commit, which is also the most that a kill undoes. */
+const TOKENS_PER_BATCH = 100;
 
-/** A host token that does not open: its row was changed outside of the server. */
+/** The error for a host token that cannot be decrypted: its row was changed outside of the server. */
 export class DamagedHostToken extends Error {
   override readonly name = "DamagedHostToken";
 
@@ -18,32 +18,32 @@ export class DamagedHostToken extends Error {
 }
 
 /**
- * Seals every host token that is under a former key with the newest one. It may
- * be cut short at any time and called again. Nothing of it is recorded: the
- * tokens stay what they were.
+ * Re-encrypts every host token that is encrypted with a former key. It may be
+ * interrupted at any time and called again. Nothing is recorded, since the tokens do
+ * not change.
  *
- * @returns how many were under a former key
- * @throws DamagedHostToken; the tokens before it are sealed anew
+ * @returns the number of re-encrypted tokens
+ * @throws DamagedHostToken; the tokens before it are re-encrypted
  */
 export async function reencryptHostTokens(store: Store, keys: Keys): Promise<number> {
-  let sealed = 0;
+  let reencrypted = 0;
   for (const formerId of keys.ids.slice(1)) {
     for (;;) {
       const batch = await store.write(OPERATOR, "chartroom keys rotate", async (tx) => {
-        const found = await findHostTokensUnder(tx.db, formerId, TOKENS_A_BATCH);
+        const found = await findHostTokensUnder(tx.db, formerId, TOKENS_PER_BATCH);
         for (const { id, sealed } of found) {
-          await replaceSecrets(tx, id, sealSecrets(keys, id, opened(keys, id, sealed)));
+          await replaceSecrets(tx, id, sealSecrets(keys, id, openOrThrow(keys, id, sealed)));
         }
         return found.length;
       });
-      sealed += batch;
-      if (batch < TOKENS_A_BATCH) break;
+      reencrypted += batch;
+      if (batch < TOKENS_PER_BATCH) break;
     }
   }
-  return sealed;
+  return reencrypted;
 }
 
-function opened(keys: Keys, id: string, sealed: SealedSecrets): HostTokenSecrets {
+function openOrThrow(keys: Keys, id: string, sealed: SealedSecrets): HostTokenSecrets {
   try {
     return openSecrets(keys, id, sealed);
   } catch (error) {

@@ -9,26 +9,26 @@ import {
 } from "../../store/runner/host-token.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** Seals the secrets of the token with this id, both with the newest key. */
+/** Encrypts the secrets of a token with the newest key. */
 export function sealSecrets(
   keys: Pick<Keys, "seal">,
   id: string,
   { token, refreshToken }: HostTokenSecrets,
 ): SealedSecrets {
-  const { keyId, sealed } = keys.seal(token, placeOf(id, "sealed_token"));
+  const { keyId, sealed } = keys.seal(token, associatedData(id, "sealed_token"));
   return {
     keyId,
     token: sealed,
     refreshToken:
       refreshToken === undefined
         ? undefined
-        : keys.seal(refreshToken, placeOf(id, "sealed_refresh_token")).sealed,
+        : keys.seal(refreshToken, associatedData(id, "sealed_refresh_token")).sealed,
   };
 }
 
 /**
- * The reverse of {@link sealSecrets}, for sealing anew. What leaves the server
- * goes through {@link openHostToken}.
+ * Decrypts the secrets of a token for re-encryption. Secrets that leave the server go
+ * through {@link openHostToken}.
  *
  * @throws when a value was changed or moved, or its key is not in the key file
  */
@@ -38,30 +38,29 @@ export function openSecrets(
   { keyId, token, refreshToken }: SealedSecrets,
 ): HostTokenSecrets {
   return {
-    token: keys.open(keyId, token, placeOf(id, "sealed_token")),
+    token: keys.open(keyId, token, associatedData(id, "sealed_token")),
     ...(refreshToken && {
-      refreshToken: keys.open(keyId, refreshToken, placeOf(id, "sealed_refresh_token")),
+      refreshToken: keys.open(keyId, refreshToken, associatedData(id, "sealed_refresh_token")),
     }),
   };
 }
 
-function placeOf(id: string, column: "sealed_token" | "sealed_refresh_token") {
+function associatedData(id: string, column: "sealed_token" | "sealed_refresh_token") {
   return { table: "host_token", row: id, column };
 }
 
-/** A credential on its way to a runner. */
+/** A host token with its decrypted secrets. */
 export interface OpenHostToken {
   readonly token: HostAuthenticationToken;
   readonly secrets: HostTokenSecrets;
 }
 
 /**
- * The credential that a runner uses at a host for a subject, also when it has
- * expired, since it may be refreshed. The caller must have made sure that the
- * runner holds work for the subject; the audit log names the write's actor as
- * the reader.
+ * Returns the credential that a runner uses at a host for a subject, also an expired
+ * one, since it may be refreshed. The caller must have checked that the runner holds
+ * work for the subject. The audit log names the write's actor as the reader.
  *
- * @returns undefined when there is no such token, of which nothing is recorded
+ * @returns undefined when there is no such token; nothing is recorded then
  */
 export async function openHostToken(
   tx: WriteTransaction,

@@ -1,8 +1,11 @@
+import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
-import type {
-  CreateHostAuthenticationTokenRequest,
-  UpdateHostAuthenticationTokenRequest,
+import {
+  type CreateHostAuthenticationTokenRequest,
+  type ListHostAuthenticationTokensRequest,
+  ListHostAuthenticationTokensRequest_FilterSchema,
+  type UpdateHostAuthenticationTokenRequest,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import {
@@ -22,16 +25,18 @@ import {
   removeHostToken,
   updateHostToken,
 } from "../../store/runner/host-token.ts";
+import { findHostTokenPage, type HostTokenFilter } from "../../store/runner/host-token-list.ts";
 import { findRunner } from "../../store/runner/runner.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
-import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
+import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import { listPage } from "../call/page.ts";
 import { openSecrets, sealSecrets } from "./host-token-secret.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys">;
 
-/** Stores a credential in place of the one for the same runner, host and subject. */
-export function createHostToken(
+/** Stores a credential, which replaces the one for the same runner, host and subject. */
+export function createHostAuthenticationToken(
   { store, keys }: Dependencies,
   req: CreateHostAuthenticationTokenRequest,
   ctx: HandlerContext,
@@ -50,6 +55,7 @@ export function createHostToken(
   });
 }
 
+/** Returns a host token without its secrets. */
 export async function getHostAuthenticationToken({ store }: Dependencies, id: string, ctx: HandlerContext) {
   const caller = callerOf(ctx);
   const found = await findHostToken(store.reader, caller, id);
@@ -58,6 +64,7 @@ export async function getHostAuthenticationToken({ store }: Dependencies, id: st
   return { token: found.token };
 }
 
+/** Updates a host token; left-out secrets do not change. */
 export function updateHostAuthenticationToken(
   { store, keys }: Dependencies,
   req: UpdateHostAuthenticationTokenRequest,
@@ -73,17 +80,18 @@ export function updateHostAuthenticationToken(
       token: update.newToken !== undefined,
       refreshToken: update.newRefreshToken !== undefined,
     };
-    // Both are sealed anew, since a row names one key for both.
+    // Both are re-encrypted, since a row has one key id for both.
     const sealed =
       replaced.token || replaced.refreshToken
-        ? sealSecrets(keys, req.id, secretsAfter(openSecrets(keys, req.id, before.sealed), update))
+        ? sealSecrets(keys, req.id, updatedSecrets(openSecrets(keys, req.id, before.sealed), update))
         : undefined;
     await updateHostToken(tx, caller, before, update.token, sealed, replaced);
     return {};
   });
 }
 
-export function deleteHostToken({ store }: Dependencies, id: string, ctx: HandlerContext) {
+/** Deletes a host token. */
+export function deleteHostAuthenticationToken({ store }: Dependencies, id: string, ctx: HandlerContext) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const found = await findHostToken(tx.db, caller, id);
     if (!found) throw notFound("host authentication token");
@@ -93,7 +101,7 @@ export function deleteHostToken({ store }: Dependencies, id: string, ctx: Handle
   });
 }
 
-/** Removes the credentials stored for a subject, which must not outlive it. */
+/** Removes the credentials of a subject, when the subject is removed. */
 export async function removeHostTokensOf(
   tx: WriteTransaction,
   scope: Scope,
@@ -104,12 +112,12 @@ export async function removeHostTokensOf(
   }
 }
 
-function secretsAfter(
-  present: HostTokenSecrets,
+function updatedSecrets(
+  before: HostTokenSecrets,
   { newToken, newRefreshToken }: HostTokenUpdate,
 ): HostTokenSecrets {
-  const refreshToken = newRefreshToken ?? present.refreshToken;
-  return { token: newToken ?? present.token, ...(refreshToken && { refreshToken }) };
+  const refreshToken = newRefreshToken ?? before.refreshToken;
+  return { token: newToken ?? before.token, ...(refreshToken && { refreshToken }) };
 }
 
 /** @throws DomainError NOT_FOUND for a user or service account that the organization does not have */
@@ -119,4 +127,37 @@ async function checkSubject(db: Reader, scope: Scope, { id, principal }: Subject
   } else if (!(await findMember(db, scope, id))) {
     throw notFound("user");
   }
+}
+
+/** Returns one page of the host tokens that the caller may see. */
+export async function listHostAuthenticationTokens(
+  deps: ServiceDependencies,
+  req: ListHostAuthenticationTokensRequest,
+  ctx: HandlerContext,
+) {
+  const caller = callerOf(ctx);
+  // Undefined for callers that see the tokens of the whole organization.
+  const owner = grantOf(ctx) === "any" ? undefined : caller.subject;
+  const filter = hostTokenFilter(owner, req);
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListHostAuthenticationTokens",
+    parts: [owner?.id, req.filter && toJson(ListHostAuthenticationTokensRequest_FilterSchema, req.filter)],
+    pagination: req.pagination,
+    find: (db, after, limit) => findHostTokenPage(db, caller, filter, after, limit),
+  });
+  return { ...page, tokens: rows };
+}
+
+function hostTokenFilter(
+  owner: Subject | undefined,
+  { filter }: ListHostAuthenticationTokensRequest,
+): HostTokenFilter {
+  return {
+    ...(filter?.runnerId !== undefined && { runnerId: filter.runnerId }),
+    subjects: [
+      ...(owner ? [owner] : []),
+      ...(filter?.userId === undefined ? [] : [{ id: filter.userId, principal: Principal.USER }]),
+      ...(filter?.subjectId === undefined ? [] : [{ id: filter.subjectId }]),
+    ],
+  };
 }

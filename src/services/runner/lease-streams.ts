@@ -1,15 +1,15 @@
-/** The place of a stream among those of the leases. */
+/** The open stream of a lease. */
 export interface LeaseStream {
-  /** Aborts when a newer stream of the lease has taken the place. */
+  /** Aborts when a newer stream of the lease has opened. */
   readonly replaced: AbortSignal;
-  /** Gives the place up; harmless when repeated. */
+  /** Ends the registration; repeated calls have no effect. */
   close(): void;
 }
 
-/** Opens the one stream of a lease, and has the one before end. */
+/** A function that registers the stream of a lease and ends the one before it. */
 export type LeaseStreams = (leaseId: string) => LeaseStream;
 
-/** Bounds the streams of runners by the leases that they hold: each has one, and nothing else counts. */
+/** Creates the registry of the streams of leases. Each lease has one stream, so that the leases bound the streams of runners. */
 export function createLeaseStreams(): LeaseStreams {
   const open = new Map<string, AbortController>();
   return (leaseId) => {

@@ -11,28 +11,27 @@ import { replaceExchangeToken } from "./exchange-token.ts";
 
 const NAME = "Local runner";
 
-/** What the one that the operator's server brings along is told by: every other runner has a creator. */
-const MADE_BY_OPERATOR = { creatorIds: [""], kinds: [RunnerKind.REMOTE] };
+/** The filter that finds the runner of the operator's server: every other runner has a creator. */
+const CREATED_BY_OPERATOR = { creatorIds: [""], kinds: [RunnerKind.REMOTE] };
 
 /**
- * Makes the exchange token with which the runner on the server's own machine
- * registers itself at the first organization, as the operator; and the runner
- * where there is none.
+ * Creates, as the operator, the exchange token with which the runner on the server's own
+ * machine registers at the first organization. Creates the runner if there is none.
  *
- * @returns its value; undefined while there is no organization
+ * @returns the token's value; undefined while there is no organization
  */
-export async function localExchangeToken(store: Store, keys: Keys): Promise<string | undefined> {
+export async function createLocalExchangeToken(store: Store, keys: Keys): Promise<string | undefined> {
   return store.write(OPERATOR, "chartroom serve", async (tx) => {
     const [organization] = await findOrganizations(tx.db);
     if (!organization) return undefined;
     const scope = { organizationId: organization.id };
-    return replaceExchangeToken(tx, scope, keys, await localRunnerId(tx, scope));
+    return replaceExchangeToken(tx, scope, keys, await ensureLocalRunner(tx, scope));
   });
 }
 
-async function localRunnerId(tx: WriteTransaction, scope: Scope): Promise<string> {
-  const known = await findRunnerPage(tx.db, scope, MADE_BY_OPERATOR, undefined, 1);
-  const first = await known[0]?.read();
+async function ensureLocalRunner(tx: WriteTransaction, scope: Scope): Promise<string> {
+  const page = await findRunnerPage(tx.db, scope, CREATED_BY_OPERATOR, undefined, 1);
+  const first = await page[0]?.read();
   if (first) return first.runnerId;
   const request = create(CreateRunnerRequestSchema, { name: NAME, kind: RunnerKind.REMOTE });
   const runner = newRunner(request, { id: tx.newId(), now: tx.now });

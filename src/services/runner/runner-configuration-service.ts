@@ -1,37 +1,51 @@
+import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { Principal } from "#gen/service/v1/identity_pb.js";
-import type {
-  RunnerConfigurationService as Contract,
-  CreateEnvironmentClassRequest,
-  CreateHostAuthenticationTokenRequest,
-  DeleteHostAuthenticationTokenRequest,
-  GetEnvironmentClassRequest,
-  GetHostAuthenticationTokenRequest,
-  ListEnvironmentClassesRequest,
-  ListHostAuthenticationTokensRequest,
-  UpdateEnvironmentClassRequest,
-  UpdateHostAuthenticationTokenRequest,
+import {
+  type RunnerConfigurationService as Contract,
+  type CreateEnvironmentClassRequest,
+  type CreateHostAuthenticationTokenRequest,
+  type DeleteHostAuthenticationTokenRequest,
+  type GetEnvironmentClassRequest,
+  type GetHostAuthenticationTokenRequest,
+  type ListEnvironmentClassesRequest,
+  ListEnvironmentClassesRequest_FilterSchema,
+  type ListHostAuthenticationTokensRequest,
+  type UpdateEnvironmentClassRequest,
+  type UpdateHostAuthenticationTokenRequest,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { notFound } from "../../domain/error.ts";
-import { newEnvironmentClass, updatedEnvironmentClass } from "../../domain/runner/environment-class.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import type { Grant } from "../../domain/identity/permissions.ts";
+import {
+  kindsAcceptingEnvironments,
+  newEnvironmentClass,
+  updatedEnvironmentClass,
+} from "../../domain/runner/environment-class.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
   findEnvironmentClass,
   insertEnvironmentClass,
   updateEnvironmentClass,
 } from "../../store/runner/environment-class.ts";
+import {
+  type EnvironmentClassFilter,
+  findEnvironmentClassPage,
+} from "../../store/runner/environment-class-list.ts";
 import { findRunner } from "../../store/runner/runner.ts";
 import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { listEnvironmentClasses } from "./environment-class-list.ts";
+import { listPage } from "../call/page.ts";
 import {
-  createHostToken,
-  deleteHostToken,
+  createHostAuthenticationToken,
+  deleteHostAuthenticationToken,
   getHostAuthenticationToken,
+  listHostAuthenticationTokens,
   updateHostAuthenticationToken,
 } from "./host-token.ts";
-import { listHostAuthenticationTokens } from "./host-token-list.ts";
+import { runnersInScope } from "./runner-scope.ts";
 
-/** Runner configuration: the environment classes that runners offer, and the credentials that they use. */
+/** The service of runner configuration: the environment classes that runners offer, and their host tokens. */
 export class RunnerConfigurationService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -74,7 +88,7 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
   }
 
   createHostAuthenticationToken = (req: CreateHostAuthenticationTokenRequest, ctx: HandlerContext) =>
-    createHostToken(this.#deps, req, ctx);
+    createHostAuthenticationToken(this.#deps, req, ctx);
 
   getHostAuthenticationToken = ({ id }: GetHostAuthenticationTokenRequest, ctx: HandlerContext) =>
     getHostAuthenticationToken(this.#deps, id, ctx);
@@ -86,5 +100,42 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
     updateHostAuthenticationToken(this.#deps, req, ctx);
 
   deleteHostAuthenticationToken = ({ id }: DeleteHostAuthenticationTokenRequest, ctx: HandlerContext) =>
-    deleteHostToken(this.#deps, id, ctx);
+    deleteHostAuthenticationToken(this.#deps, id, ctx);
+}
+
+/** Returns one page of the environment classes of the caller's organization. A runner gets its own only. */
+export async function listEnvironmentClasses(
+  deps: ServiceDependencies,
+  caller: Caller,
+  req: ListEnvironmentClassesRequest,
+  grant: Grant,
+) {
+  const filter = await classFilter(deps, caller, req, grant);
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListEnvironmentClasses",
+    parts: [req.filter && toJson(ListEnvironmentClassesRequest_FilterSchema, req.filter)],
+    pagination: req.pagination,
+    find: (db, after, limit) => findEnvironmentClassPage(db, caller, filter, after, limit),
+  });
+  return { ...page, environmentClasses: rows };
+}
+
+async function classFilter(
+  deps: ServiceDependencies,
+  caller: Caller,
+  { filter }: ListEnvironmentClassesRequest,
+  grant: Grant,
+): Promise<EnvironmentClassFilter> {
+  const asked = filter?.canCreateEnvironments;
+  const policies = asked === undefined ? undefined : await findPolicies(deps.store.reader, caller);
+  return {
+    runnerIds: runnersInScope(caller, grant, filter?.runnerIds ?? []),
+    runnerKinds: filter?.runnerKinds ?? [],
+    enabled: filter?.enabled,
+    taking: policies && {
+      asked: asked === true,
+      runnerKinds: kindsAcceptingEnvironments(policies, caller.role),
+      local: policies.inForce.allowLocalRunners ?? true,
+    },
+  };
 }

@@ -8,7 +8,7 @@ import { findRunnerPage } from "../../store/runner/runner-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 
-/** One page of the runners of the caller's organization. */
+/** Returns one page of the runners of the caller's organization. */
 export async function listRunners(deps: ServiceDependencies, caller: Caller, req: ListRunnersRequest) {
   const filter = { creatorIds: req.filter?.creatorIds ?? [], kinds: req.filter?.kinds ?? [] };
   const { rows, page } = await listPage(deps, caller, {

@@ -16,7 +16,7 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 
-/** Makes a runner's own token of its exchange token, which is gone with the same commit. */
+/** Exchanges a runner's exchange token for its own token. The same commit removes the exchange token. */
 export function registerRunner(
   { store, keys }: Pick<ServiceDependencies, "store" | "keys">,
   req: RegisterRequest,
@@ -58,7 +58,7 @@ async function removeExchangeToken(tx: WriteTransaction, caller: Caller): Promis
   await removeToken(tx, caller, used);
 }
 
-/** Ids of the runner's classes; the first is made where it offers one and has none. */
+/** Returns the ids of the runner's classes. If it has none, the offered class is created. */
 async function ensureClass(
   tx: WriteTransaction,
   caller: Caller,
@@ -69,7 +69,7 @@ async function ensureClass(
   if (classes.length > 0 || !offer) return classes.map(({ id }) => id);
   const { displayName, description } = offer;
   const request = create(CreateEnvironmentClassRequestSchema, { displayName, description });
-  const made = newEnvironmentClass(request, runner, tx.newId());
-  await insertEnvironmentClass(tx, caller, made);
-  return [made.id];
+  const created = newEnvironmentClass(request, runner, tx.newId());
+  await insertEnvironmentClass(tx, caller, created);
+  return [created.id];
 }

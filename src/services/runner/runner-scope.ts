@@ -5,16 +5,16 @@ import type { Grant } from "../../domain/identity/permissions.ts";
 const NO_RUNNER = "";
 
 /**
- * The runners that a list may tell of, as a filter: those that were asked for,
- * for a runner only itself.
+ * Returns the ids of the runners that a list may contain, as a filter: the requested
+ * ones, and for a runner only itself.
  *
- * @param asked empty for any
+ * @param requested empty for any
  */
 export function runnersInScope(
   { subject }: Caller,
   grant: Grant,
-  asked: readonly string[],
+  requested: readonly string[],
 ): readonly string[] {
-  if (grant === "any") return asked;
-  return [asked.length === 0 || asked.includes(subject.id) ? subject.id : NO_RUNNER];
+  if (grant === "any") return requested;
+  return [requested.length === 0 || requested.includes(subject.id) ? subject.id : NO_RUNNER];
 }

@@ -7,57 +7,57 @@ import type { StoredWork } from "../../store/runner/work.ts";
 import type { Lease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** Work as it is about to be given out. */
+/** Work that is about to be leased. */
 export interface OfferedWork {
   readonly work: StoredWork;
   readonly runnerId: string;
-  /** Number of the attempt that begins, from 1. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
 }
 
-/** What a runner is told of its work besides the lease. */
-export interface GivenWork {
+/** The content of a lease. */
+export interface WorkAssignment {
   readonly work: Work["work"];
-  /** The environment that processes of the work may act as. */
+  /** Environment as which processes of the work may act. */
   readonly environment?: Environment;
-  /** Id of the security policy that holds in it; empty for none. */
+  /** Id of the environment's security policy; empty for none. */
   readonly securityPolicyId: string;
-  /** Whether it is one agent run of several in the environment, whose processes keep the tokens that they have. */
+  /** True for one of several agent executions in the environment; the tokens of the others remain valid. */
   readonly sharesEnvironment?: boolean;
 }
 
-/** What a piece of work may touch at source-control hosts, and as whom. */
+/** The access of a piece of work to source-control hosts. */
 export interface CredentialUse {
   readonly subject: Subject;
-  /** Remotes and page addresses that the work begins from. */
+  /** URLs of repositories and pages from which the work begins. */
   readonly addresses: readonly string[];
-  /** Who set them, as they were when the work was given out: what the runner clones is what this decides. */
+  /** Subjects that set them, as of the start of the lease: they decide what the runner clones. */
   readonly sourceSetBy: readonly Subject[];
-  /** Where what they set may come from. */
+  /** Possible origins of the addresses. */
   readonly sourceKinds: readonly SourceKind[];
-  /** Who made the workflow or project that names the subject; left out where that acts by itself. */
+  /** Creator of the workflow or project that names the subject; left out when the subject acts by itself. */
   readonly namedBy?: Subject | undefined;
 }
 
-/** How a lease ended; `lost` means that another attempt is due. */
+/** The end of a lease; `lost` means that another attempt is due. */
 export type LeaseEnd =
   | { readonly kind: "finished"; readonly outcome: FinishWorkRequest }
   | { readonly kind: "lost" };
 
-/** Returns what is particular to a kind of work, as rows have it. It is handed in: the kinds belong to later areas. */
+/** A function that returns the handler of a kind of work, by its number in rows. It is injected, since the handlers belong to later areas. */
 export type FindHandler = (kind: number) => WorkHandler;
 
-/** What is particular to one kind of work. Each function acts in the transaction of its operation. */
+/** The handler of one kind of work. Each function runs in the transaction of its operation. */
 export interface WorkHandler {
   /**
-   * Makes ready what is given out. Work that cannot be given out now is put off
-   * or taken out of the queue, and undefined returned.
+   * Begins an attempt and returns the content of the lease. Work that cannot be
+   * leased now is postponed or removed from the queue; the result is undefined then.
    */
-  begin(tx: WriteTransaction, scope: Scope, offered: OfferedWork): Promise<GivenWork | undefined>;
+  begin(tx: WriteTransaction, scope: Scope, offered: OfferedWork): Promise<WorkAssignment | undefined>;
   /**
-   * Takes a report.
+   * Applies a progress report.
    *
-   * @returns whether the work itself says that the runner is to stop
+   * @returns whether the state of the work requires that the runner stops
    */
   report(
     tx: WriteTransaction,
@@ -67,6 +67,6 @@ export interface WorkHandler {
   ): Promise<{ readonly stop: boolean }>;
   /** Ends the lease: the work leaves the queue, or goes back to it. */
   end(tx: WriteTransaction, scope: Scope, lease: StoredWork, end: LeaseEnd): Promise<void>;
-  /** What credentials the work may ask for. */
+  /** Returns the access of the work to source-control hosts. */
   credentialUse(tx: WriteTransaction, scope: Scope, lease: Lease): Promise<CredentialUse>;
 }

@@ -6,6 +6,7 @@ import {
   type FinishWorkRequest,
   FinishWorkResponseSchema,
   type GetHostCredentialRequest,
+  GetHostCredentialResponseSchema,
   type HeartbeatRequest,
   type LeaseWorkRequest,
   type RegisterRequest,
@@ -14,22 +15,29 @@ import {
   type ReportProgressRequest,
   ReportProgressResponseSchema,
 } from "#gen/runner/v1/work_service_pb.js";
+import { notFound, valueUnusable } from "../../domain/error.ts";
+import { isHostOf } from "../../domain/source/initializer-address.ts";
 import { renewLease } from "../../store/runner/work-lease.ts";
-import { getHostCredential } from "./host-credential.ts";
-import { type LeaseDependencies, writeUnderLease } from "./lease.ts";
-import { heartbeat, recordHeartbeat } from "./runner-life.ts";
+import { callerOf } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { executorOf } from "../identity/executor.ts";
+import { requireTrustedSource } from "../identity/source-trust.ts";
+import { heartbeat, recordHeartbeat } from "./heartbeat.ts";
+import { type LeaseDependencies, writeUnderLease } from "./held-lease.ts";
+import { openHostToken } from "./host-token-secret.ts";
 import { registerRunner } from "./runner-registration.ts";
+import type { ReportUnusableWork } from "./unusable-work.ts";
+import { leaseWork } from "./wait-for-work.ts";
 import type { FindHandler } from "./work-handler.ts";
-import { leaseWork } from "./work-lease.ts";
-import type { ReportUnusableWork } from "./work-set-aside.ts";
 
+/** The dependencies of the work service. */
 export interface WorkServiceDependencies extends LeaseDependencies {
   readonly handlerOf: FindHandler;
-  /** Reports work whose assignment could not be made, for the log. */
+  /** Logs work whose assignment failed. */
   readonly onUnusableWork: ReportUnusableWork;
 }
 
-/** The work of runners: it is given out on lease, reported on and finished. */
+/** The service with which runners lease work, report on it and finish it. */
 export class WorkService implements ServiceImpl<typeof Contract> {
   readonly #deps: WorkServiceDependencies;
 
@@ -75,4 +83,39 @@ export class WorkService implements ServiceImpl<typeof Contract> {
 
   getHostCredential = (req: GetHostCredentialRequest, ctx: HandlerContext) =>
     getHostCredential(this.#deps, req, ctx);
+}
+
+/**
+ * Returns the credential that the executor of leased work has for a host on the runner.
+ * The work must begin from a repository at this host, the executor must be able to act,
+ * and the source must have been set by a subject that may use the executor's
+ * credential. Each read is recorded in the audit log.
+ *
+ * @throws DomainError VALUE_UNUSABLE for another host, EXECUTOR_UNFIT,
+ *   CREDENTIAL_WITHHELD, NOT_FOUND without such a credential
+ */
+export function getHostCredential(
+  deps: Pick<ServiceDependencies, "store" | "keys"> & { readonly handlerOf: FindHandler },
+  req: GetHostCredentialRequest,
+  ctx: HandlerContext,
+) {
+  return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
+    const host = req.host.toLowerCase();
+    const use = await deps.handlerOf(lease.kind).credentialUse(tx, scope, lease);
+    const { subject, addresses, sourceSetBy: setters, sourceKinds: kinds, namedBy } = use;
+    if (!isHostOf(host, addresses)) {
+      throw valueUnusable("host", "the work begins from no repository at this host");
+    }
+    await executorOf(tx, scope, subject);
+    await requireTrustedSource(tx, scope, { host, executor: subject, namedBy, setters, kinds });
+    const runnerId = callerOf(ctx).subject.id;
+    const opened = await openHostToken(tx, scope, deps.keys, { runnerId, host, subject });
+    if (!opened) throw notFound("host authentication token");
+    const { token, secrets } = opened;
+    return create(GetHostCredentialResponseSchema, {
+      token: secrets.token,
+      source: token.source,
+      ...(token.expiresAt && { expiresAt: token.expiresAt }),
+    });
+  });
 }

@@ -8,7 +8,7 @@ import type { CreateProjectRequestSchema } from "#gen/service/v1/project_service
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
 import { makeDuePrebuilds, stopTimedOutPrebuilds } from "../../../src/jobs/prebuilds.ts";
 import { handlerOf } from "../../../src/services/access/work-handlers.ts";
-import { claim } from "../../../src/services/runner/work-claim.ts";
+import { claim } from "../../../src/services/runner/claim.ts";
 import { findPrebuilds } from "../../../src/store/project/prebuild.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { findLease, type Lease } from "../../../src/store/runner/work-lease.ts";
@@ -62,7 +62,7 @@ export async function openPrebuilt() {
       const runnerIds = [runnerId] as const;
       const claimant = { organizationId, runnerIds, kinds: [], environmentClassIds: [classId] };
       const { keys } = made;
-      const most = { most: 1, mostBytes: Number.POSITIVE_INFINITY };
+      const most = { maxLeases: 1, maxBytes: Number.POSITIVE_INFINITY };
       const asked = {
         claimant,
         runnerId,

@@ -6,7 +6,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/leases.ts";
-import type { UnusableWork } from "../../../src/services/runner/work-set-aside.ts";
+import type { UnusableWork } from "../../../src/services/runner/unusable-work.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { StoreUnavailable, SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";

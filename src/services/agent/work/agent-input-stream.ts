@@ -25,14 +25,14 @@ import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
 import { shuttingDown } from "../../call/stream-dependencies.ts";
+import { recordHeartbeat } from "../../runner/heartbeat.ts";
 import {
   type LeaseDependencies,
   requireLease,
   requireWorkKind,
   writeUnderLease,
-} from "../../runner/lease.ts";
+} from "../../runner/held-lease.ts";
 import type { LeaseStreams } from "../../runner/lease-streams.ts";
-import { recordHeartbeat } from "../../runner/runner-life.ts";
 import { readQueue, reorderQueue } from "../agent-queue.ts";
 
 /**

@@ -21,8 +21,8 @@ import { setProgress } from "../../../store/agent/agent-progress.ts";
 import { findLease, type Lease, renewLease, resetAttempts } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
-import { type LeaseDependencies, requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
-import { recordHeartbeat } from "../../runner/runner-life.ts";
+import { recordHeartbeat } from "../../runner/heartbeat.ts";
+import { type LeaseDependencies, requireWorkKind, writeUnderLease } from "../../runner/held-lease.ts";
 import { applyReportedState } from "./agent-reported-state.ts";
 
 /** Applies a runner's report on an agent execution, completely or not at all. A report on a stopped one is ignored. */

@@ -7,7 +7,7 @@ import type {
   StartSubagentRequest,
   StreamInputsRequest,
 } from "#gen/runner/v1/agent_work_service_pb.js";
-import type { LeaseDependencies } from "../../runner/lease.ts";
+import type { LeaseDependencies } from "../../runner/held-lease.ts";
 import { createLeaseStreams } from "../../runner/lease-streams.ts";
 import { streamInputs } from "./agent-input-stream.ts";
 import { reportAgent } from "./agent-report.ts";

@@ -33,7 +33,7 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
-import { MAX_ATTEMPTS } from "../../runner/lease.ts";
+import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorNamer } from "../../workflow/execution/executor-namer.ts";
 import { presentAgentExecution } from "../agent-reading.ts";

@@ -17,7 +17,7 @@ import { findOutput, findOutputBefore } from "../../../store/agent/agent-output.
 import type { Reader } from "../../../store/store.ts";
 import { callerOf } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { requireLease, requireWorkKind } from "../../runner/lease.ts";
+import { requireLease, requireWorkKind } from "../../runner/held-lease.ts";
 import { presentAgentExecution } from "../agent-reading.ts";
 
 /** The maximum length of an answer (contract, GetStepAgentResponse.last_answer). */

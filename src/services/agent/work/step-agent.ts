@@ -28,7 +28,7 @@ import { findAction, updateAction } from "../../../store/workflow/workflow-actio
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { executorOf } from "../../identity/executor.ts";
-import { requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
+import { requireWorkKind, writeUnderLease } from "../../runner/held-lease.ts";
 import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
 import { resolveAgent } from "../resolve-agent.ts";

@@ -20,7 +20,7 @@ import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { requireWorkKind, writeUnderLease } from "../../runner/lease.ts";
+import { requireWorkKind, writeUnderLease } from "../../runner/held-lease.ts";
 import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
 import { resolveAgent } from "../resolve-agent.ts";

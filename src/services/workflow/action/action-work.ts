@@ -23,8 +23,8 @@ import { postponeWork, releaseWork } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
-import { prebuildFor } from "../../project/prebuild-choice.ts";
-import { MAX_ATTEMPTS } from "../../runner/lease.ts";
+import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
+import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorNamer } from "../execution/executor-namer.ts";
 import {
@@ -166,7 +166,7 @@ async function contentOf(
     variables: { ...variables },
     ...(deadline !== undefined && { maxTime: durationFromMs(Math.max(0, deadline - tx.now)) }),
     report,
-    prebuildId: await prebuildFor(tx.db, scope, environment),
+    prebuildId: await findUsablePrebuildId(tx.db, scope, environment),
     outputs: report ? await reportInput(tx.db, scope, execution) : [],
     ...(pullRequest && { pullRequest }),
   });

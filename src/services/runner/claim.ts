@@ -10,89 +10,89 @@ import type { StoredWork } from "../../store/runner/work.ts";
 import { type Claimant, claimWork, findClaimable } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
 import { replaceAgentToken, replaceEnvironmentToken } from "../identity/environment-token.ts";
-import type { FindHandler, GivenWork } from "./work-handler.ts";
-import { type ReportUnusableWork, setAsideWork } from "./work-set-aside.ts";
+import { failUnusableWork, type ReportUnusableWork } from "./unusable-work.ts";
+import type { FindHandler, WorkAssignment } from "./work-handler.ts";
 
-/** Work that is looked at in one transaction, which other writes wait for; some of it may be refused. */
-const LOOKS_A_CLAIM = 64;
+/** Maximum number of work items tried in one transaction, which other writes wait for. Some may be rejected. */
+const MAX_CANDIDATES_PER_CLAIM = 64;
 
-/** Who gets work, and how much of it. */
-export interface Claim {
+/** A request for work. */
+export interface ClaimRequest {
   readonly claimant: Claimant;
   readonly runnerId: string;
-  /** Most leases. */
-  readonly most: number;
-  /** Bytes in binary that they may have together; the first may have more. */
-  readonly mostBytes: number;
+  /** Maximum number of leases. */
+  readonly maxLeases: number;
+  /** Maximum total size of the leases in binary; the first may be larger. */
+  readonly maxBytes: number;
   readonly leaseMs: number;
   readonly keys: Pick<Keys, "mintToken">;
   readonly handlerOf: FindHandler;
   readonly onUnusableWork: ReportUnusableWork;
 }
 
-/** What came of a claim. */
-export interface Claimed {
+/** The result of a claim. */
+export interface ClaimResult {
   readonly works: Work[];
-  /** Whether anything was written: work that is refused is put off, or ends. */
+  /** True when anything was written: rejected work is postponed or ends. */
   readonly changed: boolean;
 }
 
-/** Takes an assignment back that the answer has no room for: it begins the next one. */
-class AnswerFull extends Error {}
+/** The error that rolls back an assignment for which the response has no space; a later claim gets it. */
+class ResponseFull extends Error {}
 
 /**
- * Gives out the work whose turn it is, and makes it ready in the same
- * transaction. Work whose assignment cannot be made is set aside, so that it
- * keeps no other work of its organization from being given out.
+ * Leases the next work items and creates their assignments in the same transaction.
+ * Work whose assignment fails is marked as unusable, so that it does not block other
+ * work of its organization.
  *
- * @throws StoreUnavailable when the database fails: all work stays as it is
+ * @throws StoreUnavailable when the database fails: the work does not change
  */
-export async function claim(tx: WriteTransaction, scope: Scope, asked: Claim): Promise<Claimed> {
+export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRequest): Promise<ClaimResult> {
   const works: Work[] = [];
-  let looks = 0;
+  let candidates = 0;
   let bytes = 0;
-  for (; looks < LOOKS_A_CLAIM && works.length < asked.most; looks += 1) {
-    const next = await findClaimable(tx.db, asked.claimant, tx.now);
+  for (; candidates < MAX_CANDIDATES_PER_CLAIM && works.length < request.maxLeases; candidates += 1) {
+    const next = await findClaimable(tx.db, request.claimant, tx.now);
     if (!next) break;
     try {
       const work = await tx.attempt(async () => {
-        const assigned = await assign(tx, scope, asked, next);
-        // What is asked for alone may have any size.
-        if (!assigned || asked.most === 1) return assigned;
+        const assigned = await assign(tx, scope, request, next);
+        // A single lease may have any size.
+        if (!assigned || request.maxLeases === 1) return assigned;
         bytes += toBinary(WorkSchema, assigned).length;
-        if (works.length > 0 && bytes > asked.mostBytes) throw new AnswerFull();
+        if (works.length > 0 && bytes > request.maxBytes) throw new ResponseFull();
         return assigned;
       });
       if (work) works.push(work);
     } catch (error) {
-      if (error instanceof AnswerFull) break;
-      // Says nothing of the work: it is given out once the database takes it.
+      if (error instanceof ResponseFull) break;
+      // The work is not at fault: it is leased once the database is available.
       if (error instanceof StoreUnavailable) throw error;
-      await setAsideWork(tx, scope, next, error, asked);
+      await failUnusableWork(tx, scope, next, error, request);
     }
   }
-  return { works, changed: looks > 0 };
+  return { works, changed: candidates > 0 };
 }
 
-/** @returns undefined for work that is put off or wanted no more */
+/** @returns undefined for work that is postponed or no longer needed */
 async function assign(
   tx: WriteTransaction,
   scope: Scope,
-  asked: Claim,
+  request: ClaimRequest,
   work: StoredWork,
 ): Promise<Work | undefined> {
-  const { runnerId } = asked;
-  const offered = { work, runnerId, attempt: work.attempt + 1 };
-  const given = await asked.handlerOf(work.kind).begin(tx, scope, offered);
-  return given && lease(tx, scope, asked, work, given);
+  const { runnerId } = request;
+  const offer = { work, runnerId, attempt: work.attempt + 1 };
+  const assignment = await request.handlerOf(work.kind).begin(tx, scope, offer);
+  return assignment && createLease(tx, scope, request, work, assignment);
 }
 
-async function lease(
+async function createLease(
   tx: WriteTransaction,
   scope: Scope,
-  { runnerId, leaseMs, keys }: Claim,
+  { runnerId, leaseMs, keys }: ClaimRequest,
   work: StoredWork,
-  { work: content, environment, securityPolicyId, sharesEnvironment = false }: GivenWork,
+  { work: content, environment, securityPolicyId, sharesEnvironment = false }: WorkAssignment,
 ): Promise<Work> {
   const leased = await claimWork(tx, work, { runnerId, leaseMs });
   const issueToken = (to: Environment) =>

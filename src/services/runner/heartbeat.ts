@@ -14,57 +14,61 @@ import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { repeatableKey } from "../call/idempotency.ts";
 
-/** Signs of life are written down at most this often, save those that a runner gives for their own sake. */
-const SIGN_EVERY_MS = 10_000;
+/** The minimum interval between two writes of a heartbeat that is implied by another call. */
+const HEARTBEAT_WRITE_INTERVAL_MS = 10_000;
 
-type LifeDependencies = Pick<ServiceDependencies, "store" | "now">;
+type HeartbeatDependencies = Pick<ServiceDependencies, "store" | "now">;
 
-/** Answers a sign of life; the record gets a row only where it changes what is told of the runner. */
+/** Records a heartbeat of a runner. The audit log gets a row only when the runner's status changes. */
 export async function heartbeat(
-  { store, now }: LifeDependencies,
+  { store, now }: HeartbeatDependencies,
   { version, degradedReason }: HeartbeatRequest,
   ctx: HandlerContext,
 ) {
   const caller = callerOf(ctx);
-  const news = { version, degradedReason };
-  const answer = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_INTERVAL_MS) });
+  const report = { version, degradedReason };
+  const response = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_INTERVAL_MS) });
   const known = await findKnownRunner(store.reader, caller, caller.subject.id);
-  if (!known || (!connectedRunner(known.runner, news, now()) && !ctx.values.get(repeatableKey))) {
-    await recordSignOfLife(store, caller, now());
-    return answer;
+  if (!known || (!connectedRunner(known.runner, report, now()) && !ctx.values.get(repeatableKey))) {
+    await touchRunner(store, caller, now());
+    return response;
   }
   return writeAsCaller(store, ctx, async (tx) => {
-    await updateHeard(tx, caller, news);
-    return answer;
+    await updateConnectedRunner(tx, caller, report);
+    return response;
   });
 }
 
 /**
- * Takes any call of a runner as a sign of life.
+ * Records any call of a runner as a heartbeat.
  *
- * @returns the runner as it is known; undefined when it is no more
+ * @returns the runner; undefined when it was deleted
  */
 export async function recordHeartbeat(
-  { store, now }: LifeDependencies,
+  { store, now }: HeartbeatDependencies,
   ctx: HandlerContext,
 ): Promise<KnownRunner | undefined> {
   const caller = callerOf(ctx);
   const known = await findKnownRunner(store.reader, caller, caller.subject.id);
   if (!known) return undefined;
   if (connectedRunner(known.runner, {}, now())) {
-    await store.write(caller.subject, operationOf(ctx), (tx) => updateHeard(tx, caller, {}));
-  } else if (now() - (known.seenAt ?? 0) >= SIGN_EVERY_MS) {
-    await recordSignOfLife(store, caller, now());
+    await store.write(caller.subject, operationOf(ctx), (tx) => updateConnectedRunner(tx, caller, {}));
+  } else if (now() - (known.seenAt ?? 0) >= HEARTBEAT_WRITE_INTERVAL_MS) {
+    await touchRunner(store, caller, now());
   }
   return known;
 }
 
-async function updateHeard(tx: WriteTransaction, caller: Caller, news: RunnerUpdate): Promise<void> {
+async function updateConnectedRunner(
+  tx: WriteTransaction,
+  caller: Caller,
+  report: RunnerUpdate,
+): Promise<void> {
   const known = await findKnownRunner(tx.db, caller, caller.subject.id);
-  const runner = known && connectedRunner(known.runner, news, tx.now);
+  const runner = known && connectedRunner(known.runner, report, tx.now);
   if (runner) await updateRunner(tx, caller, known.runner, { ...known, runner, seenAt: tx.now });
 }
 
-function recordSignOfLife(store: Store, { subject }: Caller, now: number): Promise<void> {
+function touchRunner(store: Store, { subject }: Caller, now: number): Promise<void> {
   return store.note("runner", subject.id, { seen_at: now });
 }

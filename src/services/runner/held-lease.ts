@@ -8,31 +8,31 @@ import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
 
-/** How many times work is given out before it is given up (contract, Work.attempt). */
+/** The maximum number of attempts at a piece of work (contract, Work.attempt). */
 export const MAX_ATTEMPTS = 3;
 
-/** What services of runners are built from. */
+/** The dependencies of the services of runners. */
 export interface LeaseDependencies extends StreamDependencies {
-  /** How long a lease holds unless it is renewed. */
+  /** Duration of a lease, from its start or last renewal. */
   readonly leaseMs: number;
 }
 
-/** How a runner names the lease that it holds. */
-export interface LeaseName {
+/** A runner's reference to the lease that it holds. */
+export interface LeaseReference {
   readonly leaseId: string;
   readonly fence: bigint;
 }
 
 /**
- * Writes as the runner that holds a lease. Whether it does is found out in the
- * transaction itself, so that a late report changes nothing.
+ * Writes as the runner that holds a lease. The lease is checked in the transaction
+ * itself, so that a late report changes nothing.
  *
- * @throws DomainError LEASE_LOST when the lease is not the runner's now;
- *   ACCOUNT_BLOCKED when the account that the work is done for is cut off
+ * @throws DomainError LEASE_LOST when the runner no longer holds the lease;
+ *   ACCOUNT_BLOCKED when the account of the work is blocked
  */
 export function writeUnderLease<T>(
   { store }: Pick<ServiceDependencies, "store">,
-  name: LeaseName,
+  name: LeaseReference,
   ctx: HandlerContext,
   fn: (tx: WriteTransaction, scope: Scope, lease: Lease) => Promise<T>,
 ): Promise<T> {
@@ -42,18 +42,18 @@ export function writeUnderLease<T>(
 }
 
 /**
- * The lease that a runner holds, for reads.
+ * Returns the lease that a runner holds, for reads.
  *
  * @throws DomainError as {@link writeUnderLease}
  */
 export async function requireLease(
   db: Reader,
   caller: Caller,
-  { leaseId, fence }: LeaseName,
+  { leaseId, fence }: LeaseReference,
   now: number,
 ): Promise<Lease> {
   const lease = await findLease(db, leaseId);
-  // A runner is of one organization, so that no other organization's lease names it.
+  // A runner belongs to one organization, so only leases of that organization name it.
   if (!lease || lease.leased_by !== caller.subject.id || BigInt(lease.fence) !== fence) throw leaseLost();
   if ((lease.expires_at ?? 0) <= now) throw leaseLost();
   if (lease.blocked_at !== null) throw accountBlocked();
@@ -61,9 +61,9 @@ export async function requireLease(
 }
 
 /**
- * Refuses a lease on work of another kind than an operation is for.
+ * Requires that a lease is on work of a kind.
  *
- * @param of what the operation is for, in words for people
+ * @param of name of the kind for people
  * @throws DomainError PHASE_UNSUITABLE
  */
 export function requireWorkKind(lease: Lease, kind: WorkKind, of: string): void {

@@ -14,22 +14,22 @@ import { type Claimant, findClaimable } from "../../store/runner/work-lease.ts";
 import type { Reader } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
-import { recordHeartbeat } from "./runner-life.ts";
-import { claim } from "./work-claim.ts";
+import { claim } from "./claim.ts";
+import { recordHeartbeat } from "./heartbeat.ts";
 import type { WorkServiceDependencies } from "./work-service.ts";
 
-/** How long a runner waits for work that does not say how long (contract, LeaseWorkRequest.wait). */
+/** The default of LeaseWorkRequest.wait (contract). */
 const DEFAULT_WAIT_MS = 20_000;
 
-/** Work becomes due as time passes too, such as that of a lease which ran out: it is looked for this often. */
-const LOOK_EVERY_MS = 1_000;
+/** The interval of the search for work that becomes due without a change, such as that of an expired lease. */
+const POLL_INTERVAL_MS = 1_000;
 
-/** Found out inside a claim: another runner was faster, and nothing is to be kept of it. */
-class NothingLeft extends Error {}
+/** The error that rolls back a claim when another runner was faster. */
+class NoWorkLeft extends Error {}
 
 /**
- * Gives a runner work, as soon as there is some for it. It looks before it
- * writes, since most runners wait most of the time.
+ * Leases work to a runner as soon as there is some for it. It reads before it writes,
+ * since most runners wait most of the time.
  */
 export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkRequest, ctx: HandlerContext) {
   const { store, draining, now } = deps;
@@ -37,30 +37,30 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
   await recordHeartbeat(deps, ctx);
   const until = now() + (req.wait ? durationMs(req.wait) : DEFAULT_WAIT_MS);
   const ready = readyWorkOf(caller.organizationId);
-  const bell = createNotifier((wake) => store.onChange(ready, wake), [draining, ctx.signal]);
+  const notifier = createNotifier((wake) => store.onChange(ready, wake), [draining, ctx.signal]);
   try {
     for (;;) {
-      const rung = bell.next(Math.min(LOOK_EVERY_MS, Math.max(0, until - now())));
+      const changed = notifier.next(Math.min(POLL_INTERVAL_MS, Math.max(0, until - now())));
       ctx.signal.throwIfAborted();
       if (draining.aborted) return create(LeaseWorkResponseSchema);
-      const claimant = await claimantOf(store.reader, caller, req);
+      const claimant = await findClaimant(store.reader, caller, req);
       if (claimant && (await findClaimable(store.reader, claimant, now()))) {
-        const answer = await tryClaim(deps, req, ctx);
-        if (answer) return answer;
+        const response = await tryClaim(deps, req, ctx);
+        if (response) return response;
       }
       if (now() >= until) return create(LeaseWorkResponseSchema);
-      await rung;
+      await changed;
     }
   } finally {
-    bell.close();
+    notifier.close();
   }
 }
 
-/** What the runner can take now; undefined while it is given nothing. */
-async function claimantOf(
+/** Returns the work that the runner can take now; undefined while it may take none. */
+async function findClaimant(
   db: Reader,
   caller: Caller,
-  { kinds, environmentClassIds: asked }: LeaseWorkRequest,
+  { kinds, environmentClassIds: requested }: LeaseWorkRequest,
 ): Promise<Claimant | undefined> {
   const runnerId = caller.subject.id;
   const known = await findKnownRunner(db, caller, runnerId);
@@ -73,11 +73,11 @@ async function claimantOf(
     runnerIds = [runnerId, await findLocalRunnerId(db, caller)];
   }
   const own = (await findClassesOfRunner(db, caller, runnerId)).map(({ id }) => id);
-  const environmentClassIds = asked.length === 0 ? own : own.filter((id) => asked.includes(id));
+  const environmentClassIds = requested.length === 0 ? own : own.filter((id) => requested.includes(id));
   return { organizationId: caller.organizationId, runnerIds, kinds, environmentClassIds };
 }
 
-/** Undefined when somebody else was faster. */
+/** Returns undefined when another runner was faster. */
 async function tryClaim(
   { store, keys, leaseMs, pageBytes, handlerOf, onUnusableWork }: WorkServiceDependencies,
   req: LeaseWorkRequest,
@@ -85,17 +85,17 @@ async function tryClaim(
 ) {
   try {
     return await writeAsCaller(store, ctx, async (tx, caller) => {
-      const claimant = await claimantOf(tx.db, caller, req);
-      if (!claimant) throw new NothingLeft();
+      const claimant = await findClaimant(tx.db, caller, req);
+      if (!claimant) throw new NoWorkLeft();
       const runnerId = caller.subject.id;
-      const most = { most: req.maxLeases, mostBytes: pageBytes };
-      const asked = { claimant, runnerId, ...most, leaseMs, keys, handlerOf, onUnusableWork };
-      const { works, changed } = await claim(tx, caller, asked);
-      if (!changed) throw new NothingLeft();
+      const limits = { maxLeases: req.maxLeases, maxBytes: pageBytes };
+      const request = { claimant, runnerId, ...limits, leaseMs, keys, handlerOf, onUnusableWork };
+      const { works, changed } = await claim(tx, caller, request);
+      if (!changed) throw new NoWorkLeft();
       return create(LeaseWorkResponseSchema, { works });
     });
   } catch (error) {
-    if (error instanceof NothingLeft) return undefined;
+    if (error instanceof NoWorkLeft) return undefined;
     throw error;
   }
 }

@@ -3,8 +3,8 @@ import { suitsInitializer } from "../../domain/project/prebuild.ts";
 import { findReadyPrebuild } from "../../store/project/prebuild.ts";
 import type { Reader, Scope } from "../../store/store.ts";
 
-/** Id of the workspace that an environment on a runner starts from; empty when it starts from its initializer. */
-export async function prebuildFor(
+/** Returns the id of the prebuild from which an environment starts; empty when it starts from its initializer. */
+export async function findUsablePrebuildId(
   db: Reader,
   scope: Scope,
   { metadata, spec }: Environment,

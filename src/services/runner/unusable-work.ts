@@ -3,39 +3,38 @@ import { FinishWorkRequest_Outcome, FinishWorkRequestSchema } from "#gen/runner/
 import type { StoredWork } from "../../store/runner/work.ts";
 import { postponeWork } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
-import { MAX_ATTEMPTS } from "./lease.ts";
+import { MAX_ATTEMPTS } from "./held-lease.ts";
 import type { FindHandler } from "./work-handler.ts";
 
-/** How long work waits that can neither be given out nor be failed: an operator may repair its rows meanwhile. */
+/** The delay for work that can neither be leased nor be failed; meanwhile an operator may repair its rows. */
 const RETRY_AFTER_MS = 3_600_000;
 
 const MESSAGE =
   "the server cannot read what the work needs; the operator finds the cause in the server's log";
 
-/** Names work whose assignment cannot be made, for the log. */
+/** Work whose assignment failed, for the log. */
 export interface UnusableWork {
   readonly workId: string;
   readonly organizationId: string;
   /** WorkKind by number. */
   readonly kind: number;
   readonly subjectId: string;
-  /** Whether its subject has failed; otherwise the work is looked at again in an hour. */
+  /** True when its subject has failed; otherwise the work is tried again in an hour. */
   readonly failed: boolean;
 }
 
-/** Reports work that was set aside, and why. */
+/** A function that logs unusable work and the cause. */
 export type ReportUnusableWork = (work: UnusableWork, cause: unknown) => void;
 
 /**
- * Sets aside work whose assignment cannot be made: what it was for fails, with
- * the reason `work_unusable` where failures have reasons. Where even that cannot
- * be written, such as for an action that cannot be read, the work stays in the
- * queue and is looked at again in an hour.
+ * Fails work whose assignment failed. Its subject fails with the reason `work_unusable`
+ * where failures have reasons. When that cannot be written, such as for an action that
+ * cannot be read, the work stays in the queue and is tried again in an hour.
  *
- * @param cause why the assignment cannot be made; for the log only
- * @throws when the database takes neither
+ * @param cause the error of the assignment; for the log only
+ * @throws when the database accepts neither
  */
-export async function setAsideWork(
+export async function failUnusableWork(
   tx: WriteTransaction,
   scope: Scope,
   work: StoredWork,
@@ -47,7 +46,7 @@ export async function setAsideWork(
 ): Promise<void> {
   let failed = true;
   try {
-    await tx.attempt(() => fail(tx, scope, work, handlerOf));
+    await tx.attempt(() => endAsFailed(tx, scope, work, handlerOf));
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
     failed = false;
@@ -57,8 +56,8 @@ export async function setAsideWork(
   onUnusableWork({ workId, organizationId, kind, subjectId, failed }, cause);
 }
 
-/** Ends the work as a runner does that failed at its last attempt. */
-async function fail(
+/** Ends the work like a runner whose last attempt failed. */
+async function endAsFailed(
   tx: WriteTransaction,
   scope: Scope,
   work: StoredWork,
