@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import { findUsers, issueToken } from "../services/access/organization-creation.ts";
 import type { FoundUser } from "../store/identity/member.ts";
 import { removeToken } from "../store/identity/token.ts";
-import { findAccessTokens, findAnyToken, type OperatorsToken } from "../store/identity/token-list.ts";
+import { findAccessTokens, findAnyToken, type OperatorToken } from "../store/identity/token-list.ts";
 import { OPERATOR, type Store } from "../store/store.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
@@ -103,7 +103,7 @@ async function userNamed(store: Store, named: string | undefined): Promise<Found
   throw new StartError(`choose a user with --user:\n${choices.join("\n")}`);
 }
 
-function lineOf({ id, kind, subjectId, email, organizationName, ...times }: OperatorsToken): string {
+function lineOf({ id, kind, subjectId, email, organizationName, ...times }: OperatorToken): string {
   const owner = kind === "service_account" ? `service account ${subjectId}` : (email ?? subjectId);
   const { expiresAt, lastUsedAt, disabledAt } = times;
   return [

@@ -1,4 +1,4 @@
-import { removeOldAnswers } from "../store/record/idempotency.ts";
+import { removeOldResponses } from "../store/record/idempotency.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
@@ -18,7 +18,7 @@ export async function removeExpiredResponses(store: Store): Promise<number> {
   let removed = 0;
   for (;;) {
     const batch = await store.write(SYSTEM, "job/answer-expiry", (tx) =>
-      removeOldAnswers(tx, RESPONSES_PER_BATCH),
+      removeOldResponses(tx, RESPONSES_PER_BATCH),
     );
     removed += batch;
     if (batch < RESPONSES_PER_BATCH) return removed;

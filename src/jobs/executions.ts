@@ -9,7 +9,7 @@ import {
   type PendingSearch,
 } from "../services/workflow/execution/execution-expand.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import { findUnexpanded } from "../store/workflow/workflow-execution.ts";
+import { findUnexpandedExecutions } from "../store/workflow/workflow-execution.ts";
 import type { MakeJob } from "./job.ts";
 
 const EVERY_MS = 1_000;
@@ -62,7 +62,7 @@ export function createExpansion(parts: ExpansionContext): () => Promise<void> {
   /** The earliest time of the next attempt by execution. It is lost at a restart, and the search is then retried at once. */
   const notBefore = new Map<string, number>();
   return async () => {
-    const found = await findUnexpanded(parts.store.reader, EXECUTIONS_PER_RUN);
+    const found = await findUnexpandedExecutions(parts.store.reader, EXECUTIONS_PER_RUN);
     for (const id of notBefore.keys()) if (!found.some((each) => each.id === id)) notBefore.delete(id);
     const due = firstOfEachOrganization(found.filter(({ id }) => (notBefore.get(id) ?? 0) <= parts.now()));
     const next = due.values();

@@ -1,5 +1,5 @@
 import { handlerOf } from "../services/access/work-handlers.ts";
-import { findExpired, findLease, renewLease } from "../store/runner/work-lease.ts";
+import { findExpiredLeases, findLease, renewLease } from "../store/runner/work-lease.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
@@ -21,7 +21,7 @@ const RETRY_AFTER_MS = 60_000;
  * @throws AggregateError of the failures, after the other leases have ended
  */
 export async function endExpiredLeases(store: Store, now: number): Promise<number> {
-  const expired = await findExpired(store.reader, now, LEASES_PER_RUN);
+  const expired = await findExpiredLeases(store.reader, now, LEASES_PER_RUN);
   const failures: unknown[] = [];
   for (const { id, fence } of expired) {
     const ending = store.write(SYSTEM, "job/leases", async (tx) => {

@@ -1,7 +1,7 @@
 import { stoppedEnvironment } from "../domain/environment/environment.ts";
 import { hasOutlived } from "../domain/environment/environment-policy.ts";
 import { changeEnvironment } from "../services/environment/environment-change.ts";
-import { findOutlived } from "../store/environment/environment-age.ts";
+import { findPastLifetime } from "../store/environment/environment-age.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
@@ -23,7 +23,7 @@ export async function stopExpiredEnvironments(store: Store, now: number): Promis
   let afterId = "";
   for (;;) {
     const batch = await store.write(SYSTEM, "job/lifetime", async (tx) => {
-      const found = await findOutlived(tx.db, now, afterId, ENVIRONMENTS_PER_BATCH);
+      const found = await findPastLifetime(tx.db, now, afterId, ENVIRONMENTS_PER_BATCH);
       for (const { organizationId, environment } of found) {
         const after = hasOutlived(environment, now) ? stoppedEnvironment(environment) : undefined;
         if (!after) continue;

@@ -1,5 +1,5 @@
 import { INACTIVE_AFTER_MS, inactiveRunner } from "../domain/runner/runner-heartbeat.ts";
-import { findKnownRunner, findSilentRunners, updateRunner } from "../store/runner/runner-life.ts";
+import { findSilentRunners, findStoredRunner, updateRunner } from "../store/runner/runner-life.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
@@ -23,7 +23,7 @@ export async function markInactiveRunners(store: Store, now: number): Promise<nu
     const silent = await findSilentRunners(tx.db, cutoff, RUNNERS_PER_RUN);
     for (const { organizationId, runnerId } of silent) {
       const scope = { organizationId };
-      const known = await findKnownRunner(tx.db, scope, runnerId);
+      const known = await findStoredRunner(tx.db, scope, runnerId);
       if (!known) continue;
       const runner = inactiveRunner(known.runner, tx.now);
       await updateRunner(tx, scope, known.runner, { ...known, runner, seenAt: null });

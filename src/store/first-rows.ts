@@ -7,7 +7,7 @@ import { compareRow } from "./sqlite/expressions.ts";
 import type { Reader } from "./store.ts";
 
 /** Number of rows that one query tests of a list that takes too long as a whole: some 100 ms. */
-const ROWS_AT_ONCE = 20_000;
+const ROWS_PER_PIECE = 20_000;
 
 /** The order of a list, and its start. */
 export interface RowOrder {
@@ -38,9 +38,11 @@ export async function firstRows<T extends keyof Schema, O>(
   fitting: Rows<T, O>,
   order: RowOrder,
   limit: number,
-  rowsAtOnce = ROWS_AT_ONCE,
+  rowsAtOnce = ROWS_PER_PIECE,
 ): Promise<O[]> {
-  const whole = await unlessTooLong(() => ordered(from(fitting, order), order).limit(limit).execute());
+  const whole = await unlessTooLong(() =>
+    ordered(afterPosition(fitting, order), order).limit(limit).execute(),
+  );
   if (whole) return whole;
   const rows: O[] = [];
   for await (const piece of pieces(own, fitting, order, rowsAtOnce)) {
@@ -61,7 +63,7 @@ export async function countRows<T extends keyof Schema>(
   fitting: Rows<T, object>,
   order: RowOrder,
   limit: number,
-  rowsAtOnce = ROWS_AT_ONCE,
+  rowsAtOnce = ROWS_PER_PIECE,
 ): Promise<number> {
   const countOf = async (rows: Rows<T, object>, most: number) => {
     const found = rows.select(sql.lit(1).as("one")).limit(most).as("found");
@@ -71,7 +73,7 @@ export async function countRows<T extends keyof Schema>(
       .executeTakeFirstOrThrow();
     return count;
   };
-  const whole = await unlessTooLong(() => countOf(from(fitting, order), limit));
+  const whole = await unlessTooLong(() => countOf(afterPosition(fitting, order), limit));
   if (whole !== undefined) return whole;
   let count = 0;
   for await (const piece of pieces(own, fitting, order, rowsAtOnce)) {
@@ -136,7 +138,10 @@ async function* pieces<T extends keyof Schema, O>(
   const keys = columns.map((column, index) => sql.ref(column).as(`key${index}`));
   let { after } = order;
   for (;;) {
-    const [rest, piece] = [from(own, { ...order, after }), from(fitting, { ...order, after })];
+    const [rest, piece] = [
+      afterPosition(own, { ...order, after }),
+      afterPosition(fitting, { ...order, after }),
+    ];
     const [end] = await ordered(rest.clearSelect().select(keys), order).offset(rowsAtOnce).limit(1).execute();
     if (!end) {
       yield piece;
@@ -149,7 +154,7 @@ async function* pieces<T extends keyof Schema, O>(
 }
 
 /** Restricts a query to the rows after the page before. */
-function from<T extends keyof Schema, O>(
+function afterPosition<T extends keyof Schema, O>(
   rows: Rows<T, O>,
   { columns, direction, after }: RowOrder,
 ): Rows<T, O> {

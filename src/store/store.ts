@@ -108,7 +108,7 @@ export interface WriteTransaction {
    */
   touch(id: string): void;
   /** Adds a text to the search index, under a row of its own, when the write is committed. */
-  enterText(row: number, text: string): void;
+  indexText(row: number, text: string): void;
   /**
    * Removes an organization and every row that it owns, in any table, without a record.
    * @param onTable called for each table that holds such rows, before they are removed
@@ -118,9 +118,9 @@ export interface WriteTransaction {
    * Returns the value of a write-back row after the last change. A write must not change one twice
    * at the same time.
    */
-  readHeld<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V>;
+  readWriteBack<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V>;
   /** Changes the value of a write-back row; it is written when the write is committed. */
-  setHeld<K, V>(row: WriteBackRow<K, V>, key: K, value: V): void;
+  setWriteBack<K, V>(row: WriteBackRow<K, V>, key: K, value: V): void;
   /**
    * Runs a part of the write that may fail: when `part` throws, neither its rows nor its records
    * remain, and a caller that catches the error may continue.
@@ -176,12 +176,12 @@ export interface Store {
   ): Promise<T>;
   /**
    * Makes a bookkeeping update, which changes no resource and leaves no audit row; it can change
-   * only the columns of {@link NotableColumns}.
+   * only the columns of {@link BookkeepingColumns}.
    */
-  note<T extends keyof NotableColumns>(
+  note<T extends keyof BookkeepingColumns>(
     table: T,
     id: string,
-    values: { [C in NotableColumns[T]]?: Schema[T][C & keyof Schema[T]] },
+    values: { [C in BookkeepingColumns[T]]?: Schema[T][C & keyof Schema[T]] },
   ): Promise<void>;
   /**
    * Makes several bookkeeping updates atomically, such as a score and the rows that it counted. A
@@ -213,14 +213,16 @@ export interface Store {
 }
 
 /** The columns that a bookkeeping update can change. */
-export interface NotableColumns {
+export interface BookkeepingColumns {
   token: "last_used_at" | "hash" | "hmac_key_id";
   project: "popularity";
   environment: "counted";
   runner: "seen_at";
 }
 
-export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly NotableColumns[T][] } = {
+export const BOOKKEEPING_COLUMNS: {
+  readonly [T in keyof BookkeepingColumns]: readonly BookkeepingColumns[T][];
+} = {
   token: ["last_used_at", "hash", "hmac_key_id"],
   project: ["popularity"],
   environment: ["counted"],
@@ -228,7 +230,7 @@ export const NOTABLE_COLUMNS: { readonly [T in keyof NotableColumns]: readonly N
 };
 
 export interface BookkeepingUpdate {
-  readonly table: keyof NotableColumns;
+  readonly table: keyof BookkeepingColumns;
   readonly id: string;
   readonly values: Readonly<Record<string, number | string | Uint8Array | null>>;
 }

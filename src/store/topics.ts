@@ -7,7 +7,7 @@ export const eventsOf = ({ organizationId }: Scope): string => `events of ${orga
 export const rightsOf = ({ organizationId }: Scope): string => `rights in ${organizationId}`;
 
 /** Types of resources that determine rights. */
-const GIVE_RIGHTS: ReadonlySet<ResourceType> = new Set<ResourceType>([
+const RIGHTS_TYPES: ReadonlySet<ResourceType> = new Set<ResourceType>([
   "account",
   "member",
   "organization",
@@ -22,5 +22,5 @@ const GIVE_RIGHTS: ReadonlySet<ResourceType> = new Set<ResourceType>([
 export function topicsOf({ organizationId, type, id, kind }: Change): string[] {
   if (organizationId === null || kind === "read") return [id];
   const scope = { organizationId };
-  return [id, eventsOf(scope), ...(GIVE_RIGHTS.has(type) ? [rightsOf(scope)] : [])];
+  return [id, eventsOf(scope), ...(RIGHTS_TYPES.has(type) ? [rightsOf(scope)] : [])];
 }

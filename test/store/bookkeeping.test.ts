@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { builderOf } from "../../src/store/query-builder.ts";
-import { NOTABLE_COLUMNS, type Store, SYSTEM } from "../../src/store/store.ts";
+import { BOOKKEEPING_COLUMNS, type Store, SYSTEM } from "../../src/store/store.ts";
 import { stopAll } from "../harness/server.ts";
 import { expectWholeRecord, ONE, openWithOrganizations, put, TWO } from "./made-up-changes.ts";
 
@@ -58,7 +58,7 @@ describe("a note", () => {
     for (const table of ["organization", "audit_log", "event"]) {
       await expect(store.note(table as "token", ONE, { name: "x" } as object)).rejects.toThrow();
     }
-    expect(NOTABLE_COLUMNS).toEqual({
+    expect(BOOKKEEPING_COLUMNS).toEqual({
       token: ["last_used_at", "hash", "hmac_key_id"],
       project: ["popularity"],
       environment: ["counted"],

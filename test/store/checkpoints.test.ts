@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { builderOf } from "../../src/store/query-builder.ts";
-import { Checkpoints, DUE_PAGES } from "../../src/store/sqlite/checkpoint/checkpoints.ts";
+import { CHECKPOINT_PAGES, Checkpoints } from "../../src/store/sqlite/checkpoint/checkpoints.ts";
 import { Maintenance } from "../../src/store/sqlite/checkpoint/maintenance-thread.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
@@ -121,7 +121,7 @@ describe("the log beside the file", () => {
     const size = () => statSync(join(dataDir, `${DATABASE_FILE}-wal`)).size;
     await until(
       async () => size(),
-      (bytes) => bytes > 3 * DUE_PAGES * 4096,
+      (bytes) => bytes > 3 * CHECKPOINT_PAGES * 4096,
     );
     beside.exec("commit");
     await begunAnew(1).finally(() => {
@@ -139,7 +139,7 @@ test("a thread of upkeep that ends is replaced once the log has grown again", as
   const writing = new Database(file);
   const insert = writing.prepare("insert into fact (name, value) values (?, ?)");
   let count = 0;
-  const grow = () => insert.run(`fact ${count++}`, "x".repeat(DUE_PAGES * 4096));
+  const grow = () => insert.run(`fact ${count++}`, "x".repeat(CHECKPOINT_PAGES * 4096));
   const upkeep = new Maintenance(link);
   const checkpoints = new Checkpoints(upkeep, writing);
   grow();
@@ -165,7 +165,9 @@ test("a pass waits for its turn while the thread of upkeep is at another order",
   const upkeep = new Maintenance(file);
   const checkpoints = new Checkpoints(upkeep, writing);
   const copied = () => (writing.pragma("wal_checkpoint(NOOP)") as [{ checkpointed: number }])[0].checkpointed;
-  writing.prepare("insert into fact (name, value) values ('large', ?)").run("x".repeat(DUE_PAGES * 4096));
+  writing
+    .prepare("insert into fact (name, value) values ('large', ?)")
+    .run("x".repeat(CHECKPOINT_PAGES * 4096));
   const started = upkeep.start();
   await checkpoints.keepShort();
   await started;

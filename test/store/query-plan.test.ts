@@ -13,12 +13,12 @@ import { findEnvironmentPage } from "../../src/store/environment/environment-lis
 import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/search/project-search.ts";
 import {
-  fastCandidates,
+  allCandidates,
+  indexedCandidates,
   isSelective,
-  noCandidates,
   textCandidates,
 } from "../../src/store/project/search/project-search-candidates.ts";
-import { collect, countPassing, findPage } from "../../src/store/project/search/project-search-rows.ts";
+import { collect, countMatching, findPage } from "../../src/store/project/search/project-search-rows.ts";
 import { findClaimable } from "../../src/store/runner/work-lease.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
@@ -194,7 +194,7 @@ test("what a filter has an index for leads to projects, and its rows are tested 
     runnerIds: ["r"],
     annotations: { a: "b" },
   };
-  const leads = fastCandidates(db, scope, filter);
+  const leads = indexedCandidates(db, scope, filter);
   leads.unshift(await textCandidates(db, "shi", [1, 2], 1));
   for (const { projects } of leads) await projects.select("project.id").execute();
   const byId = "SEARCH project USING COVERING INDEX sqlite_autoindex_project_1 (id=?)";
@@ -258,7 +258,7 @@ test("what leads to projects goes on leading where filters and the page's place 
       };
       await collect(db, scope, page, few, 1);
       await findPage(db, scope, page, text);
-      await countPassing(db, scope, page, text);
+      await countMatching(db, scope, page, text);
     }
   }
   const all = plans().flat();
@@ -269,7 +269,7 @@ test("what leads to projects goes on leading where filters and the page's place 
   const order = { field: "id", direction: "asc" } as const;
   const after = { key: 0, id: "a" };
   const page = { filter: ANY_PROJECT, order, after, limit: 1, countLimit: undefined };
-  await findPage(db, scope, page, noCandidates(db, scope));
+  await findPage(db, scope, page, allCandidates(db, scope));
   expect(plans()).toEqual([
     ["SEARCH project USING COVERING INDEX project_by_id (organization_id=? AND id>?)"],
   ]);

@@ -49,8 +49,8 @@ beforeEach(async () => {
 afterEach(() => store.close());
 
 async function count(tx: WriteTransaction, name: string, by = 1): Promise<number> {
-  const next = (await tx.readHeld(COUNT, name)) + by;
-  tx.setHeld(COUNT, name, next);
+  const next = (await tx.readWriteBack(COUNT, name)) + by;
+  tx.setWriteBack(COUNT, name, next);
   return next;
 }
 
@@ -143,8 +143,8 @@ test("a read has a number among the changes of its commit, and no event", async 
 
 test("two who ask for a row at the same time get the same value, and none that was set meanwhile is lost", async () => {
   await store.write(SYSTEM, "test", async (tx) => {
-    const slow = tx.readHeld(COUNT, "quay");
-    tx.setHeld(COUNT, "quay", 7);
+    const slow = tx.readWriteBack(COUNT, "quay");
+    tx.setWriteBack(COUNT, "quay", 7);
     expect(await slow).toBe(7);
   });
   expect(await stored()).toEqual([{ name: "quay", value: "7" }]);

@@ -14,7 +14,7 @@ import { policyDenied } from "../../domain/policy/policy-decision.ts";
 import { isAvailable } from "../../domain/runner/runner-heartbeat.ts";
 import { hasSession } from "../../store/agent/agent-execution-search.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
-import { findKnownRunner, worksLocally } from "../../store/runner/runner-life.ts";
+import { findStoredRunner, isLocalRunner } from "../../store/runner/runner-life.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { findAction } from "../../store/workflow/workflow-action.ts";
 import { writeAsCaller } from "../call/call.ts";
@@ -79,12 +79,12 @@ async function requireReferences(
   { runnerId, sessionId, workflowActionId }: StartAgentRequest,
 ): Promise<void> {
   if (runnerId !== "") {
-    const known = await findKnownRunner(db, caller, runnerId);
+    const known = await findStoredRunner(db, caller, runnerId);
     if (!known) throw notFound("runner");
     if (!isAvailable(known.runner)) {
       throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
     }
-    if (!policies.inForce.allowLocalRunners && (await worksLocally(db, caller, runnerId))) {
+    if (!policies.inForce.allowLocalRunners && (await isLocalRunner(db, caller, runnerId))) {
       const allowed = "runs on runners that are not local";
       throw policyDenied(policies, { fieldPath: "allowLocalRunners", requested: true, allowed });
     }

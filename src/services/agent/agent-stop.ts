@@ -12,7 +12,7 @@ import {
   findAgentExecution,
   removeAgentExecution,
   type StoredAgentExecution,
-  setMadeEnvironment,
+  setCreatedEnvironment,
 } from "../../store/agent/agent-execution.ts";
 import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
@@ -77,7 +77,7 @@ export async function getOwnedAgentExecution(
 /** Deletes the environment, unless another agent execution works in it: then that one owns it from now on. */
 async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
   const [successor] = await findOpenAgentExecutions(tx.db, scope, { environmentId: id });
-  if (successor) return setMadeEnvironment(tx, successor.execution.id);
+  if (successor) return setCreatedEnvironment(tx, successor.execution.id);
   const environment = await findEnvironment(tx.db, scope, id);
   if (!environment) return;
   if (isUntouched(environment)) return deleteEnvironmentRow(tx, scope, environment);

@@ -14,9 +14,9 @@ import type { InputTurn } from "../../store/agent/agent-input.ts";
 import {
   findInterestsInEnvironment,
   findInterestsInSubagent,
-  type InterestName,
-  takeInterest,
-  takeUserMessageInterests,
+  type InterestKey,
+  removeInterest,
+  removeUserMessageInterests,
 } from "../../store/agent/agent-interest.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { queueInput } from "./agent-queue.ts";
@@ -38,11 +38,11 @@ const MAX_SUBAGENT_FAILURE_CHARACTERS = 4_096;
 export async function fireInterest(
   tx: WriteTransaction,
   scope: Scope,
-  name: InterestName,
+  name: InterestKey,
   payload: WakePayload,
   { sender, turn }: { readonly sender?: Subject; readonly turn?: InputTurn } = {},
 ): Promise<boolean> {
-  if (!(await takeInterest(tx, name))) return false;
+  if (!(await removeInterest(tx, name))) return false;
   const stored = await findAgentExecution(tx.db, scope, name.executionId);
   if (!stored || hasStopped(stored.execution) || isWantedStopped(stored.execution)) return true;
   await hideInterests(tx, scope, stored, [name.interestId]);
@@ -62,7 +62,7 @@ export async function endUserMessageInterests(
   scope: Scope,
   stored: StoredAgentExecution,
 ): Promise<void> {
-  const ended = await takeUserMessageInterests(tx, stored.execution.id);
+  const ended = await removeUserMessageInterests(tx, stored.execution.id);
   await hideInterests(tx, scope, stored, ended);
 }
 

@@ -18,7 +18,7 @@ import {
 import {
   findOpenAgentExecutionIds,
   hasOpenAgentExecution,
-  isMadeForAgent,
+  isCreatedForAgent,
   type OpenAgentExecutions,
 } from "../../store/agent/agent-execution-search.ts";
 import { replaceInterests } from "../../store/agent/agent-interest.ts";
@@ -116,7 +116,7 @@ async function stopSubagents(
 
 async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
   if (await hasOpenAgentExecution(tx.db, environmentId)) return;
-  if (!(await isMadeForAgent(tx.db, environmentId))) return;
+  if (!(await isCreatedForAgent(tx.db, environmentId))) return;
   const before = await findEnvironment(tx.db, scope, environmentId);
   if (before?.spec?.desiredPhase !== EnvironmentPhase.RUNNING) return;
   const after = stoppedEnvironment(before);

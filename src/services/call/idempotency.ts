@@ -12,7 +12,11 @@ import { type ContextKey, createContextKey, type HandlerContext } from "@connect
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { findKeptAnswer, insertKeptAnswer, type StoredResponse } from "../../store/record/idempotency.ts";
+import {
+  findStoredResponse,
+  insertStoredResponse,
+  type StoredResponse,
+} from "../../store/record/idempotency.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 
 /** A request with an idempotency key. */
@@ -52,7 +56,7 @@ export async function replayOrRun<T>(
   const request = ctx.values.get(repeatableKey);
   if (!request) return { result: await fn() };
   const slot = { callerId: caller.subject.id, operation, key: request.key };
-  const stored = await findKeptAnswer(tx, slot);
+  const stored = await findStoredResponse(tx, slot);
   if (stored) {
     if (!request.hashes.some((hash) => equal(hash, stored.request_hash))) throw keyReused(operation);
     return { stored };
@@ -65,7 +69,7 @@ export async function replayOrRun<T>(
   );
   const [requestHash] = request.hashes;
   if (!requestHash) throw new Error("a repeatable request came without a hash");
-  await insertKeptAnswer(tx, caller, slot, {
+  await insertStoredResponse(tx, caller, slot, {
     request_hash: requestHash,
     response: toBinary(output, response),
     redacted: omitted ? 1 : 0,

@@ -23,7 +23,7 @@ export async function withinQuota<T>(
 ): Promise<T> {
   const { db, quotaBytes } = tx;
   if (quotaBytes === Number.POSITIVE_INFINITY) return write();
-  if ((await tx.readHeld(bytesBeforeCommit, organizationId)) + QUOTA_MARGIN_BYTES < quotaBytes)
+  if ((await tx.readWriteBack(bytesBeforeCommit, organizationId)) + QUOTA_MARGIN_BYTES < quotaBytes)
     return write();
   const before = await findStoredBytes(db, { organizationId });
   const value = await write();

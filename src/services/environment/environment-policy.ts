@@ -14,7 +14,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import type { Policies } from "../../domain/policy/policies.ts";
 import { countEnvironmentsOfCreator } from "../../store/environment/environment-count.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
-import { worksLocally } from "../../store/runner/runner-life.ts";
+import { isLocalRunner } from "../../store/runner/runner-life.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
@@ -34,7 +34,7 @@ export async function newEnvironmentUnderPolicies(
     role: caller.role,
     fromProject: template.projectId !== "",
     // Read only where it matters: nearly every organization allows local runners.
-    local: !policies.inForce.allowLocalRunners && (await worksLocally(tx.db, caller, template.runnerId)),
+    local: !policies.inForce.allowLocalRunners && (await isLocalRunner(tx.db, caller, template.runnerId)),
   });
   const origin = {
     id: tx.newId(),

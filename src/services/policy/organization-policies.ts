@@ -3,7 +3,7 @@ import { notEnterprise, notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { updatedPolicies } from "../../domain/policy/policy-update.ts";
 import { requireAssignable } from "../../domain/policy/security-policy.ts";
-import { findEnterprise } from "../../store/policy/enterprise.ts";
+import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import type { WriteTransaction } from "../../store/store.ts";
@@ -22,7 +22,7 @@ export async function setPolicies(
   const before = await findSetPolicies(tx.db, caller);
   const { id, principal } = caller.subject;
   const after = updatedPolicies(before, req, { id, principal, at: tx.now });
-  if (req.archiveEnvironmentsAfter && !(await findEnterprise(tx.db, caller))) {
+  if (req.archiveEnvironmentsAfter && !(await isEnterprise(tx.db, caller))) {
     throw notEnterprise("archiveEnvironmentsAfter");
   }
   if (req.securityPolicyId) {

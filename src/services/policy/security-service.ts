@@ -22,9 +22,9 @@ import {
 } from "../../domain/policy/security-policy.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
+  appliesInEnvironment,
   findSecurityPolicy,
   findSecurityPolicyPage,
-  holdsInEnvironment,
   insertSecurityPolicy,
   removeSecurityPolicy,
   updateSecurityPolicy,
@@ -109,6 +109,6 @@ async function findUse(tx: WriteTransaction, caller: Caller, id: string): Promis
   const { inForce } = await findPolicies(tx.db, caller);
   return {
     assigned: inForce.securityPolicyId === id,
-    applied: await holdsInEnvironment(tx.db, caller, id),
+    applied: await appliesInEnvironment(tx.db, caller, id),
   };
 }

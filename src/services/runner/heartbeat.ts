@@ -8,7 +8,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   type RunnerUpdate,
 } from "../../domain/runner/runner-heartbeat.ts";
-import { findKnownRunner, type KnownRunner, updateRunner } from "../../store/runner/runner-life.ts";
+import { findStoredRunner, type StoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -28,7 +28,7 @@ export async function heartbeat(
   const caller = callerOf(ctx);
   const report = { version, degradedReason };
   const response = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_INTERVAL_MS) });
-  const known = await findKnownRunner(store.reader, caller, caller.subject.id);
+  const known = await findStoredRunner(store.reader, caller, caller.subject.id);
   if (!known || (!connectedRunner(known.runner, report, now()) && !ctx.values.get(repeatableKey))) {
     await touchRunner(store, caller, now());
     return response;
@@ -47,9 +47,9 @@ export async function heartbeat(
 export async function recordHeartbeat(
   { store, now }: HeartbeatDependencies,
   ctx: HandlerContext,
-): Promise<KnownRunner | undefined> {
+): Promise<StoredRunner | undefined> {
   const caller = callerOf(ctx);
-  const known = await findKnownRunner(store.reader, caller, caller.subject.id);
+  const known = await findStoredRunner(store.reader, caller, caller.subject.id);
   if (!known) return undefined;
   if (connectedRunner(known.runner, {}, now())) {
     await store.write(caller.subject, operationOf(ctx), (tx) => updateConnectedRunner(tx, caller, {}));
@@ -64,7 +64,7 @@ async function updateConnectedRunner(
   caller: Caller,
   report: RunnerUpdate,
 ): Promise<void> {
-  const known = await findKnownRunner(tx.db, caller, caller.subject.id);
+  const known = await findStoredRunner(tx.db, caller, caller.subject.id);
   const runner = known && connectedRunner(known.runner, report, tx.now);
   if (runner) await updateRunner(tx, caller, known.runner, { ...known, runner, seenAt: tx.now });
 }

@@ -1,7 +1,7 @@
 import type { HostTokenSecrets } from "../../domain/runner/host-token.ts";
 import type { Keys } from "../../keys.ts";
 import type { SealedSecrets } from "../../store/runner/host-token.ts";
-import { findHostTokensUnder, replaceSecrets } from "../../store/runner/host-token-rotation.ts";
+import { findHostTokensUnderKey, reencryptHostTokenSecrets } from "../../store/runner/host-token-rotation.ts";
 import { OPERATOR, type Store } from "../../store/store.ts";
 import { openSecrets, sealSecrets } from "./host-token-secret.ts";
 
@@ -30,9 +30,9 @@ export async function reencryptHostTokens(store: Store, keys: Keys): Promise<num
   for (const formerId of keys.ids.slice(1)) {
     for (;;) {
       const batch = await store.write(OPERATOR, "chartroom keys rotate", async (tx) => {
-        const found = await findHostTokensUnder(tx.db, formerId, TOKENS_PER_BATCH);
+        const found = await findHostTokensUnderKey(tx.db, formerId, TOKENS_PER_BATCH);
         for (const { id, sealed } of found) {
-          await replaceSecrets(tx, id, sealSecrets(keys, id, openOrThrow(keys, id, sealed)));
+          await reencryptHostTokenSecrets(tx, id, sealSecrets(keys, id, openOrThrow(keys, id, sealed)));
         }
         return found.length;
       });

@@ -3,7 +3,7 @@ import type { HostTokenSecrets } from "../../domain/runner/host-token.ts";
 import type { Keys } from "../../keys.ts";
 import {
   findHostTokenFor,
-  type HostTokenUse,
+  type HostTokenKey,
   recordHostTokenRead,
   type SealedSecrets,
 } from "../../store/runner/host-token.ts";
@@ -66,7 +66,7 @@ export async function openHostToken(
   tx: WriteTransaction,
   scope: Scope,
   keys: Pick<Keys, "open">,
-  use: HostTokenUse,
+  use: HostTokenKey,
 ): Promise<OpenHostToken | undefined> {
   const stored = await findHostTokenFor(tx.db, scope, use);
   if (!stored) return undefined;

@@ -132,7 +132,7 @@ async function classFilter(
     runnerIds: runnersInScope(caller, grant, filter?.runnerIds ?? []),
     runnerKinds: filter?.runnerKinds ?? [],
     enabled: filter?.enabled,
-    taking: policies && {
+    accepting: policies && {
       asked: asked === true,
       runnerKinds: kindsAcceptingEnvironments(policies, caller.role),
       local: policies.inForce.allowLocalRunners ?? true,

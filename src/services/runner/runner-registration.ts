@@ -11,7 +11,7 @@ import { isLocalKind } from "../../domain/runner/runner.ts";
 import { RUNNER_TOKEN_VALID_MS, registeredRunner } from "../../domain/runner/runner-heartbeat.ts";
 import { findTokens, insertToken, removeToken } from "../../store/identity/token.ts";
 import { findClassesOfRunner, insertEnvironmentClass } from "../../store/runner/environment-class.ts";
-import { findKnownRunner, updateRunner } from "../../store/runner/runner-life.ts";
+import { findStoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -24,7 +24,7 @@ export function registerRunner(
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const runnerId = caller.subject.id;
-    const known = await findKnownRunner(tx.db, caller, runnerId);
+    const known = await findStoredRunner(tx.db, caller, runnerId);
     if (!known) throw unauthenticated();
     await removeExchangeToken(tx, caller);
     const runner = registeredRunner(known.runner, req, tx.now);

@@ -8,7 +8,7 @@ import { isAvailable } from "../../domain/runner/runner-heartbeat.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
-import { findKnownRunner } from "../../store/runner/runner-life.ts";
+import { findStoredRunner } from "../../store/runner/runner-life.ts";
 import { readyWorkOf } from "../../store/runner/work.ts";
 import { type Claimant, findClaimable } from "../../store/runner/work-lease.ts";
 import type { Reader } from "../../store/store.ts";
@@ -63,7 +63,7 @@ async function findClaimant(
   { kinds, environmentClassIds: requested }: LeaseWorkRequest,
 ): Promise<Claimant | undefined> {
   const runnerId = caller.subject.id;
-  const known = await findKnownRunner(db, caller, runnerId);
+  const known = await findStoredRunner(db, caller, runnerId);
   // It was deleted while it waited, and its token with it.
   if (!known) throw unauthenticated();
   if (!isAvailable(known.runner)) return undefined;

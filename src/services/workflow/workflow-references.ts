@@ -6,7 +6,7 @@ import { isSuspended } from "../../domain/identity/service-account.ts";
 import { requireNotDeleted } from "../../domain/project/project.ts";
 import { requireEnabled } from "../../domain/runner/environment-class.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
-import { findWantedPhases } from "../../store/project/project.ts";
+import { findDesiredPhases } from "../../store/project/project.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
@@ -24,7 +24,7 @@ export async function checkContextReferences(
   const projectIds = contexts.flatMap(({ context }) =>
     context.case === "projects" ? context.value.projectIds : [],
   );
-  const projects = await findWantedPhases(db, scope, projectIds);
+  const projects = await findDesiredPhases(db, scope, projectIds);
   requireExisting(projectIds, projects, "project");
   for (const project of projects) requireNotDeleted(project);
   const classIds = contexts.flatMap(({ context }) =>

@@ -1,9 +1,9 @@
 import type { Keys } from "../../keys.ts";
 import { OPERATOR, type Store } from "../../store/store.ts";
 import {
-  findWebhookSecretsUnder,
+  findWebhookSecretsUnderKey,
+  replaceWebhookSecrets,
   type SealedWebhookSecrets,
-  sealWebhookSecretsAs,
 } from "../../store/workflow/workflow-secret.ts";
 import { type OpenWebhookSecrets, openSecrets, sealSecrets } from "./workflow-secret.ts";
 
@@ -34,11 +34,11 @@ export async function reencryptWebhookSecrets(store: Store, keys: Keys): Promise
   for (const formerId of keys.ids.slice(1)) {
     for (;;) {
       const batch = await store.write(OPERATOR, "chartroom keys rotate", async (tx) => {
-        const found = await findWebhookSecretsUnder(tx.db, formerId, WORKFLOWS_A_BATCH);
+        const found = await findWebhookSecretsUnderKey(tx.db, formerId, WORKFLOWS_A_BATCH);
         for (const { workflowId, secrets } of found) {
           const lasting =
             (secrets.previous?.until ?? 0) > tx.now ? secrets : { ...secrets, previous: undefined };
-          await sealWebhookSecretsAs(
+          await replaceWebhookSecrets(
             tx,
             workflowId,
             sealSecrets(keys, workflowId, opened(keys, workflowId, lasting)),

@@ -93,7 +93,7 @@ const selectWakes = prepared<{ executionId: string }, { body: string }>((db, { e
  * Returns the ids of an execution's interests that have fired and whose wake event the agent has
  * not received.
  */
-export async function findUnseenWakes(db: Reader, executionId: string): Promise<string[]> {
+export async function findUnseenWakeInterestIds(db: Reader, executionId: string): Promise<string[]> {
   const rows = await selectWakes(db, { executionId });
   return rows.flatMap(({ body }) => {
     const { input } = fromBody(AgentInputSchema, body);

@@ -75,18 +75,19 @@ export async function hasOpenAgentExecution(db: Reader, environmentId: string): 
   return (await selectOpenIn(db, { environmentId })).length > 0;
 }
 
-const selectMaker = prepared<{ environmentId: string }, { id: string }>((db, { environmentId }) =>
-  db
-    .selectFrom("agent_execution")
-    .select("id")
-    .where("environment_id", "=", environmentId)
-    .where("made_environment", "=", 1)
-    .limit(1),
+const selectForCreatedEnvironment = prepared<{ environmentId: string }, { id: string }>(
+  (db, { environmentId }) =>
+    db
+      .selectFrom("agent_execution")
+      .select("id")
+      .where("environment_id", "=", environmentId)
+      .where("made_environment", "=", 1)
+      .limit(1),
 );
 
 /** Returns whether an environment was created for an agent execution. */
-export async function isMadeForAgent(db: Reader, environmentId: string): Promise<boolean> {
-  return (await selectMaker(db, { environmentId })).length > 0;
+export async function isCreatedForAgent(db: Reader, environmentId: string): Promise<boolean> {
+  return (await selectForCreatedEnvironment(db, { environmentId })).length > 0;
 }
 
 const selectOpenChildCount = prepared<{ parentId: string }, { count: number }>((db, { parentId }) =>

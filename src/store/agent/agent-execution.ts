@@ -223,13 +223,13 @@ export async function updateAgentExecution(
   });
 }
 
-const setMade = prepared<{ id: string }, unknown>((db, { id }) =>
+const updateCreatedEnvironment = prepared<{ id: string }, unknown>((db, { id }) =>
   db.updateTable("agent_execution").set({ made_environment: 1 }).where("id", "=", id),
 );
 
 /** Marks the environment of an execution as created for it, so that it is deleted with it. */
-export async function setMadeEnvironment(tx: WriteTransaction, id: string): Promise<void> {
-  await setMade(tx.db, { id });
+export async function setCreatedEnvironment(tx: WriteTransaction, id: string): Promise<void> {
+  await updateCreatedEnvironment(tx.db, { id });
 }
 
 /** Removes an execution permanently, with its inputs and its output. */

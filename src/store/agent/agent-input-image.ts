@@ -4,7 +4,7 @@ import type { Reader, WriteTransaction } from "../store.ts";
 import type { AgentInputImageTable } from "./agent-schema.ts";
 
 /** The key of an input: its execution and its id. */
-export interface InputName {
+export interface InputKey {
   readonly executionId: string;
   readonly inputId: string;
 }
@@ -20,7 +20,7 @@ const insertRow = prepared<AgentInputImageTable, unknown>((db, row) =>
   }),
 );
 
-const selectImages = prepared<InputName, ImageData>((db, { executionId, inputId }) =>
+const selectImages = prepared<InputKey, ImageData>((db, { executionId, inputId }) =>
   db
     .selectFrom("agent_input_image")
     .select(["position", "data"])
@@ -29,12 +29,12 @@ const selectImages = prepared<InputName, ImageData>((db, { executionId, inputId 
     .orderBy("position"),
 );
 
-const deleteImages = prepared<InputName, unknown>((db, { executionId, inputId }) =>
+const deleteImages = prepared<InputKey, unknown>((db, { executionId, inputId }) =>
   db.deleteFrom("agent_input_image").where("execution_id", "=", executionId).where("input_id", "=", inputId),
 );
 
 /** Takes the data of its images out of an input, which is modified. */
-export function takeImages(input: AgentInput): ImageData[] {
+export function extractImages(input: AgentInput): ImageData[] {
   return [...imagesOf(input)].map(([position, image]) => {
     const { data } = image;
     image.data = new Uint8Array();
@@ -45,7 +45,7 @@ export function takeImages(input: AgentInput): ImageData[] {
 /** Writes the data of the images of a new input. */
 export async function insertImages(
   tx: WriteTransaction,
-  { executionId, inputId }: InputName,
+  { executionId, inputId }: InputKey,
   images: readonly ImageData[],
 ): Promise<void> {
   for (const { position, data } of images) {
@@ -64,7 +64,7 @@ export async function fillImages(db: Reader, executionId: string, input: AgentIn
 }
 
 /** Removes the data of the images of an input that will not be delivered any more. */
-export async function removeImages(tx: WriteTransaction, name: InputName): Promise<void> {
+export async function removeImages(tx: WriteTransaction, name: InputKey): Promise<void> {
   await deleteImages(tx.db, name);
 }
 

@@ -8,7 +8,7 @@ import type { QueuedInput } from "../../domain/agent/agent-queue.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Reader, WriteTransaction } from "../store.ts";
-import { insertImages, removeImages, takeImages } from "./agent-input-image.ts";
+import { extractImages, insertImages, removeImages } from "./agent-input-image.ts";
 import type { AgentInputTable } from "./agent-schema.ts";
 
 /** Options and settings of the turn that an input begins. */
@@ -113,7 +113,7 @@ export async function insertInput(
   const [last] = await selectLastNumber(tx.db, { executionId });
   const kept = clone(AgentInputSchema, input);
   kept.receipt = Receipt.UNSPECIFIED;
-  const images = takeImages(kept);
+  const images = extractImages(kept);
   await insertRow(tx.db, {
     execution_id: executionId,
     input_id: input.id,

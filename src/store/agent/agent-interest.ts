@@ -3,13 +3,13 @@ import type { Reader, WriteTransaction } from "../store.ts";
 import type { AgentInterestTable } from "./agent-schema.ts";
 
 /** The key of an interest: its execution and its id. */
-export interface InterestName {
+export interface InterestKey {
   readonly executionId: string;
   readonly interestId: string;
 }
 
 /** An interest found in any execution. */
-export interface FoundInterest extends InterestName {
+export interface FoundInterest extends InterestKey {
   readonly organizationId: string;
 }
 
@@ -48,7 +48,7 @@ export async function findInterests(db: Reader, executionId: string): Promise<Ag
   return selectInterests(db, { executionId });
 }
 
-const deleteOne = prepared<InterestName, { interest_id: string }>((db, { executionId, interestId }) =>
+const deleteOne = prepared<InterestKey, { interest_id: string }>((db, { executionId, interestId }) =>
   db
     .deleteFrom("agent_interest")
     .where("execution_id", "=", executionId)
@@ -60,7 +60,7 @@ const deleteOne = prepared<InterestName, { interest_id: string }>((db, { executi
  * Removes an interest. Only the transaction that removes it handles its firing.
  * @returns whether the execution had it
  */
-export async function takeInterest(tx: WriteTransaction, name: InterestName): Promise<boolean> {
+export async function removeInterest(tx: WriteTransaction, name: InterestKey): Promise<boolean> {
   return (await deleteOne(tx.db, name)).length > 0;
 }
 
@@ -76,7 +76,10 @@ const deleteOfMessages = prepared<{ executionId: string }, { interest_id: string
  * Removes an execution's interests in messages of users.
  * @returns their ids
  */
-export async function takeUserMessageInterests(tx: WriteTransaction, executionId: string): Promise<string[]> {
+export async function removeUserMessageInterests(
+  tx: WriteTransaction,
+  executionId: string,
+): Promise<string[]> {
   return (await deleteOfMessages(tx.db, { executionId })).map(({ interest_id }) => interest_id);
 }
 
@@ -102,7 +105,7 @@ export async function findDueTimers(db: Reader, now: number, limit: number): Pro
   return selectDue(db, { now, limit });
 }
 
-const selectOfSubagent = prepared<{ subagentId: string }, InterestName>((db, { subagentId }) =>
+const selectOfSubagent = prepared<{ subagentId: string }, InterestKey>((db, { subagentId }) =>
   db
     .selectFrom("agent_interest")
     .select(["execution_id as executionId", "interest_id as interestId"])
@@ -110,11 +113,11 @@ const selectOfSubagent = prepared<{ subagentId: string }, InterestName>((db, { s
 );
 
 /** Returns the interests in the end of a sub-agent; only its parent can have them. */
-export async function findInterestsInSubagent(db: Reader, subagentId: string): Promise<InterestName[]> {
+export async function findInterestsInSubagent(db: Reader, subagentId: string): Promise<InterestKey[]> {
   return selectOfSubagent(db, { subagentId });
 }
 
-const selectOfEnvironment = prepared<{ environmentId: string; phase: string }, InterestName>(
+const selectOfEnvironment = prepared<{ environmentId: string; phase: string }, InterestKey>(
   (db, { environmentId, phase }) =>
     db
       .selectFrom("agent_interest")
@@ -132,6 +135,6 @@ export async function findInterestsInEnvironment(
   db: Reader,
   environmentId: string,
   phase: string,
-): Promise<InterestName[]> {
+): Promise<InterestKey[]> {
   return selectOfEnvironment(db, { environmentId, phase });
 }

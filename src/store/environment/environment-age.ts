@@ -50,7 +50,7 @@ export async function findDeletable(
 }
 
 /** An environment of any organization, for jobs. */
-export interface AgedEnvironment extends Scope {
+export interface ScopedEnvironment extends Scope {
   readonly environment: Environment;
 }
 
@@ -58,12 +58,12 @@ export interface AgedEnvironment extends Scope {
  * Returns up to `limit` environments of all organizations that are wanted running although their
  * lifetime ended by `until`, by id ascending after `afterId`.
  */
-export async function findOutlived(
+export async function findPastLifetime(
   db: Reader,
   until: number,
   afterId: string,
   limit: number,
-): Promise<AgedEnvironment[]> {
+): Promise<ScopedEnvironment[]> {
   const rows = await builderOf(db)
     .selectFrom("environment")
     .select(["organization_id", "body"])

@@ -50,7 +50,7 @@ export async function syncEnvironmentWork(
 }
 
 /** Removes the rows that exist for an environment only: its work, and the tokens that act as it. */
-export async function removeEnvironmentBelongings(
+export async function removeEnvironmentDependents(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,

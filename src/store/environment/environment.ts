@@ -9,7 +9,7 @@ import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
 import {
   queueEnvironmentWork,
-  removeEnvironmentBelongings,
+  removeEnvironmentDependents,
   syncEnvironmentWork,
 } from "./environment-work.ts";
 
@@ -211,7 +211,7 @@ export async function removeEnvironment(
     .returning(["project_id", "created_at", "counted"])
     .executeTakeFirst();
   if (!removed) return;
-  await removeEnvironmentBelongings(tx, scope, environment);
+  await removeEnvironmentDependents(tx, scope, environment);
   if (removed.project_id !== null && removed.counted === 0) {
     await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
   }

@@ -3,7 +3,7 @@ import type { Reader } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /** A token as the operator's list shows it; times in milliseconds since 1970 UTC. */
-export interface OperatorsToken {
+export interface OperatorToken {
   readonly id: string;
   readonly kind: TokenTable["kind"];
   /** Id of the member or service account that it acts for. */
@@ -20,7 +20,7 @@ export interface OperatorsToken {
  * Returns the access tokens of users and service accounts of all organizations, oldest first. Only
  * for the operator.
  */
-export async function findAccessTokens(db: Reader): Promise<OperatorsToken[]> {
+export async function findAccessTokens(db: Reader): Promise<OperatorToken[]> {
   return builderOf(db)
     .selectFrom("token")
     .innerJoin("organization", "organization.id", "token.organization_id")

@@ -31,7 +31,7 @@ export interface FoundToken {
 }
 
 /** Selects tokens with the principals that they act for, of all organizations. */
-const foundTokens = (db: Reader) =>
+const tokensWithPrincipals = (db: Reader) =>
   builderOf(db)
     .selectFrom("token")
     .leftJoin("environment", (join) =>
@@ -77,7 +77,7 @@ const foundTokens = (db: Reader) =>
     ]);
 
 const selectByHash = prepared<{ hash: Uint8Array }, FoundToken>((db, { hash }) =>
-  foundTokens(db).where("token.hash", "=", hash),
+  tokensWithPrincipals(db).where("token.hash", "=", hash),
 );
 
 /**
@@ -103,7 +103,7 @@ export async function countTokensUnderMac(db: Reader): Promise<number> {
 }
 
 const selectById = prepared<{ id: string }, FoundToken>((db, { id }) =>
-  foundTokens(db).where("token.id", "=", id),
+  tokensWithPrincipals(db).where("token.id", "=", id),
 );
 
 /**

@@ -2,7 +2,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /** Returns whether the operator marked the organization as enterprise. */
-export async function findEnterprise(db: Reader, scope: Scope): Promise<boolean> {
+export async function isEnterprise(db: Reader, scope: Scope): Promise<boolean> {
   const row = await builderOf(db)
     .selectFrom("organization")
     .select("enterprise")
@@ -17,7 +17,7 @@ export async function updateEnterprise(
   scope: Scope,
   enterprise: boolean,
 ): Promise<void> {
-  const before = await findEnterprise(tx.db, scope);
+  const before = await isEnterprise(tx.db, scope);
   if (before === enterprise) return;
   await builderOf(tx.db)
     .updateTable("organization")

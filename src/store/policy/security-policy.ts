@@ -38,7 +38,7 @@ const selectHolder = prepared<{ id: string; organizationId: string }, { id: stri
 );
 
 /** Returns whether the policy applies in any environment. */
-export async function holdsInEnvironment(db: Reader, scope: Scope, id: string): Promise<boolean> {
+export async function appliesInEnvironment(db: Reader, scope: Scope, id: string): Promise<boolean> {
   return (await selectHolder(db, { id, organizationId: scope.organizationId })).length > 0;
 }
 

@@ -19,7 +19,7 @@ export interface ProjectFilter {
 }
 
 /** Returns whether a filter accepts every project. */
-export function isOpen(filter: ProjectFilter): boolean {
+export function isEmptyFilter(filter: ProjectFilter): boolean {
   return Object.values(filter).every((values) => Object.keys(values).length === 0);
 }
 

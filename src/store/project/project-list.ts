@@ -3,7 +3,7 @@ import { listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import type { Reader, Scope, Store } from "../store.ts";
 import { projectText } from "./project.ts";
-import { isOpen } from "./project-filter.ts";
+import { isEmptyFilter } from "./project-filter.ts";
 import type { FoundProject, ProjectOrder, ProjectPage } from "./search/project-search.ts";
 import { directions, PROJECT_COLUMNS } from "./search/project-search-rows.ts";
 
@@ -19,8 +19,8 @@ export async function findProjectPage(
   page: ProjectPage,
   signal: () => AbortSignal,
 ): Promise<{ projects: ListedRow<string>[]; count: number | undefined }> {
-  const { rows, count } = isOpen(page.filter)
-    ? await wholeList(store.reader, scope, page)
+  const { rows, count } = isEmptyFilter(page.filter)
+    ? await unfilteredPage(store.reader, scope, page)
     : await store.search("projects", scope, page, signal());
   const positionOf = ({ id, popularity }: FoundProject) => ({
     key: page.order.field === "id" ? 0 : popularity,
@@ -30,14 +30,14 @@ export async function findProjectPage(
   return { projects, count };
 }
 
-async function wholeList(db: Reader, scope: Scope, page: ProjectPage) {
+async function unfilteredPage(db: Reader, scope: Scope, page: ProjectPage) {
   const parameters = {
     organizationId: scope.organizationId,
     key: page.after?.key ?? 0,
     id: page.after?.id ?? "",
     limit: page.limit,
   };
-  const { first, ties, behind } = WALKS[page.order.field][page.order.direction];
+  const { first, ties, behind } = SCANS[page.order.field][page.order.direction];
   let rows: FoundProject[];
   if (page.after) {
     rows = ties ? await ties(db, parameters) : [];
@@ -60,7 +60,7 @@ interface Place {
   limit: number;
 }
 
-function walkById(direction: Direction) {
+function scanById(direction: Direction) {
   const { id: byId } = directions({ field: "id", direction });
   const walk = (isFirst: boolean) =>
     prepared<Place, FoundProject>((db, { organizationId, id, limit }) => {
@@ -78,7 +78,7 @@ function walkById(direction: Direction) {
  * Scans the index twice, for the ties of the last score and for the rows after them: an OR of both
  * would scan the table.
  */
-function walkByPopularity(direction: Direction) {
+function scanByPopularity(direction: Direction) {
   const { popularity: byScore, id: byId } = directions({ field: "popularity", direction });
   const walk = (part: "first" | "ties" | "behind") =>
     prepared<Place, FoundProject>((db, { organizationId, key, id, limit }) => {
@@ -96,9 +96,9 @@ function walkByPopularity(direction: Direction) {
   return { first: walk("first"), ties: walk("ties"), behind: walk("behind") };
 }
 
-const WALKS = {
-  id: { asc: walkById("asc"), desc: walkById("desc") },
-  popularity: { asc: walkByPopularity("asc"), desc: walkByPopularity("desc") },
+const SCANS = {
+  id: { asc: scanById("asc"), desc: scanById("desc") },
+  popularity: { asc: scanByPopularity("asc"), desc: scanByPopularity("desc") },
 } as const;
 
 const countAll = prepared<Place, { count: number }>((db, { organizationId, limit }) =>

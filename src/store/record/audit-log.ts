@@ -108,10 +108,10 @@ export function findAuditLog(
 const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>(["host_token", "workflow"]);
 
 /** Operations on those that may find nothing to change. */
-const CHANGING = /\/(Create|Update|Rotate|Delete)\w+$/;
+const CHANGING_OPERATIONS = /\/(Create|Update|Rotate|Delete)\w+$/;
 
 function entryKind({ operation, subject_type, diff }: EntryRow): AuditLogEntryKind {
-  const isRead = diff === "{}" && CREDENTIAL_TYPES.has(subject_type) && !CHANGING.test(operation);
+  const isRead = diff === "{}" && CREDENTIAL_TYPES.has(subject_type) && !CHANGING_OPERATIONS.test(operation);
   return isRead ? AuditLogEntryKind.CREDENTIAL_ACCESS : AuditLogEntryKind.RESOURCE_CHANGE;
 }
 

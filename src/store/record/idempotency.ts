@@ -4,7 +4,7 @@ import type { Scope, WriteTransaction } from "../store.ts";
 import type { IdempotencyTable } from "./record-schema.ts";
 
 /** Time for which a response is stored for repetitions of its request. */
-export const KEEP_MS = 24 * 3600 * 1000;
+export const RESPONSE_VALID_MS = 24 * 3600 * 1000;
 
 /** The key of a stored response: keys of different callers or operations are different keys. */
 export interface ResponseKey {
@@ -15,7 +15,7 @@ export interface ResponseKey {
 
 export type StoredResponse = Pick<IdempotencyTable, "request_hash" | "response" | "redacted">;
 
-const selectAnswer = prepared<ResponseKey & { after: number }, StoredResponse>(
+const selectResponse = prepared<ResponseKey & { after: number }, StoredResponse>(
   (db, { callerId, operation, key, after }) =>
     db
       .selectFrom("idempotency")
@@ -30,15 +30,15 @@ const selectAnswer = prepared<ResponseKey & { after: number }, StoredResponse>(
  * Returns the response stored under a key; undefined when there is none or it is older than {@link
  * KEEP_MS}.
  */
-export async function findKeptAnswer(
+export async function findStoredResponse(
   tx: WriteTransaction,
   place: ResponseKey,
 ): Promise<StoredResponse | undefined> {
-  const [row] = await selectAnswer(tx.db, { ...place, after: tx.now - KEEP_MS });
+  const [row] = await selectResponse(tx.db, { ...place, after: tx.now - RESPONSE_VALID_MS });
   return row;
 }
 
-const replaceAnswer = prepared<IdempotencyTable, unknown>((db, row) =>
+const upsertResponse = prepared<IdempotencyTable, unknown>((db, row) =>
   db.replaceInto("idempotency").values({
     caller_id: row.caller_id,
     operation: row.operation,
@@ -52,13 +52,13 @@ const replaceAnswer = prepared<IdempotencyTable, unknown>((db, row) =>
 );
 
 /** Stores a response, replacing an expired one. It leaves no audit row: the write itself does. */
-export async function insertKeptAnswer(
+export async function insertStoredResponse(
   tx: WriteTransaction,
   scope: Scope,
   { callerId, operation, key }: ResponseKey,
   answer: StoredResponse,
 ): Promise<void> {
-  await replaceAnswer(tx.db, {
+  await upsertResponse(tx.db, {
     caller_id: callerId,
     operation,
     key,
@@ -72,18 +72,18 @@ export async function insertKeptAnswer(
  * Removes about `limit` expired responses, oldest first. For the system, so without a scope.
  * @returns the number of removed responses
  */
-export async function removeOldAnswers({ db, now }: WriteTransaction, limit: number): Promise<number> {
+export async function removeOldResponses({ db, now }: WriteTransaction, limit: number): Promise<number> {
   const last = await builderOf(db)
     .selectFrom("idempotency")
     .select("created_at")
-    .where("created_at", "<=", now - KEEP_MS)
+    .where("created_at", "<=", now - RESPONSE_VALID_MS)
     .orderBy("created_at")
     .limit(1)
     .offset(limit - 1)
     .executeTakeFirst();
   const { numDeletedRows } = await builderOf(db)
     .deleteFrom("idempotency")
-    .where("created_at", "<=", last?.created_at ?? now - KEEP_MS)
+    .where("created_at", "<=", last?.created_at ?? now - RESPONSE_VALID_MS)
     .executeTakeFirst();
   return Number(numDeletedRows);
 }

@@ -97,8 +97,8 @@ export interface PendingRecord {
  * Builds the record of a change. A read leaves no event: nothing changed.
  * @throws when the change names an organization that does not exist
  */
-export async function recordOf(
-  tx: Pick<WriteTransaction, "readHeld" | "newId" | "now">,
+export async function buildRecord(
+  tx: Pick<WriteTransaction, "readWriteBack" | "newId" | "now">,
   seal: AuditSeal,
   actor: Actor,
   operation: string,
@@ -108,7 +108,7 @@ export async function recordOf(
   const before = parseSource(change.before);
   const after = parseSource(change.after);
   // So that a missing organization fails this change, and not its whole commit.
-  await tx.readHeld(HEAD, organizationId);
+  await tx.readWriteBack(HEAD, organizationId);
   const facts = {
     id: tx.newId(),
     organization_id: organizationId,
@@ -139,18 +139,18 @@ export async function recordOf(
  */
 export async function insertRecords(
   db: Reader,
-  held: Pick<WriteTransaction, "readHeld" | "setHeld">,
+  held: Pick<WriteTransaction, "readWriteBack" | "setWriteBack">,
   seal: AuditSeal,
   records: readonly PendingRecord[],
 ): Promise<void> {
   const events: EventTable[] = [];
   for (const { facts, event } of records) {
     const { organization_id, at, subject_type, subject_id } = facts;
-    const head = await held.readHeld(HEAD, organization_id);
+    const head = await held.readWriteBack(HEAD, organization_id);
     const sequence = head.sequence + 1;
     const hash = seal.mac(auditBytes({ ...facts, sequence }, head.chain_hash));
     await insertAuditRow(db, { ...facts, sequence, previous_hash: head.chain_hash, hash });
-    held.setHeld(HEAD, organization_id, { sequence, chain_hash: hash });
+    held.setWriteBack(HEAD, organization_id, { sequence, chain_hash: hash });
     if (organization_id === null || event === undefined) continue;
     events.push({
       organization_id,

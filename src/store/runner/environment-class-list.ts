@@ -21,7 +21,7 @@ export interface EnvironmentClassFilter {
    * Restricts to classes that accept environments of the caller, or to all others; undefined for
    * both.
    */
-  readonly taking:
+  readonly accepting:
     | {
         readonly asked: boolean;
         readonly runnerKinds: readonly number[];
@@ -50,7 +50,7 @@ export async function findEnvironmentClassPage(
     query = query.where("environment_class.enabled", "=", filter.enabled ? 1 : 0);
   }
   if (filter.runnerKinds.length > 0) query = query.where((eb) => onRunnerOf(eb, filter.runnerKinds));
-  const { taking } = filter;
+  const { accepting: taking } = filter;
   if (taking) {
     query = query.where((eb) => {
       const takes = eb.and([

@@ -5,7 +5,7 @@ import { type SealedSecrets, sealedOfRow, secretColumns } from "./host-token.ts"
 /**
  * Returns up to `limit` host tokens that are sealed with a key. For the system, so without a scope.
  */
-export async function findHostTokensUnder(
+export async function findHostTokensUnderKey(
   db: Reader,
   keyId: string,
   limit: number,
@@ -23,7 +23,7 @@ export async function findHostTokensUnder(
  * Stores the same secrets sealed with another key. The token does not change, so nothing is
  * recorded.
  */
-export async function replaceSecrets(
+export async function reencryptHostTokenSecrets(
   { db }: WriteTransaction,
   id: string,
   sealed: SealedSecrets,

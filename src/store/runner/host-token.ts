@@ -23,7 +23,7 @@ export interface StoredHostToken {
 }
 
 /** The combination that identifies a token of a runner. */
-export interface HostTokenUse {
+export interface HostTokenKey {
   readonly runnerId: string;
   /** In lower case. */
   readonly host: string;
@@ -71,7 +71,7 @@ const selectForUse = prepared<
 export async function findHostTokenFor(
   db: Reader,
   scope: Scope,
-  { runnerId, host, subject }: HostTokenUse,
+  { runnerId, host, subject }: HostTokenKey,
 ): Promise<StoredHostToken | undefined> {
   const [row] = await selectForUse(db, {
     organizationId: scope.organizationId,
@@ -138,8 +138,11 @@ export async function insertHostToken(
     type: "host_token",
     id: token.id,
     kind: "created",
-    after: masked(token, { token: "(secret)", ...(sealed.refreshToken && { refreshToken: "(secret)" }) }),
-    facts: ownFacts(token),
+    after: maskSecrets(token, {
+      token: "(secret)",
+      ...(sealed.refreshToken && { refreshToken: "(secret)" }),
+    }),
+    facts: ownerFacts(token),
   });
 }
 
@@ -167,17 +170,17 @@ export async function updateHostToken(
     type: "host_token",
     id: after.id,
     kind: "updated",
-    before: masked(before.token, {
+    before: maskSecrets(before.token, {
       token: "(secret)",
       ...(refreshes(before.sealed) && { refreshToken: "(secret)" }),
     }),
-    after: masked(after, {
+    after: maskSecrets(after, {
       token: replaced.token ? "(new secret)" : "(secret)",
       ...(refreshes(sealed ?? before.sealed) && {
         refreshToken: replaced.refreshToken ? "(new secret)" : "(secret)",
       }),
     }),
-    facts: ownFacts(after),
+    facts: ownerFacts(after),
   });
 }
 
@@ -196,13 +199,13 @@ export async function removeHostToken(
     type: "host_token",
     id: token.id,
     kind: "deleted",
-    before: masked(token, { token: "(secret)" }),
-    facts: ownFacts(token),
+    before: maskSecrets(token, { token: "(secret)" }),
+    facts: ownerFacts(token),
   });
 }
 
 /** Returns the owner of a token for its events, which are for that subject alone. */
-function ownFacts({ subject }: HostAuthenticationToken) {
+function ownerFacts({ subject }: HostAuthenticationToken) {
   return { ownerId: subject?.id ?? null };
 }
 
@@ -215,7 +218,7 @@ export function recordHostTokenRead(tx: WriteTransaction, scope: Scope, id: stri
  * Masks the secrets of a token: the audit log shows that there is a secret, and when it is
  * replaced.
  */
-function masked(token: HostAuthenticationToken, secrets: Readonly<Record<string, string>>): string {
+function maskSecrets(token: HostAuthenticationToken, secrets: Readonly<Record<string, string>>): string {
   return JSON.stringify({ ...JSON.parse(toBody(HostAuthenticationTokenSchema, token)), ...secrets });
 }
 

@@ -6,7 +6,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /** A runner with the values that not everybody sees. */
-export interface KnownRunner {
+export interface StoredRunner {
   readonly runner: Runner;
   /** True when it reported to work on the server's or a member's own machine. */
   readonly local: boolean;
@@ -16,7 +16,7 @@ export interface KnownRunner {
   readonly seenAt: number | null;
 }
 
-const selectKnownRunner = prepared<
+const selectStoredRunner = prepared<
   { id: string; organizationId: string },
   { body: string; local: number; seen_at: number | null }
 >((db, { id, organizationId }) =>
@@ -27,12 +27,12 @@ const selectKnownRunner = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-export async function findKnownRunner(
+export async function findStoredRunner(
   db: Reader,
   scope: Scope,
   id: string,
-): Promise<KnownRunner | undefined> {
-  const [row] = await selectKnownRunner(db, { id, organizationId: scope.organizationId });
+): Promise<StoredRunner | undefined> {
+  const [row] = await selectStoredRunner(db, { id, organizationId: scope.organizationId });
   return row && { runner: fromBody(RunnerSchema, row.body), local: row.local === 1, seenAt: row.seen_at };
 }
 
@@ -40,8 +40,8 @@ export async function findKnownRunner(
  * Returns whether a runner is on the server's or a member's own machine, by its kind or by its own
  * report; false for none.
  */
-export async function worksLocally(db: Reader, scope: Scope, runnerId: string): Promise<boolean> {
-  const known = runnerId === "" ? undefined : await findKnownRunner(db, scope, runnerId);
+export async function isLocalRunner(db: Reader, scope: Scope, runnerId: string): Promise<boolean> {
+  const known = runnerId === "" ? undefined : await findStoredRunner(db, scope, runnerId);
   return known !== undefined && (known.local || isLocalKind(known.runner.kind));
 }
 
@@ -53,7 +53,7 @@ export async function updateRunner(
   tx: WriteTransaction,
   scope: Scope,
   before: Runner,
-  { runner, local, seenAt }: KnownRunner,
+  { runner, local, seenAt }: StoredRunner,
 ): Promise<void> {
   const body = toBody(RunnerSchema, runner);
   await builderOf(tx.db)

@@ -181,7 +181,7 @@ const selectExpired = prepared<{ now: number; limit: number }, WorkTable>((db, {
 /**
  * Returns up to `limit` expired leases, of all organizations. For the system, so without a scope.
  */
-export async function findExpired(db: Reader, now: number, limit: number): Promise<WorkTable[]> {
+export async function findExpiredLeases(db: Reader, now: number, limit: number): Promise<WorkTable[]> {
   return selectExpired(db, { now, limit });
 }
 

@@ -5,7 +5,7 @@ import type { WorkTable } from "./runner-schema.ts";
 /**
  * Returns the work whose lease a runner holds, including expired leases that were not ended yet.
  */
-export async function findWorkHeldBy(db: Reader, scope: Scope, runnerId: string): Promise<WorkTable[]> {
+export async function findWorkLeasedBy(db: Reader, scope: Scope, runnerId: string): Promise<WorkTable[]> {
   return builderOf(db)
     .selectFrom("work")
     .selectAll()
@@ -16,7 +16,7 @@ export async function findWorkHeldBy(db: Reader, scope: Scope, runnerId: string)
 }
 
 /** Returns the work that only a runner can do: bound to it, or for one of its classes. */
-export async function findWorkFor(
+export async function findWorkBoundTo(
   db: Reader,
   scope: Scope,
   runnerId: string,

@@ -40,7 +40,7 @@ export function restore(file: string, dataDir: string): void {
     throw new Error(`the folder ${dataDir} is not empty: name one that is, or one that does not exist`);
   }
   within(file, (raw) => {
-    refuseStranger(raw, file);
+    requireCurrentDatabase(raw, file);
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     copyWhole(raw, join(dataDir, DATABASE_FILE));
   });
@@ -76,7 +76,7 @@ function copyWhole(raw: Database.Database, file: string): void {
   }
 }
 
-function refuseStranger(raw: Database.Database, file: string): void {
+function requireCurrentDatabase(raw: Database.Database, file: string): void {
   let names: string[];
   try {
     const damage = raw.pragma("quick_check", { simple: true });

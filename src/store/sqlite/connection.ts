@@ -4,7 +4,7 @@ import { Kysely, type KyselyPlugin } from "kysely";
 import { runDirectly, type Statement } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import { StableSqliteDialect } from "./dialect.ts";
-import { ROWS_PER_QUESTION } from "./expressions.ts";
+import { ROWS_PER_CHECK } from "./expressions.ts";
 
 /**
  * Time that a statement waits for another process (the command line next to a running server) to
@@ -61,7 +61,7 @@ export function openConnection(
     // The folder may be older than the file and open to others; the log next to it gets the same
     // mode.
     chmodSync(file, 0o600);
-    writeAhead(raw);
+    enableWriteAheadLog(raw);
     // The driver's default is NORMAL, which may lose the last commits on power loss.
     raw.pragma("synchronous = FULL");
     // Without this, "insert or replace" removes audit rows past the trigger that forbids it.
@@ -72,11 +72,11 @@ export function openConnection(
   raw.pragma("foreign_keys = ON");
   let rowsLeft = Number.POSITIVE_INFINITY;
   raw.function("in_time", () => {
-    rowsLeft -= ROWS_PER_QUESTION;
+    rowsLeft -= ROWS_PER_CHECK;
     if (rowsLeft < 0) throw new RowsExhausted();
     return 1;
   });
-  const database = cached(raw, () => connection.beforeQuery());
+  const database = withStatementCache(raw, () => connection.beforeQuery());
   const pausing: KyselyPlugin = {
     transformQuery: ({ node }) => node,
     async transformResult({ result }) {
@@ -106,12 +106,12 @@ export function openConnection(
     attempt,
     close: () => raw.close(),
   };
-  runDirectly(db, (sql) => direct(raw.prepare(sql), connection));
+  runDirectly(db, (sql) => toStatement(raw.prepare(sql), connection));
   return connection;
 }
 
 /** Runs a statement exactly as the query builder's dialect for SQLite does. */
-function direct(statement: Database.Statement, connection: Connection): Statement {
+function toStatement(statement: Database.Statement, connection: Connection): Statement {
   return (values) => {
     connection.beforeQuery();
     const rows = statement.reader ? statement.all(values) : [];
@@ -126,7 +126,7 @@ function direct(statement: Database.Statement, connection: Connection): Statemen
  * file this changes the file, and when two processes do it at once the engine fails one of them
  * without waiting.
  */
-function writeAhead(raw: Database.Database): void {
+function enableWriteAheadLog(raw: Database.Database): void {
   const started = performance.now();
   for (;;) {
     try {
@@ -141,7 +141,7 @@ function writeAhead(raw: Database.Database): void {
 }
 
 /** Caches statements, evicting the oldest, because the query builder prepares every call again. */
-function cached(raw: Database.Database, beforeQuery: () => void) {
+function withStatementCache(raw: Database.Database, beforeQuery: () => void) {
   const statements = new Map<string, Database.Statement>();
   return {
     close: () => raw.close(),

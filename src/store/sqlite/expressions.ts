@@ -47,7 +47,7 @@ export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
  * Average number of rows that a query tests between two calls of {@link checkDeadline}; a power of
  * two.
  */
-export const ROWS_PER_QUESTION = 64;
+export const ROWS_PER_CHECK = 64;
 
 /** The function that {@link checkDeadline} calls, which identifies a query that can be ended. */
 export const DEADLINE = "in_time()";
@@ -58,7 +58,7 @@ export const DEADLINE = "in_time()";
  * conditions: those after a false one are not evaluated.
  */
 export function checkDeadline(): Expression<SqlBool> {
-  return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_QUESTION - 1)}) <> 0 or ${sql.raw(DEADLINE)})`;
+  return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_CHECK - 1)}) <> 0 or ${sql.raw(DEADLINE)})`;
 }
 
 /**
@@ -91,7 +91,7 @@ export type RowRange = readonly [first: number, last: number];
  * Returns the condition that a row of project_search is in a range and among the results of a
  * trigram query.
  */
-export function hasGrams(query: string, [first, last]: RowRange): Expression<SqlBool> {
+export function hasTrigrams(query: string, [first, last]: RowRange): Expression<SqlBool> {
   // The driver binds numbers as reals, which the index does not accept as bounds.
   return sql<SqlBool>`project_search match ${query}
     and project_search.rowid between cast(${first} as integer) and cast(${last} as integer)`;

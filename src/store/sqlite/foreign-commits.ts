@@ -1,7 +1,7 @@
 import type Database from "better-sqlite3";
 
 /** Interval between checks for commits of other processes, such as those of the command line. */
-const LOOK_EVERY_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 
 /**
  * Calls `tell` within a second after another connection has committed, such as one of another
@@ -17,7 +17,7 @@ export function watchForeignCommits(raw: Database.Database, tell: () => void): (
     if (now === seen) return;
     seen = now;
     tell();
-  }, LOOK_EVERY_MS);
+  }, POLL_INTERVAL_MS);
   timer.unref();
   return () => clearInterval(timer);
 }

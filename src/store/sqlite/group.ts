@@ -2,7 +2,7 @@ import type { Kysely } from "kysely";
 import { type AuditSeal, insertRecords, type PendingRecord } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
 import type { WriteBackRow } from "../write-back-row.ts";
-import type { EnteredText, TextIndex } from "./search/text-index.ts";
+import type { IndexedText, TextIndex } from "./search/text-index.ts";
 
 /** The value of a held row, and whether it is to be written. */
 interface Held {
@@ -18,7 +18,7 @@ interface Held {
 export class Group {
   readonly #db: Kysely<Schema>;
   readonly #records: PendingRecord[] = [];
-  readonly #texts: EnteredText[] = [];
+  readonly #texts: IndexedText[] = [];
   readonly #held = new Map<WriteBackRow<unknown, unknown>, Map<unknown, Held>>();
   /** How to take back each record, text and value, in the order in which they came. */
   readonly #undo: (() => void)[] = [];
@@ -37,7 +37,7 @@ export class Group {
     this.#undo.push(() => this.#texts.pop());
   }
 
-  async readHeld<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V> {
+  async readWriteBack<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V> {
     const held = this.#held.get(row)?.get(key);
     if (held) return held.value as V;
     const value = await row.read(this.#db, key);
@@ -47,7 +47,7 @@ export class Group {
     return value;
   }
 
-  setHeld<K, V>(row: WriteBackRow<K, V>, key: K, value: V): void {
+  setWriteBack<K, V>(row: WriteBackRow<K, V>, key: K, value: V): void {
     this.#put(row, key, { value, isChanged: true });
   }
 
@@ -75,6 +75,6 @@ export class Group {
     for (const [row, rows] of this.#held) {
       for (const [key, { value, isChanged }] of rows) if (isChanged) await row.write(this.#db, key, value);
     }
-    await textIndex.enter(this.#db, this.#texts);
+    await textIndex.add(this.#db, this.#texts);
   }
 }

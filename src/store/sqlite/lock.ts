@@ -14,7 +14,7 @@ export interface FolderLock {
  * Time for which commands next to the server may have the database open where the lock's file is
  * missing.
  */
-const OTHERS_MS = 5_000;
+const OTHER_PROCESS_TIMEOUT_MS = 5_000;
 
 /**
  * Makes this process the only server of a data folder. Two servers would each group writes and run
@@ -50,7 +50,7 @@ export function lockFolder(dataDir: string): FolderLock | undefined {
  * long.
  */
 function isOpenElsewhere(database: string): boolean {
-  const alone = new Database(database, { timeout: OTHERS_MS });
+  const alone = new Database(database, { timeout: OTHER_PROCESS_TIMEOUT_MS });
   try {
     alone.pragma("locking_mode = EXCLUSIVE");
     alone.exec("begin exclusive; rollback");

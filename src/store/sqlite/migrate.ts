@@ -50,7 +50,7 @@ export const MIGRATIONS: readonly Migration[] = [
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */
-const MADE_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
+const FILLED_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
 
 /**
  * Migrates the file to the newest schema, each migration in a transaction of its own. Two processes
@@ -85,7 +85,7 @@ export function migrate(
       const done = applied(raw);
       requireOwnDatabase(done, migrations);
       if (done[position] === undefined) {
-        if (holdsData(raw)) {
+        if (hasData(raw)) {
           begins(migration.name);
           if (ran.length === 0) copyBefore(raw, migration.name);
         }
@@ -122,7 +122,7 @@ function requireOwnDatabase(done: readonly string[], migrations: readonly Migrat
 /**
  * Returns whether there is a row that no migration inserted, and that would be lost with the file.
  */
-function holdsData(raw: Database.Database): boolean {
+function hasData(raw: Database.Database): boolean {
   const tables = raw
     // Neither the tables of the engine nor those in which it keeps an index, which has rows before
     // any text.
@@ -130,7 +130,7 @@ function holdsData(raw: Database.Database): boolean {
       "select name from pragma_table_list where schema = 'main' and type = 'table'",
     )
     .all()
-    .filter(({ name }) => !MADE_BY_MIGRATIONS.has(name) && !name.startsWith("sqlite_"));
+    .filter(({ name }) => !FILLED_BY_MIGRATIONS.has(name) && !name.startsWith("sqlite_"));
   return tables.some(({ name }) => raw.prepare(`select 1 from [${name}] limit 1`).get() !== undefined);
 }
 

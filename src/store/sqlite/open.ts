@@ -3,24 +3,24 @@ import { join } from "node:path";
 import type { AuditSeal } from "../record/record.ts";
 import {
   type Actor,
+  BOOKKEEPING_COLUMNS,
   type BookkeepingUpdate,
-  NOTABLE_COLUMNS,
   OPERATOR,
   type Store,
   type WriteOptions,
   type WriteTransaction,
 } from "../store.ts";
 import { Checkpoints } from "./checkpoint/checkpoints.ts";
-import { endOnLostForce, Maintenance } from "./checkpoint/maintenance-thread.ts";
+import { exitOnSyncFailure, Maintenance } from "./checkpoint/maintenance-thread.ts";
 import { openConnection } from "./connection.ts";
 import { watchForeignCommits } from "./foreign-commits.ts";
 import { migrate } from "./migrate.ts";
-import { ListTurns } from "./search/list-turns.ts";
+import { ListScheduler } from "./search/list-turns.ts";
 import { Searches } from "./search/search-thread.ts";
 import { type ListReading, listing, searching } from "./search/searching.ts";
 import { TextIndex } from "./search/text-index.ts";
 import { Snapshot } from "./snapshot.ts";
-import { isLostForce, storageProblem } from "./storage-problem.ts";
+import { isSyncFailure, storageProblem } from "./storage-problem.ts";
 import { GROUP_MS, Writer } from "./writer.ts";
 
 export interface StoreOptions {
@@ -82,14 +82,14 @@ export function openStore(options: StoreOptions): Store {
   });
   const endWatch = watchForeignCommits(writing.raw, () => writer.tellAll());
   const searches = new Searches(file);
-  const listTurns = new ListTurns();
+  const listTurns = new ListScheduler();
 
   const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
 
   const touchAll: Store["touchAll"] = (notes) =>
     writer.enqueue(async (db) => {
       for (const { table, id, values } of typeof notes === "function" ? await notes(db) : notes) {
-        const allowed: readonly string[] = NOTABLE_COLUMNS[table];
+        const allowed: readonly string[] = BOOKKEEPING_COLUMNS[table];
         const stray = Object.keys(values).find((column) => !allowed.includes(column));
         if (stray !== undefined)
           throw new Error(`${table}.${stray} is no bookkeeping: change it through write`);
@@ -129,10 +129,10 @@ export function openStore(options: StoreOptions): Store {
       try {
         writing.raw.pragma("wal_checkpoint(TRUNCATE)");
       } catch (error) {
-        if (isLostForce(error)) {
+        if (isSyncFailure(error)) {
           // What was copied into the file before may be lost with it. To close would copy only the rest, and then
           // delete the log, which alone has all of it: it stays for the next start, which copies it anew.
-          endOnLostForce((error as Error).message);
+          exitOnSyncFailure((error as Error).message);
           return new Promise(() => {});
         }
         // On a full disk the log stays beside the file, and the next start goes on from it: nothing is lost.

@@ -50,7 +50,7 @@ async function findOwned(
   organizationId: string,
 ): Promise<Map<string, RawBuilder<unknown>>> {
   const references = await findReferences(db);
-  const carriers = await findCarriers(db);
+  const carriers = await findTablesWithOrganization(db);
   const found = new Map<string, RawBuilder<unknown> | undefined>();
   /** Parents are added to `found` before the tables that reference them. */
   const visit = (table: string): RawBuilder<unknown> | undefined => {
@@ -74,7 +74,7 @@ async function findOwned(
 }
 
 /** Returns the tables whose rows have the id of an organization. */
-async function findCarriers(db: Kysely<Schema>): Promise<Set<string>> {
+async function findTablesWithOrganization(db: Kysely<Schema>): Promise<Set<string>> {
   const { rows } = await sql<{ name: string }>`
     select tables.name from pragma_table_list as tables join pragma_table_info(tables.name) as columns
     where tables.schema = 'main' and tables.type = 'table' and columns.name = 'organization_id'

@@ -22,7 +22,7 @@ export function storageProblem(error: unknown): string | undefined {
 }
 
 /** Returns whether the engine reports that syncing to disk failed. */
-export function isLostForce(error: unknown): boolean {
+export function isSyncFailure(error: unknown): boolean {
   return (error as { code?: unknown } | undefined)?.code === "SQLITE_IOERR_FSYNC";
 }
 
@@ -52,10 +52,10 @@ export function isEngineFailure(error: unknown): boolean {
  * Free space below which a change of a few pages may succeed, but the next one of the largest
  * request may not.
  */
-const ROOM_BYTES = 4 * 1024 * 1024;
+const MIN_FREE_BYTES = 4 * 1024 * 1024;
 
 /** Returns whether the disk of a folder has space for changes of any size. */
-export function hasRoom(folder: string): boolean {
+export function hasFreeSpace(folder: string): boolean {
   const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize >= ROOM_BYTES;
+  return bavail * bsize >= MIN_FREE_BYTES;
 }

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
-import { type AuditSeal, recordOf } from "../record/record.ts";
+import { type AuditSeal, buildRecord } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
 import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
 import { topicsOf } from "../topics.ts";
@@ -11,7 +11,7 @@ import { Listeners } from "./listeners.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import type { TextIndex } from "./search/text-index.ts";
 import type { Snapshot } from "./snapshot.ts";
-import { hasRoom, isEngineFailure, storageProblem } from "./storage-problem.ts";
+import { hasFreeSpace, isEngineFailure, storageProblem } from "./storage-problem.ts";
 import { beginWrite } from "./write-lock.ts";
 import { nextTurn, restAfter, WriteTurns } from "./write-turns.ts";
 
@@ -109,14 +109,14 @@ export class Writer {
         record: (change) => void changes.push(change),
         touch: (id) => void touched.add(id),
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
-        enterText: (row, text) => group.enterText(row, text),
-        readHeld: (row, key) => group.readHeld(row, key),
-        setHeld: (row, key, value) => group.setHeld(row, key, value),
+        indexText: (row, text) => group.enterText(row, text),
+        readWriteBack: (row, key) => group.readWriteBack(row, key),
+        setWriteBack: (row, key, value) => group.setWriteBack(row, key, value),
         attempt: (part) => this.#attemptPart(part, changes, group),
       };
       const result = await fn(tx);
       for (const change of changes) {
-        group.record(await recordOf(tx, this.#options.audit, actor, operation, change));
+        group.record(await buildRecord(tx, this.#options.audit, actor, operation, change));
         await this.#turns.pauseWhenDue();
         for (const topic of topicsOf(change)) touched.add(topic);
       }
@@ -154,7 +154,7 @@ export class Writer {
 
   /** Tries a change while there is a problem, takes it back at once, and forgets the problem when both are taken. */
   async probe(): Promise<void> {
-    if (this.#problem === undefined || !hasRoom(this.#options.dataDir)) return;
+    if (this.#problem === undefined || !hasFreeSpace(this.#options.dataDir)) return;
     // The engine writes nothing, and forces nothing, for a row that gets the values that it has.
     const move = (db: Kysely<Schema>, by: number) =>
       db

@@ -24,7 +24,7 @@ const selectFailed = prepared<NextFailed, { body: string }>(
 );
 
 /** Number of actions that are read at a time: a write pauses only between its queries. */
-const ACTIONS_AT_ONCE = 50;
+const ACTIONS_PER_READ = 50;
 
 /** Returns the failed actions of an execution, in their order, the report last. */
 export async function findFailedActions(
@@ -34,9 +34,9 @@ export async function findFailedActions(
 ): Promise<WorkflowExecutionAction[]> {
   const failed: WorkflowExecutionAction[] = [];
   for (;;) {
-    const next = { executionId, organizationId, afterId: failed.at(-1)?.id ?? "", limit: ACTIONS_AT_ONCE };
+    const next = { executionId, organizationId, afterId: failed.at(-1)?.id ?? "", limit: ACTIONS_PER_READ };
     const rows = await selectFailed(db, next);
     failed.push(...rows.map(actionOfRow));
-    if (rows.length < ACTIONS_AT_ONCE) return failed;
+    if (rows.length < ACTIONS_PER_READ) return failed;
   }
 }

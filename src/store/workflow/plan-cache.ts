@@ -25,7 +25,7 @@ export class PlanCache {
   }
 
   /** Adds a plan as the most recent one, and evicts the oldest ones beyond the limit. */
-  keep(executionId: string, plan: CachedPlan): void {
+  put(executionId: string, plan: CachedPlan): void {
     this.#forget(executionId);
     this.#plans.set(executionId, plan);
     this.#characters += plan.characters + executionId.length;

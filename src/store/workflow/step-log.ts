@@ -2,7 +2,7 @@ import { prepared } from "../prepared.ts";
 import type { Reader, WriteTransaction } from "../store.ts";
 
 /** Bytes that are kept of the beginning of a step's output, and of its end: 1 MiB together. */
-const KEPT_AT_EACH_END_BYTES = 512 * 1024;
+const MAX_BYTES_PER_END = 512 * 1024;
 
 /** The key of a log: one step in one attempt of an action. */
 export interface LogOwner {
@@ -51,14 +51,14 @@ export async function appendLog(tx: WriteTransaction, owner: LogOwner, piece: Lo
   const data = piece.data.subarray(end - piece.offset);
   if (data.length === 0) return true;
   // Cut where the beginning ends, so that no piece belongs to both ends.
-  const toBeginning = Math.max(0, Math.min(data.length, KEPT_AT_EACH_END_BYTES - end));
+  const toBeginning = Math.max(0, Math.min(data.length, MAX_BYTES_PER_END - end));
   for (const part of [
     { offset: end, data: data.subarray(0, toBeginning) },
     { offset: end + toBeginning, data: data.subarray(toBeginning) },
   ]) {
     if (part.data.length > 0) await insertPiece(tx.db, { ...owner, ...part });
   }
-  await cutMiddle(tx, owner, end + data.length - KEPT_AT_EACH_END_BYTES);
+  await cutMiddle(tx, owner, end + data.length - MAX_BYTES_PER_END);
   tx.touch(owner.actionId);
   return true;
 }
@@ -90,8 +90,8 @@ const deletePieces = prepared<LogOwner & { from: number; before: number }, unkno
 
 /** Removes the part between the beginning and `cut`, where the end of the log begins now. */
 async function cutMiddle(tx: WriteTransaction, owner: LogOwner, cut: number): Promise<void> {
-  if (cut <= KEPT_AT_EACH_END_BYTES) return;
-  const from = KEPT_AT_EACH_END_BYTES;
+  if (cut <= MAX_BYTES_PER_END) return;
+  const from = MAX_BYTES_PER_END;
   const [over] = await selectPieceAt(tx.db, { ...owner, from, at: cut });
   if (!over) return;
   await deletePieces(tx.db, { ...owner, from, before: cut });

@@ -6,12 +6,12 @@ import type { WebhookDeliveryTable } from "./workflow-schema.ts";
 /**
  * The key of a delivery: the workflow that it was posted to, and the id that its sender gave it.
  */
-export interface DeliveryName {
+export interface DeliveryKey {
   readonly workflowId: string;
   readonly deliveryId: string;
 }
 
-const selectDelivery = prepared<DeliveryName & { since: number }, { event_ids: string }>(
+const selectDelivery = prepared<DeliveryKey & { since: number }, { event_ids: string }>(
   (db, { workflowId, deliveryId, since }) =>
     db
       .selectFrom("webhook_delivery")
@@ -27,7 +27,7 @@ const selectDelivery = prepared<DeliveryName & { since: number }, { event_ids: s
  */
 export async function findDeliveryEvents(
   db: Reader,
-  name: DeliveryName,
+  name: DeliveryKey,
   since: number,
 ): Promise<readonly string[] | undefined> {
   const [row] = await selectDelivery(db, { ...name, since });
@@ -58,7 +58,7 @@ const upsertDelivery = prepared<WebhookDeliveryTable, unknown>((db, row) =>
  */
 export async function insertDelivery(
   tx: WriteTransaction,
-  { workflowId, deliveryId }: DeliveryName,
+  { workflowId, deliveryId }: DeliveryKey,
   eventIds: readonly string[],
 ): Promise<void> {
   await upsertDelivery(tx.db, {

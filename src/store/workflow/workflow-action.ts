@@ -75,7 +75,7 @@ export async function findWaitingActions(
   return rows.map(actionOfRow);
 }
 
-const selectGiven = prepared<{ executionId: string }, { body: string }>((db, { executionId }) =>
+const selectQueued = prepared<{ executionId: string }, { body: string }>((db, { executionId }) =>
   db
     .selectFrom("workflow_action")
     .select("body")
@@ -85,7 +85,7 @@ const selectGiven = prepared<{ executionId: string }, { body: string }>((db, { e
 );
 
 /** Number of waiting actions that are read at a time. */
-const WAITING_AT_ONCE = 16;
+const WAITING_PER_READ = 16;
 
 /**
  * Yields the actions of an execution that have not ended: those that are in the work queue or on a
@@ -96,15 +96,15 @@ export async function* findOpenActions(
   db: Reader,
   executionId: string,
 ): AsyncGenerator<WorkflowExecutionAction> {
-  for (const row of await selectGiven(db, { executionId })) yield actionOfRow(row);
+  for (const row of await selectQueued(db, { executionId })) yield actionOfRow(row);
   for (;;) {
-    const waiting = await findWaitingActions(db, executionId, WAITING_AT_ONCE);
+    const waiting = await findWaitingActions(db, executionId, WAITING_PER_READ);
     yield* waiting;
-    if (waiting.length < WAITING_AT_ONCE) return;
+    if (waiting.length < WAITING_PER_READ) return;
   }
 }
 
-const selectGivenCount = prepared<{ executionId: string }, { count: number }>((db, { executionId }) =>
+const selectQueuedCount = prepared<{ executionId: string }, { count: number }>((db, { executionId }) =>
   db
     .selectFrom("workflow_action")
     .select((eb) => eb.fn.countAll<number>().as("count"))
@@ -113,8 +113,8 @@ const selectGivenCount = prepared<{ executionId: string }, { count: number }>((d
 );
 
 /** Returns the number of an execution's actions that are in the work queue or on a runner. */
-export async function countGivenActions(db: Reader, executionId: string): Promise<number> {
-  const [row] = await selectGivenCount(db, { executionId });
+export async function countQueuedActions(db: Reader, executionId: string): Promise<number> {
+  const [row] = await selectQueuedCount(db, { executionId });
   return row?.count ?? 0;
 }
 
@@ -265,7 +265,7 @@ const setQueued = prepared<{ id: string; queued: number }, unknown>((db, { id, q
 );
 
 /** Records that an action is in the work queue; its end resets this. */
-export async function setGiven(tx: WriteTransaction, id: string): Promise<void> {
+export async function markQueued(tx: WriteTransaction, id: string): Promise<void> {
   await setQueued(tx.db, { id, queued: 1 });
 }
 

@@ -15,7 +15,7 @@ import { checkDeadline, contains, octets, shortText } from "../sqlite/expression
 import type { Reader, Scope } from "../store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 import { findWholeExecution } from "./workflow-execution.ts";
-import { answeredExecution, FACT_COLUMNS } from "./workflow-execution-row.ts";
+import { FACT_COLUMNS, responseExecution } from "./workflow-execution-row.ts";
 import { executionsIn } from "./workflow-output.ts";
 import { findPlanText, planOfText } from "./workflow-plan.ts";
 
@@ -88,7 +88,7 @@ export async function findExecutionPage(
       const { plan, plan_bytes } = execution;
       const isLeftOut = plan === null && plan_bytes !== null;
       const planText = isLeftOut ? await findPlanText(db, execution.id) : plan;
-      return withPlan(answeredExecution(execution), planOfText(planText));
+      return withPlan(responseExecution(execution), planOfText(planText));
     },
   }));
 }

@@ -27,7 +27,7 @@ export type ExecutionRow = Pick<WorkflowExecutionTable, (typeof EXECUTION_COLUMN
  * Returns an execution as responses show it, but without its plan: with its counts, its conclusion
  * and the errors of its actions.
  */
-export function answeredExecution(row: ExecutionRow): WorkflowExecution {
+export function responseExecution(row: ExecutionRow): WorkflowExecution {
   return concludedExecution(executionOfRow(row), actionErrorsOfRow(row));
 }
 

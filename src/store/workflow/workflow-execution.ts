@@ -7,10 +7,10 @@ import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import {
-  answeredExecution,
   EXECUTION_COLUMNS,
   type ExecutionRow,
   executionOfRow,
+  responseExecution,
 } from "./workflow-execution-row.ts";
 import { findPlan, insertPlan } from "./workflow-plan.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
@@ -25,7 +25,7 @@ export interface StoredExecution {
    */
   readonly triggerIndex: number | null;
   /** Returns the execution as responses show it. */
-  readonly answered: () => WorkflowExecution;
+  readonly toResponse: () => WorkflowExecution;
   /** True when its actions have been created. */
   readonly expanded: boolean;
   /** Environment variables from which commands read parameters. */
@@ -39,7 +39,7 @@ type StoredRow = ExecutionRow & Pick<WorkflowExecutionTable, "trigger_index" | "
 function storedOfRow(row: StoredRow, plan: WorkflowPlan = {}): StoredExecution {
   return {
     execution: withPlan(executionOfRow(row), plan),
-    answered: () => withPlan(answeredExecution(row), plan),
+    toResponse: () => withPlan(responseExecution(row), plan),
     triggerIndex: row.trigger_index,
     expanded: row.expanded === 1,
     variables: JSON.parse(row.variables),
@@ -82,7 +82,7 @@ export async function findWholeExecution(
  * Returns up to `limit` executions whose actions are not created yet, of all organizations, by id.
  * For the system.
  */
-export async function findUnexpanded(
+export async function findUnexpandedExecutions(
   db: Reader,
   limit: number,
 ): Promise<{ readonly organizationId: string; readonly id: string; readonly startedAt: number }[]> {

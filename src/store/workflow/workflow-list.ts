@@ -43,7 +43,7 @@ export async function findWorkflowPage(
 ): Promise<ListedRow<Workflow>[]> {
   const own = workflowsOf(db, scope);
   const rows: Row[] = [];
-  for (const { isIn, ...by } of stretches(order.field, order.direction, after)) {
+  for (const { isIn, ...by } of segments(order.field, order.direction, after)) {
     if (rows.length === limit) break;
     const [all, fitting] = [isIn(own), isIn(matching(own, filter)).select(COLUMNS)];
     rows.push(...(await firstRows(all, fitting, { ...by, direction: order.direction }, limit - rows.length)));
@@ -81,23 +81,23 @@ type Rows<O = object> = SelectQueryBuilder<Schema, "workflow", O>;
 type Direction = WorkflowOrder["direction"];
 
 /** A segment of an order that is one scan of an index. */
-interface Stretch extends Omit<RowOrder, "direction"> {
+interface Segment extends Omit<RowOrder, "direction"> {
   isIn<O>(rows: Rows<O>): Rows<O>;
 }
 
-const IN_ALL: Pick<Stretch, "isIn"> = { isIn: (rows) => rows };
-const IN_COMPLETED: Pick<Stretch, "isIn"> = { isIn: (rows) => rows.where(COMPLETED_AT, "is not", null) };
-const IN_OTHERS: Pick<Stretch, "isIn"> = { isIn: (rows) => rows.where(COMPLETED_AT, "is", null) };
+const IN_ALL: Pick<Segment, "isIn"> = { isIn: (rows) => rows };
+const IN_COMPLETED: Pick<Segment, "isIn"> = { isIn: (rows) => rows.where(COMPLETED_AT, "is not", null) };
+const IN_OTHERS: Pick<Segment, "isIn"> = { isIn: (rows) => rows.where(COMPLETED_AT, "is", null) };
 
 /**
  * Returns the part of an order after `after`. By completion it consists of two segments: an OR of
  * them would scan the table.
  */
-function stretches(
+function segments(
   field: WorkflowOrder["field"],
   direction: Direction,
   after: PagePosition | undefined,
-): Stretch[] {
+): Segment[] {
   if (field === "id") return [{ ...IN_ALL, columns: [ID], after: after && [after.id] }];
   if (field === "name") {
     return [{ ...IN_ALL, columns: ["workflow.sort_name", ID], after: after && [after.text ?? "", after.id] }];

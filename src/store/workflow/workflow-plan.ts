@@ -9,10 +9,10 @@ import { type CachedPlan, PlanCache } from "./plan-cache.ts";
 import type { WorkflowPlanTable } from "./workflow-schema.ts";
 
 /** Characters of stored plans whose parsed forms are cached; one workflow has at most 4 Mi. */
-const KEPT_CHARACTERS = 32 * 1024 * 1024;
+const MAX_CACHED_CHARACTERS = 32 * 1024 * 1024;
 
 /** A plan never changes and no id is used twice, so that no entry can be out of date. */
-const kept = new PlanCache(KEPT_CHARACTERS);
+const planCache = new PlanCache(MAX_CACHED_CHARACTERS);
 
 const insertRow = prepared<WorkflowPlanTable, unknown>((db, row) =>
   db.insertInto("workflow_plan").values({ execution_id: row.execution_id, body: row.body }),
@@ -23,7 +23,7 @@ export async function insertPlan({ db }: WriteTransaction, execution: WorkflowEx
   const plan = planOf(execution);
   const body = toBody(WorkflowExecution_SpecSchema, plan);
   await insertRow(db, { execution_id: execution.id, body });
-  kept.keep(execution.id, { plan, characters: body.length });
+  planCache.put(execution.id, { plan, characters: body.length });
 }
 
 const selectPlan = prepared<{ id: string }, { body: Uint8Array }>((db, { id }) =>
@@ -35,9 +35,9 @@ const selectPlan = prepared<{ id: string }, { body: Uint8Array }>((db, { id }) =
 
 /** Returns the plan of an execution, whose parts must not be modified: others share them. */
 export async function findPlan(db: Reader, executionId: string): Promise<WorkflowPlan> {
-  const known = kept.get(executionId);
+  const known = planCache.get(executionId);
   const found = known ?? (await readPlan(db, executionId));
-  kept.keep(executionId, found);
+  planCache.put(executionId, found);
   return found.plan;
 }
 

@@ -73,7 +73,7 @@ export async function updateWebhookSecrets(
   secrets: SealedWebhookSecrets,
   knownTo: Subject,
 ): Promise<void> {
-  await sealWebhookSecretsAs(tx, workflow.id, secrets);
+  await replaceWebhookSecrets(tx, workflow.id, secrets);
   await builderOf(tx.db)
     .updateTable("workflow_secret")
     .set((eb) => ({ previous_known_to: eb.ref("known_to"), known_to: subjectsText([knownTo]) }))
@@ -94,7 +94,7 @@ export async function updateWebhookSecrets(
  * Stores the same secrets sealed with other keys. The workflow does not change, so nothing is
  * recorded.
  */
-export async function sealWebhookSecretsAs(
+export async function replaceWebhookSecrets(
   { db }: WriteTransaction,
   workflowId: string,
   secrets: SealedWebhookSecrets,
@@ -130,7 +130,7 @@ export async function recordWebhookSecretRead(
  * Returns up to `limit` workflows that have a secret under a key, including the previous one. For
  * the system, so without a scope.
  */
-export async function findWebhookSecretsUnder(
+export async function findWebhookSecretsUnderKey(
   db: Reader,
   keyId: string,
   limit: number,

@@ -160,7 +160,7 @@ const updateCompletion = prepared<{ id: string; organizationId: string; at: numb
  * Sets the time at which an execution last ended (milliseconds since 1970 UTC); this is not a
  * change of the workflow.
  */
-export async function setCompleted(
+export async function setLastCompletion(
   tx: WriteTransaction,
   scope: Scope,
   id: string,

@@ -8,7 +8,7 @@ import {
   type Claimant,
   claimWork,
   findClaimable,
-  findExpired,
+  findExpiredLeases,
   findLease,
   postponeWork,
   releaseWork,
@@ -255,7 +255,8 @@ describe("a lease", () => {
   test("runs out at its end, not before, and later when it is renewed", async () => {
     await queue("a-1");
     const work = await take();
-    const expired = async () => (await findExpired(store.reader, made.clock.now, 10)).map(({ id }) => id);
+    const expired = async () =>
+      (await findExpiredLeases(store.reader, made.clock.now, 10)).map(({ id }) => id);
     made.clock.now += LEASE_MS - 1;
     expect(await expired()).toEqual([]);
     await write((tx) => renewLease(tx, work?.id ?? "", tx.now + 10));

@@ -18,7 +18,7 @@ import { fold } from "../../../src/domain/fold.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
-import { removeWorkflow, setCompleted, updateWorkflow } from "../../../src/store/workflow/workflow.ts";
+import { removeWorkflow, setLastCompletion, updateWorkflow } from "../../../src/store/workflow/workflow.ts";
 import { replay } from "../../harness/seed.ts";
 import {
   MINUTE_MS,
@@ -65,7 +65,7 @@ async function make(of: Caller, name: string): Promise<Workflow> {
 }
 
 const complete = (of: Caller, { id }: Workflow, at: number) =>
-  testStore.store.write(SYSTEM, "test", (tx) => setCompleted(tx, of, id, at));
+  testStore.store.write(SYSTEM, "test", (tx) => setLastCompletion(tx, of, id, at));
 
 /** 36 workflows, three of each name, of two users; of two in three an execution has come to its end. */
 beforeAll(async () => {
@@ -263,7 +263,7 @@ test("a workflow that stays as it is stands on exactly one page, whatever happen
           await testStore.store.write(SYSTEM, "test", async (tx) => {
             if (next.what === "rename") await updateWorkflow(tx, caller, before, after);
             if (next.what === "complete")
-              await setCompleted(tx, caller, before.id, START_MS - next.at * MINUTE_MS);
+              await setLastCompletion(tx, caller, before.id, START_MS - next.at * MINUTE_MS);
             if (next.what === "remove") await removeWorkflow(tx, caller, before);
           });
           if (next.what === "remove") gone.add(before.id);

@@ -23,7 +23,7 @@ afterEach(async () => {
 /** Enters texts, each in a commit of its own. */
 async function enter(first: number, count: number): Promise<void> {
   for (let row = first; row < first + count; row++) {
-    await store.write(SYSTEM, "test", async (tx) => tx.enterText(row, `text ${row}`));
+    await store.write(SYSTEM, "test", async (tx) => tx.indexText(row, `text ${row}`));
   }
 }
 
@@ -53,7 +53,7 @@ test("texts become small segments, which are merged before the engine would do s
 
 test("a commit makes one segment, whatever order its texts come in", async () => {
   await store.write(SYSTEM, "test", async (tx) => {
-    for (const row of [9, 2, 8, 3, 7, 4]) tx.enterText(row, `text ${row}`);
+    for (const row of [9, 2, 8, 3, 7, 4]) tx.indexText(row, `text ${row}`);
   });
   expect(segments()).toBe(1);
   expect(found()).toHaveLength(6);
@@ -61,8 +61,8 @@ test("a commit makes one segment, whatever order its texts come in", async () =>
 
 test("a change that fails enters no text, and takes none of those that share its commit", async () => {
   const failing = store.write(SYSTEM, "test", async (tx) => {
-    tx.enterText(2, "text 2");
-    tx.enterText(3, "text 3");
+    tx.indexText(2, "text 2");
+    tx.indexText(3, "text 3");
     throw new Error("after both");
   });
   await Promise.all([enter(1, 1), expect(failing).rejects.toThrow("after both"), enter(4, 1)]);

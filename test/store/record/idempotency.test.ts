@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { removeExpiredResponses } from "../../../src/jobs/answer-expiry.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
-import { findKeptAnswer, insertKeptAnswer } from "../../../src/store/record/idempotency.ts";
+import { findStoredResponse, insertStoredResponse } from "../../../src/store/record/idempotency.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
 
@@ -19,11 +19,15 @@ const keep = (...keys: string[]) =>
   testStore.store.write(SYSTEM, "test", async (tx) => {
     for (const key of keys) {
       const answer = { request_hash: new Uint8Array([1]), response: new Uint8Array([2]), redacted: 0 };
-      await insertKeptAnswer(tx, caller, placeOf(key), answer);
+      await insertStoredResponse(tx, caller, placeOf(key), answer);
     }
   });
 const isKept = (key: string) =>
-  testStore.store.write(SYSTEM, "test", async (tx) => (await findKeptAnswer(tx, placeOf(key))) !== undefined);
+  testStore.store.write(
+    SYSTEM,
+    "test",
+    async (tx) => (await findStoredResponse(tx, placeOf(key))) !== undefined,
+  );
 const rows = () =>
   builderOf(testStore.store.reader).selectFrom("idempotency").select("key").orderBy("key").execute();
 

@@ -19,7 +19,7 @@ import {
 import { awaitedPhase, interestRow, newWaitingInfo } from "../../../domain/agent/agent-interest.ts";
 import { goalAfterReport } from "../../../domain/agent/goal/agent-goal.ts";
 import { valueUnusable } from "../../../domain/error.ts";
-import { findUnseenWakes } from "../../../store/agent/agent-delivery.ts";
+import { findUnseenWakeInterestIds } from "../../../store/agent/agent-delivery.ts";
 import {
   findAgentExecution,
   type StoredAgentExecution,
@@ -102,7 +102,7 @@ async function withoutFired(
   interests: readonly Interest[],
 ): Promise<readonly Interest[]> {
   if (interests.length === 0) return interests;
-  const fired = await findUnseenWakes(tx.db, executionId);
+  const fired = await findUnseenWakeInterestIds(tx.db, executionId);
   return interests.filter(({ id }) => !fired.includes(id));
 }
 

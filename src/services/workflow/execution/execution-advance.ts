@@ -12,13 +12,13 @@ import {
 import { withPlan } from "../../../domain/workflow/execution/workflow-plan.ts";
 import { insertWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { setCompleted } from "../../../store/workflow/workflow.ts";
+import { setLastCompletion } from "../../../store/workflow/workflow.ts";
 import {
-  countGivenActions,
+  countQueuedActions,
   findWaitingActions,
   hasReportAction,
   insertActions,
-  setGiven,
+  markQueued,
   updateAction,
 } from "../../../store/workflow/workflow-action.ts";
 import { findExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
@@ -60,7 +60,7 @@ export async function endExecution(
   after: WorkflowExecution,
 ): Promise<void> {
   await updateExecution(tx, scope, before, after);
-  await setCompleted(tx, scope, after.metadata?.workflowId ?? "", tx.now);
+  await setLastCompletion(tx, scope, after.metadata?.workflowId ?? "", tx.now);
 }
 
 /**
@@ -71,7 +71,7 @@ export async function endExecution(
  */
 async function fillQueue(tx: WriteTransaction, scope: Scope, execution: WorkflowExecution): Promise<boolean> {
   const maxParallel = execution.spec?.action?.limits?.maxParallel ?? 1;
-  let given = await countGivenActions(tx.db, execution.id);
+  let given = await countQueuedActions(tx.db, execution.id);
   while (given < maxParallel) {
     const waiting = await findWaitingActions(tx.db, execution.id, maxParallel - given);
     if (waiting.length === 0) break;
@@ -92,7 +92,7 @@ async function fillQueue(tx: WriteTransaction, scope: Scope, execution: Workflow
         accountId,
         ...place,
       });
-      await setGiven(tx, action.id);
+      await markQueued(tx, action.id);
       given += 1;
     }
   }

@@ -19,7 +19,7 @@ import { stopWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { insertPendingStop, type StopMode } from "../../../store/workflow/pending-stop.ts";
 import {
-  countGivenActions,
+  countQueuedActions,
   findAction,
   findOpenActions,
   updateAction,
@@ -139,7 +139,7 @@ export async function stopExecution(
   if (!stored || hasEnded(stored.execution)) return true;
   const { execution } = stored;
   const stoppedAll = await stopActions(tx, scope, id, mode, turn);
-  const isRunning = (await countGivenActions(tx.db, id)) > 0;
+  const isRunning = (await countQueuedActions(tx.db, id)) > 0;
   if (stoppedAll && !(isCancelled(execution) && isRunning)) {
     spend(turn, EXECUTION_COST);
     await endOrStop(tx, scope, execution, isRunning);

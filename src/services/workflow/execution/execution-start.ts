@@ -148,7 +148,7 @@ export async function startedExecution(
 ): Promise<WorkflowExecution> {
   const stored = await findWholeExecution(tx.db, scope, id);
   if (!stored) throw new Error(`the execution ${id} is gone in the transaction that made it`);
-  return stored.answered();
+  return stored.toResponse();
 }
 
 /** What an execution copies, as a workflow of its own: values in place of expressions may make it larger. */

@@ -25,7 +25,7 @@ import { listPage } from "../../call/page.ts";
 export async function getWorkflowExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await findWholeExecution(store.reader, caller, id);
   if (!stored) throw notFound("workflow execution");
-  return { workflowExecution: stored.answered() };
+  return { workflowExecution: stored.toResponse() };
 }
 
 export async function getWorkflowExecutionAction({ store }: ServiceDependencies, caller: Caller, id: string) {

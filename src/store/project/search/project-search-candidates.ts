@@ -8,7 +8,7 @@ import {
 import { prepared } from "../../prepared.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Schema } from "../../schema.ts";
-import { hasGrams, listAsRows, listOf, type RowRange } from "../../sqlite/expressions.ts";
+import { hasTrigrams, listAsRows, listOf, type RowRange } from "../../sqlite/expressions.ts";
 import type { Reader, Scope } from "../../store.ts";
 import type { ProjectFilter, Projects } from "../project-filter.ts";
 
@@ -44,7 +44,7 @@ interface Texts {
  * Number of trigrams at the end of a text that are almost as selective as all: texts and ids differ
  * most at their ends.
  */
-const END_GRAMS = 4;
+const END_TRIGRAMS = 4;
 
 /**
  * Returns the candidates by the last trigrams of a search text, which are quick to find; undefined
@@ -53,8 +53,8 @@ const END_GRAMS = 4;
  */
 export function endCandidates(db: Reader, search: string, range: RowRange): CandidateSource | undefined {
   const asked = isShort(search) ? [] : queryTrigrams(search);
-  return asked.length > END_GRAMS
-    ? gramsLead(db, everyTrigramQuery(asked.slice(-END_GRAMS)), range)
+  return asked.length > END_TRIGRAMS
+    ? trigramCandidates(db, everyTrigramQuery(asked.slice(-END_TRIGRAMS)), range)
     : undefined;
 }
 
@@ -70,13 +70,13 @@ export async function textCandidates(
   range: RowRange,
   rare: number,
 ): Promise<CandidateSource> {
-  return gramsLead(db, await tellingQuery(db, search, range, rare), range);
+  return trigramCandidates(db, await selectiveQuery(db, search, range, rare), range);
 }
 
-function gramsLead(db: Reader, query: string, [first, last]: RowRange): CandidateSource {
+function trigramCandidates(db: Reader, query: string, [first, last]: RowRange): CandidateSource {
   const rows = builderOf(db)
     .selectFrom("project_search")
-    .where(hasGrams(query, [first, last]));
+    .where(hasTrigrams(query, [first, last]));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "project_search.rowid");
   return { ...lead(rows, projects), texts: { query, first, last } };
 }
@@ -85,7 +85,7 @@ function gramsLead(db: Reader, query: string, [first, last]: RowRange): Candidat
  * Returns the query for the rare trigrams before a text's end, or for all of its trigrams when none
  * is rare.
  */
-async function tellingQuery(
+async function selectiveQuery(
   db: Reader,
   search: string,
   [first, last]: RowRange,
@@ -95,7 +95,7 @@ async function tellingQuery(
   const asked = queryTrigrams(search);
   const telling: string[] = [];
   // More than `rare` texts have all trigrams of the end, so none of those is rare.
-  for (const gram of asked.slice(0, -END_GRAMS)) {
+  for (const gram of asked.slice(0, -END_TRIGRAMS)) {
     const [found] = await countTexts(db, { query: everyTrigramQuery([gram]), first, last, most: rare + 1 });
     const count = found?.count ?? 0;
     if (count === 0) return everyTrigramQuery([gram]);
@@ -121,14 +121,14 @@ const listTexts = prepared<UpTo, { count: number; rows: string }>((db, texts) =>
 function textRows(db: Reader, { query, first, last, most }: UpTo) {
   return builderOf(db)
     .selectFrom("project_search")
-    .where(hasGrams(query, [first, last]))
+    .where(hasTrigrams(query, [first, last]))
     .select("project_search.rowid as row")
     .limit(most)
     .as("texts");
 }
 
 /** Returns the candidates by the other fields, whose number of rows is known at once. */
-export function fastCandidates(db: Reader, scope: Scope, filter: ProjectFilter): CandidateSource[] {
+export function indexedCandidates(db: Reader, scope: Scope, filter: ProjectFilter): CandidateSource[] {
   const leads: CandidateSource[] = [];
   if (filter.creatorIds.length > 0) {
     const rows = builderOf(db)
@@ -142,7 +142,7 @@ export function fastCandidates(db: Reader, scope: Scope, filter: ProjectFilter):
       .selectFrom("project_remote")
       .where("project_remote.organization_id", "=", scope.organizationId)
       .where("project_remote.remote_uri", "in", filter.remoteUris);
-    leads.push(leadById(rows));
+    leads.push(candidatesById(rows));
   }
   if (filter.runnerIds.length > 0) {
     // A runner has one organization, and a caller may name one of another.
@@ -155,7 +155,7 @@ export function fastCandidates(db: Reader, scope: Scope, filter: ProjectFilter):
           .where("runner.organization_id", "=", scope.organizationId)
           .where("runner.id", "in", filter.runnerIds),
       );
-    leads.push(leadById(rows));
+    leads.push(candidatesById(rows));
   }
   for (const [key, value] of Object.entries(filter.annotations)) {
     const rows = builderOf(db)
@@ -163,13 +163,13 @@ export function fastCandidates(db: Reader, scope: Scope, filter: ProjectFilter):
       .where("project_annotation.organization_id", "=", scope.organizationId)
       .where("project_annotation.key", "=", key)
       .where("project_annotation.value", "=", value);
-    leads.push(leadById(rows));
+    leads.push(candidatesById(rows));
   }
   return leads;
 }
 
 /** Returns every project of the organization as a candidate. */
-export function noCandidates(db: Reader, scope: Scope): CandidateSource {
+export function allCandidates(db: Reader, scope: Scope): CandidateSource {
   const rows = builderOf(db)
     .selectFrom("project")
     .where("project.organization_id", "=", scope.organizationId);
@@ -182,26 +182,27 @@ export function noCandidates(db: Reader, scope: Scope): CandidateSource {
  */
 export async function isSelective(
   db: Reader,
-  lead: CandidateSource,
+  candidateSource: CandidateSource,
   most: number,
 ): Promise<CandidateSource | undefined> {
-  if (!lead.texts) return (await isFew(db, lead, most)) ? lead : undefined;
-  const [found] = await listTexts(db, { ...lead.texts, most: most + 1 });
-  return found && found.count <= most ? rowsLead(db, found.rows) : undefined;
+  if (!candidateSource.texts)
+    return (await hasAtMost(db, candidateSource, most)) ? candidateSource : undefined;
+  const [found] = await listTexts(db, { ...candidateSource.texts, most: most + 1 });
+  return found && found.count <= most ? rowCandidates(db, found.rows) : undefined;
 }
 
 /**
  * Returns the candidates by rows of the text index.
  * @param searchRows a list in JSON
  */
-function rowsLead(db: Reader, searchRows: string): CandidateSource {
+function rowCandidates(db: Reader, searchRows: string): CandidateSource {
   const rows = builderOf(db).selectFrom(listAsRows<number>(searchRows).as("found"));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "found.value");
   return { ...lead(rows, projects), isSortable: true };
 }
 
 /** Returns whether a source has at most `most` rows. */
-export async function isFew(db: Reader, { rows }: CandidateSource, most: number): Promise<boolean> {
+export async function hasAtMost(db: Reader, { rows }: CandidateSource, most: number): Promise<boolean> {
   const { count } = await builderOf(db)
     .selectFrom(
       rows
@@ -215,10 +216,10 @@ export async function isFew(db: Reader, { rows }: CandidateSource, most: number)
 }
 
 /** Tables that name projects in `project_id`. */
-type NamesProject = "project_remote" | "project_environment_class" | "project_annotation";
+type ProjectReferenceTable = "project_remote" | "project_environment_class" | "project_annotation";
 
 /** Returns the candidates by rows that each name a project. */
-function leadById(rows: SelectQueryBuilder<Schema, NamesProject, object>): CandidateSource {
+function candidatesById(rows: SelectQueryBuilder<Schema, ProjectReferenceTable, object>): CandidateSource {
   return lead(rows, rows.crossJoin("project").whereRef("project.id", "=", "project_id"));
 }
 

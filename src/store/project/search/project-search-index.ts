@@ -25,7 +25,7 @@ const setLastRow = prepared<Scope & { lastRow: number }, unknown>((db, { organiz
 );
 
 /**
- * The last row that an organization has used; 0 until {@link openRange} has created a range to
+ * The last row that an organization has used; 0 until {@link createRange} has created a range to
  * store it in.
  */
 const LAST_ROW: WriteBackRow<string, number> = {
@@ -33,7 +33,7 @@ const LAST_ROW: WriteBackRow<string, number> = {
   write: (db, organizationId, lastRow) => setLastRow(db, { organizationId, lastRow }),
 };
 
-const insertGrams = prepared<ProjectSearchTable, unknown>((db, row) =>
+const insertTrigrams = prepared<ProjectSearchTable, unknown>((db, row) =>
   db.insertInto("project_search").values({ rowid: row.rowid, grams: row.grams }),
 );
 
@@ -42,22 +42,22 @@ const insertGrams = prepared<ProjectSearchTable, unknown>((db, row) =>
  * then names. The row of a former text stays unused: the index can remove a row only by its text,
  * and audit rows of the same change take more space.
  */
-export async function enterSearchText(tx: WriteTransaction, scope: Scope, text: string): Promise<number> {
+export async function indexSearchText(tx: WriteTransaction, scope: Scope, text: string): Promise<number> {
   const { organizationId } = scope;
-  const last = await tx.readHeld(LAST_ROW, organizationId);
-  const row = last === 0 ? await openRange(tx.db, scope) : last + 1;
-  tx.setHeld(LAST_ROW, organizationId, row);
-  tx.enterText(row, text);
+  const last = await tx.readWriteBack(LAST_ROW, organizationId);
+  const row = last === 0 ? await createRange(tx.db, scope) : last + 1;
+  tx.setWriteBack(LAST_ROW, organizationId, row);
+  tx.indexText(row, text);
   return row;
 }
 
-/** Writes a text of {@link enterSearchText}, at the end of a transaction. */
+/** Writes a text of {@link indexSearchText}, at the end of a transaction. */
 export async function insertSearchText(db: Reader, row: number, text: string): Promise<void> {
-  await insertGrams(db, { rowid: row, grams: searchTrigrams(text) });
+  await insertTrigrams(db, { rowid: row, grams: searchTrigrams(text) });
 }
 
 /** Returns the first row of an organization that has had no project so far. */
-async function openRange(db: Reader, scope: Scope): Promise<number> {
+async function createRange(db: Reader, scope: Scope): Promise<number> {
   const { last } = await builderOf(db)
     .selectFrom("project_search_range")
     .select((eb) => eb.fn.max("number").as("last"))

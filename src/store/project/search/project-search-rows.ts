@@ -27,7 +27,7 @@ export async function collect(
   most: number,
 ): Promise<FoundProjects | undefined> {
   if (isSortable && page.countLimit === undefined) {
-    return { rows: await firstPassing(db, scope, page, projects), count: undefined };
+    return { rows: await firstMatching(db, scope, page, projects), count: undefined };
   }
   const passing = await applyFilter(projects, scope, page.filter)
     .select(["project.id", "project.popularity"])
@@ -89,7 +89,7 @@ export async function scan(
  * Sorts the candidates of a source and tests them until the page is full: first as many as it
  * holds, since nearly all usually pass, then twice as many, and so on.
  */
-async function firstPassing(
+async function firstMatching(
   db: Reader,
   scope: Scope,
   page: ProjectPage,
@@ -153,7 +153,7 @@ export function directions({ field, direction }: ProjectOrder) {
 }
 
 /** Returns the number of candidates that pass, counted up to the page's limit. */
-export async function countPassing(
+export async function countMatching(
   db: Reader,
   scope: Scope,
   { filter, countLimit = 0 }: ProjectPage,

@@ -5,16 +5,16 @@ import type { Reader, Scope } from "../../store.ts";
 import type { ProjectFilter } from "../project-filter.ts";
 import type { ProjectTable } from "../project-schema.ts";
 import {
+  allCandidates,
   type CandidateSource,
   endCandidates,
-  fastCandidates,
-  isFew,
+  hasAtMost,
+  indexedCandidates,
   isSelective,
-  noCandidates,
   textCandidates,
 } from "./project-search-candidates.ts";
 import { findSearchRange } from "./project-search-index.ts";
-import { collect, countPassing, findPage, scan } from "./project-search-rows.ts";
+import { collect, countMatching, findPage, scan } from "./project-search-rows.ts";
 
 export interface ProjectOrder {
   readonly field: "id" | "popularity";
@@ -39,7 +39,7 @@ export interface FoundProjects {
 }
 
 /** The thresholds by which a search chooses its strategy. */
-const BOUNDS = {
+const THRESHOLDS = {
   /**
    * Maximum number of rows of a source that is read to its end at once; a source with more is
    * likely to fill a page soon, in the page's order. Measured with all of them tested, as for a
@@ -57,19 +57,19 @@ const BOUNDS = {
  * Number of rows above which a source is read to its end only when nothing else helps: a row takes
  * 5 microseconds.
  */
-const MANY = 50_000;
+const MAX_SOURCE_ROWS = 50_000;
 
 /**
  * Number of rows that a scan along the order tests before it is given up: the matches are at its
  * far end.
  */
-const WALK_ROWS = 8_000;
+const SCAN_ROWS = 8_000;
 
 /** Limit of such a scan where no index has shown beforehand that there are many matches. */
-const LONG_SHOT_ROWS = 3_000;
+const UNINDEXED_SCAN_ROWS = 3_000;
 
 /** Limit of such a scan where the only other way is to test many thousands. */
-const LONG_WALK_ROWS = 400_000;
+const LONG_SCAN_ROWS = 400_000;
 
 /**
  * Returns the projects that pass a filter. Indexes lead to candidates, and each is tested: the
@@ -81,7 +81,7 @@ export async function searchProjects(
   scope: Scope,
   page: ProjectPage,
   limit: SearchLimit,
-  { few, rare }: Record<keyof typeof BOUNDS, number> = BOUNDS,
+  { few, rare }: Record<keyof typeof THRESHOLDS, number> = THRESHOLDS,
 ): Promise<FoundProjects> {
   const { search } = page.filter;
   const range = await findSearchRange(db, scope);
@@ -92,7 +92,7 @@ export async function searchProjects(
     const small = await isSelective(db, lead, most);
     return small && collect(db, scope, page, small, most);
   };
-  const leads = fastCandidates(db, scope, page.filter);
+  const leads = indexedCandidates(db, scope, page.filter);
   if (search !== "") {
     const end = endCandidates(db, search, range);
     const found = end && (await gatherFew(end, rare));
@@ -104,10 +104,10 @@ export async function searchProjects(
     if (found) return found;
   }
   const [first] = leads;
-  const lead = first ?? noCandidates(db, scope);
+  const lead = first ?? allCandidates(db, scope);
   const along = (rows: number) => limit.attempt(rows, () => scan(db, scope, page));
-  let rows = await along(first ? WALK_ROWS : LONG_SHOT_ROWS);
-  if (!rows && first && !(await isFew(db, first, MANY))) rows = await along(LONG_WALK_ROWS);
+  let rows = await along(first ? SCAN_ROWS : UNINDEXED_SCAN_ROWS);
+  if (!rows && first && !(await hasAtMost(db, first, MAX_SOURCE_ROWS))) rows = await along(LONG_SCAN_ROWS);
   rows ??= await findPage(db, scope, page, lead);
   return { rows, count: await count(db, scope, page, rows, lead) };
 }
@@ -122,5 +122,5 @@ async function count(
   const { countLimit, after } = page;
   if (countLimit === undefined) return undefined;
   const isWhole = !after && found.length < page.limit;
-  return isWhole ? Math.min(found.length, countLimit) : countPassing(db, scope, page, lead);
+  return isWhole ? Math.min(found.length, countLimit) : countMatching(db, scope, page, lead);
 }

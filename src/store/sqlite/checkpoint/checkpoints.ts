@@ -6,7 +6,7 @@ import type { Maintenance, Pass } from "./maintenance-thread.ts";
  * 4 KiB, which is the engine's own default: a page that many writes change is
  * copied once, and little is left for the writes to wait for.
  */
-export const DUE_PAGES = 1_000;
+export const CHECKPOINT_PAGES = 1_000;
 
 /** Writes wait for this many pages to be copied; for more only when no pass beside them gets closer. */
 const FEW_PAGES = 100;
@@ -59,7 +59,7 @@ export class Checkpoints {
       if (!isNearest) return;
       await pass;
       this.#hasProgressed = false;
-    } else if (log - this.#last.log >= DUE_PAGES) {
+    } else if (log - this.#last.log >= CHECKPOINT_PAGES) {
       this.#ahead = Number.POSITIVE_INFINITY;
       void this.#pass();
     }
@@ -83,7 +83,7 @@ export class Checkpoints {
     const before = this.#last;
     this.#running = this.#upkeep.order({ checkpoint: true }).then((answer) => {
       this.#running = undefined;
-      this.#last = answer?.pass ?? { ...before, log: before.log + DUE_PAGES };
+      this.#last = answer?.pass ?? { ...before, log: before.log + CHECKPOINT_PAGES };
       // Otherwise somebody reads an older state, a backup perhaps: waiting would not help.
       this.#hasProgressed = this.#last.checkpointed > before.checkpointed;
     });

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { isLostForce } from "../storage-problem.ts";
+import { isSyncFailure } from "../storage-problem.ts";
 
 /** A pass of a checkpoint over the log, the merging of so many pages of the index of texts, or nothing but to be there. */
 export type MaintenanceRequest =
@@ -71,8 +71,8 @@ export class Maintenance {
     });
     this.#isBusy = false;
     thread.unref();
-    if ("checkpoint" in order && answer?.failure && isLostForce(answer.failure)) {
-      endOnLostForce(answer.failure.message);
+    if ("checkpoint" in order && answer?.failure && isSyncFailure(answer.failure)) {
+      exitOnSyncFailure(answer.failure.message);
       return new Promise(() => {});
     }
     return answer?.failure ? undefined : answer;
@@ -105,7 +105,7 @@ export class Maintenance {
  * have given them up; a second force would say that all is well. The next start
  * copies the whole log, which is on the disk.
  */
-export function endOnLostForce(message: string): void {
+export function exitOnSyncFailure(message: string): void {
   setImmediate(() => {
     throw new Error(`the disk did not take what was copied into the database file: ${message}`);
   });

@@ -1,12 +1,12 @@
 import { expect, test } from "@jest/globals";
-import { ListTurns } from "./list-turns.ts";
+import { ListScheduler } from "./list-turns.ts";
 
 const of = (organizationId: string, callerId = "c") => ({ organizationId, callerId });
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 test("a turn of the event loop has time for some queries; the others wait for the next ones, by their owners' turns", async () => {
   let now = 0;
-  const turns = new ListTurns(() => now);
+  const turns = new ListScheduler(() => now);
   const done: string[] = [];
   const ask = (name: string, ms: number) =>
     turns.run(of(name.charAt(0)), () => {
@@ -23,7 +23,7 @@ test("a turn of the event loop has time for some queries; the others wait for th
 });
 
 test("a query that fails fails alone", async () => {
-  const turns = new ListTurns();
+  const turns = new ListScheduler();
   const failing = turns.run(of("a"), () => {
     throw new Error("no such table");
   });

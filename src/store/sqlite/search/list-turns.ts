@@ -1,4 +1,4 @@
-import { type Owner, Turns } from "./search-turns.ts";
+import { FairQueue, type Owner } from "./search-turns.ts";
 
 /**
  * Maximum time that the queries of lists block the main thread in one turn of the event loop, plus
@@ -12,9 +12,9 @@ const TURN_MS = 8;
  * meanwhile. In each turn of the loop there is time for some of them, and those that wait take
  * turns by organization and caller.
  */
-export class ListTurns {
+export class ListScheduler {
   readonly #now: () => number;
-  readonly #waiting = new Turns<() => void>({
+  readonly #waiting = new FairQueue<() => void>({
     each: Number.POSITIVE_INFINITY,
     all: Number.POSITIVE_INFINITY,
   });

@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { SearchTooLong } from "../../../domain/error.ts";
 import type { SearchName, SearchParameters, SearchResult } from "../../search.ts";
 import { type Scope, StoreUnavailable } from "../../store.ts";
-import { type Owner, Turns } from "./search-turns.ts";
+import { FairQueue, type Owner } from "./search-turns.ts";
 
 /** Time limit of one search; a test of every row of a million takes about half of it. */
 const LIMIT_MS = 2_000;
@@ -124,7 +124,7 @@ export class Searches {
 
 /** One thread, and its queue. */
 class Lane {
-  readonly #turns = new Turns<Waiting>(WAITING);
+  readonly #turns = new FairQueue<Waiting>(WAITING);
   readonly #shared = new Int32Array(new SharedArrayBuffer(8));
   readonly #data: SearchThreadData;
   /** Lane for searches that take too long here while others wait. */

@@ -1,16 +1,16 @@
 import { expect, test } from "@jest/globals";
-import { Turns } from "./search-turns.ts";
+import { FairQueue } from "./search-turns.ts";
 
 const of = (organizationId: string, callerId = "c") => ({ organizationId, callerId });
 
-const drain = (turns: Turns<string>) => {
+const drain = (turns: FairQueue<string>) => {
   const taken: string[] = [];
   for (let one = turns.next(); one !== undefined; one = turns.next()) taken.push(one);
   return taken;
 };
 
 test("everybody gets a turn before anybody gets a second one, and what is one's own keeps its order", () => {
-  const turns = new Turns<string>({ each: 10, all: 10 });
+  const turns = new FairQueue<string>({ each: 10, all: 10 });
   for (const one of ["a1", "a2", "a3", "b1", "c1", "b2"])
     expect(turns.add(of(one.charAt(0)), one)).toBe(true);
   expect(turns.next()).toBe("a1");
@@ -20,7 +20,7 @@ test("everybody gets a turn before anybody gets a second one, and what is one's 
 });
 
 test("one owner has as many as one may, all together as many as all may", () => {
-  const turns = new Turns<string>({ each: 2, all: 3 });
+  const turns = new FairQueue<string>({ each: 2, all: 3 });
   expect(["a", "a", "a"].map((owner) => turns.add(of(owner), owner))).toEqual([true, true, false]);
   expect(["b", "b", "c"].map((owner) => turns.add(of(owner), owner))).toEqual([true, false, false]);
   turns.next();
@@ -28,7 +28,7 @@ test("one owner has as many as one may, all together as many as all may", () => 
 });
 
 test("what is taken out waits no more and makes room; what does not wait is none of it", () => {
-  const turns = new Turns<string>({ each: 2, all: 2 });
+  const turns = new FairQueue<string>({ each: 2, all: 2 });
   for (const one of ["a1", "a2"]) turns.add(of("a"), one);
   turns.remove(of("a"), "a1");
   turns.remove(of("a"), "a1");
@@ -40,7 +40,7 @@ test("what is taken out waits no more and makes room; what does not wait is none
 });
 
 test("within an organization every caller gets a turn before any gets a second one", () => {
-  const turns = new Turns<string>({ each: 10, all: 10 });
+  const turns = new FairQueue<string>({ each: 10, all: 10 });
   for (const one of ["x1", "x2", "x3", "y1"]) turns.add(of("a", one.charAt(0)), one);
   for (const one of ["z1", "z2"]) turns.add(of("b", "z"), one);
   expect(turns.size).toBe(6);

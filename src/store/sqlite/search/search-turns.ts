@@ -8,7 +8,7 @@ export interface Owner {
  * A fair queue: every waiting organization gets a turn before any gets a second one, and so does
  * every caller within its organization.
  */
-export class Turns<T> {
+export class FairQueue<T> {
   /** Waiting elements in the order of turns by organization and caller; without empty entries. */
   readonly #waiting = new Map<string, Map<string, T[]>>();
   readonly #limits: { readonly each: number; readonly all: number };

@@ -2,7 +2,7 @@ import { constants, getPriority, platform, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { SEARCHES, type SearchLimit } from "../../search.ts";
 import { openConnection } from "../connection.ts";
-import { ROWS_PER_QUESTION } from "../expressions.ts";
+import { ROWS_PER_CHECK } from "../expressions.ts";
 import { type SearchAnswer, type SearchOrder, type SearchThreadData, SHARED } from "./search-thread.ts";
 
 // The thread of Searches: one request at a time, each answered once.
@@ -23,12 +23,12 @@ const MAPPED_BYTES = 2 ** 31;
  * Added to the niceness of the process: by the weights of Linux, its other threads get three times
  * as much processor time.
  */
-const NICER = 5;
+const ADDED_NICENESS = 5;
 
 /** The error that ends a query; it is thrown through the engine. */
-class Ended extends Error {
+class SearchEnded extends Error {
   readonly why: "late" | "cancelled" | "crowded" | "attempt";
-  constructor(why: Ended["why"]) {
+  constructor(why: SearchEnded["why"]) {
     super(why);
     this.why = why;
   }
@@ -41,7 +41,7 @@ raw.pragma(`mmap_size = ${MAPPED_BYTES}`);
 // Only Linux applies it to a single thread; elsewhere it would slow the whole process.
 if (platform() === "linux") {
   try {
-    setPriority(Math.min(getPriority() + NICER, constants.priority.PRIORITY_LOW));
+    setPriority(Math.min(getPriority() + ADDED_NICENESS, constants.priority.PRIORITY_LOW));
   } catch {
     // A sandbox may forbid it; searches work all the same.
   }
@@ -53,12 +53,12 @@ let yieldsAt = 0;
 let rowsLeft = Number.POSITIVE_INFINITY;
 
 raw.function("in_time", () => {
-  if (Atomics.load(shared, SHARED.cancelled) === running) throw new Ended("cancelled");
+  if (Atomics.load(shared, SHARED.cancelled) === running) throw new SearchEnded("cancelled");
   const now = performance.now();
-  if (now > endsAt) throw new Ended("late");
-  if (now > yieldsAt && Atomics.load(shared, SHARED.crowded) === 1) throw new Ended("crowded");
-  rowsLeft -= ROWS_PER_QUESTION;
-  if (rowsLeft < 0) throw new Ended("attempt");
+  if (now > endsAt) throw new SearchEnded("late");
+  if (now > yieldsAt && Atomics.load(shared, SHARED.crowded) === 1) throw new SearchEnded("crowded");
+  rowsLeft -= ROWS_PER_CHECK;
+  if (rowsLeft < 0) throw new SearchEnded("attempt");
   return 1;
 });
 
@@ -68,7 +68,7 @@ const limit: SearchLimit = {
     try {
       return await query();
     } catch (error) {
-      if (error instanceof Ended && error.why === "attempt") return undefined;
+      if (error instanceof SearchEnded && error.why === "attempt") return undefined;
       throw error;
     } finally {
       rowsLeft = Number.POSITIVE_INFINITY;
@@ -86,7 +86,7 @@ async function answer({ number, name, scope, parameters }: SearchOrder): Promise
   try {
     return { number, result: await SEARCHES[name](db, scope, parameters as never, limit) };
   } catch (error) {
-    if (error instanceof Ended && error.why !== "attempt") return { number, ended: error.why };
+    if (error instanceof SearchEnded && error.why !== "attempt") return { number, ended: error.why };
     return { number, failure: String((error as Error).stack ?? error) };
   } finally {
     // Some failures, such as a disk error, have ended the transaction already.

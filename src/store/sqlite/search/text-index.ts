@@ -4,7 +4,7 @@ import type { Schema } from "../../schema.ts";
 import type { Maintenance } from "../checkpoint/maintenance-thread.ts";
 
 /** A text of a project and its row in the index. */
-export interface EnteredText {
+export interface IndexedText {
   readonly row: number;
   readonly text: string;
 }
@@ -25,7 +25,7 @@ const SEGMENTS_BEFORE_START = 4;
  * Pages that are merged at once, in 2 to 20 ms: a merge ends only between two trigrams. As many
  * follow after each later change until nothing is left to merge.
  */
-const PAGES_AT_ONCE = 16;
+const PAGES_PER_MERGE = 16;
 
 /**
  * Number of segments that may be added after a failed merge before the next attempt: a thread that
@@ -46,7 +46,7 @@ export class TextIndex {
    * Writes texts to the index. To be called in the open transaction, outside of savepoints: the
    * index flushes itself at each.
    */
-  async enter(db: Kysely<Schema>, texts: readonly EnteredText[]): Promise<void> {
+  async add(db: Kysely<Schema>, texts: readonly IndexedText[]): Promise<void> {
     if (texts.length === 0) return;
     // In the order of their rows: the engine begins another segment at each row that is lower than
     // the last.
@@ -60,7 +60,7 @@ export class TextIndex {
   async merge(): Promise<void> {
     if (this.#segments === SEGMENTS_BEFORE_START) void this.#upkeep.start();
     if (this.#segments < SEGMENTS_BEFORE_MERGE || this.#upkeep.isBusy) return;
-    const answer = await this.#upkeep.order({ mergePages: PAGES_AT_ONCE });
+    const answer = await this.#upkeep.order({ mergePages: PAGES_PER_MERGE });
     if (!answer) this.#segments = SEGMENTS_BEFORE_MERGE - RETRY_AFTER;
     else if (!answer.hasMerged) this.#segments = 0;
   }
