@@ -74,6 +74,10 @@ const UNITING = new Set(["src/store/schema.ts", "src/store/search.ts"]);
 /** What only store/ imports: with it, queries can be built. */
 const STORE_ONLY = /^src\/store\/(query-builder|prepared|(.*\/)?[a-z-]*schema)\.ts$/;
 
+/** The errors of rules, which only domain/ makes: services throw what a look-up finds missing, and no more. */
+const RULE_ERRORS =
+  /\bnew (?:DomainError|PolicyDenied)\(|\bthrow (?:valueUnusable|phaseUnsuitable|permissionDenied|policyDenied|pendingDeletion|inUse|executorUnfit|lastAdministrator|notEnterprise|queueFull|queueChanged|credentialWithheld)\(/;
+
 /** Files of one folder, tests among them, without those of folders in it. */
 const MAX_FILES = 25;
 
@@ -104,6 +108,9 @@ export function brokenRules(root: string): string[] {
     }
     if (layer !== "store/sqlite" && /\bsql`|better-sqlite3/.test(text)) {
       broken.push(`${name} writes SQL of one engine; that belongs in store/sqlite`);
+    }
+    if (layer === "services" && RULE_ERRORS.test(text)) {
+      broken.push(`${name} throws the error of a rule; rules are functions of domain/`);
     }
     const reach = UNITING.has(name) ? AREAS.length : reachOf(name);
     for (const target of imports(text)) {

@@ -48,6 +48,15 @@ describe("the layers", () => {
     expect(brokenIn({ [file]: importing(target) })).toEqual([`${file} imports ${imported}: ${rule}`]);
   });
 
+  test("let no service make the error of a rule", () => {
+    const breach = (text: string) => brokenIn({ "src/services/a.ts": text });
+    const message = "src/services/a.ts throws the error of a rule; rules are functions of domain/";
+    expect(breach('throw valueUnusable("a", "b");\n')).toEqual([message]);
+    expect(breach('return new DomainError(REASON, "b");\n')).toEqual([message]);
+    expect(breach('throw notFound("project");\n')).toEqual([]);
+    expect(brokenIn({ "src/domain/a.ts": 'throw valueUnusable("a", "b");\n' })).toEqual([]);
+  });
+
   test.each([
     ["src/domain/a.ts", "kysely"],
     ["src/domain/a.ts", "@connectrpc/connect"],

@@ -223,3 +223,46 @@ export function queueFull(limit: number): DomainError {
     { limit: String(limit) },
   );
 }
+
+/** Returns the error for an idempotency key that was used for another request. */
+export function keyReused(operation: string): DomainError {
+  return new DomainError(
+    ErrorReason.IDEMPOTENCY_KEY_REUSED,
+    "the idempotency key was used for another request: choose a new key for each request",
+    { operation },
+  );
+}
+
+/** Returns the error that ends a stream which can be resumed. */
+export function shuttingDown(): DomainError {
+  return new DomainError(
+    ErrorReason.UNAVAILABLE,
+    "the server is shutting down: resume after the last sequence number, another instance or a restart will answer",
+  );
+}
+
+/** The holders of open streams that are counted, and the advice for one that has too many. */
+const STREAM_ADVICE = {
+  token: "end one of them, or give each program a token of its own",
+  organization: "end one of them, or have programs share one stream",
+  server: "call again later, or ask the operator for more",
+} as const;
+
+/** Returns the error for a stream beyond the maximum of its token, organization or server. */
+export function tooManyStreams(scope: keyof typeof STREAM_ADVICE, limit: number): DomainError {
+  const message = `the ${scope} has ${limit} streams open, which is the most: ${STREAM_ADVICE[scope]}`;
+  return new DomainError(ErrorReason.TOO_MANY_STREAMS, message, { scope, limit: String(limit) });
+}
+
+/** Returns the error for a webhook's delivery without a valid signature or token. */
+export function deliveryUnproven(): DomainError {
+  return new DomainError(
+    ErrorReason.UNAUTHENTICATED,
+    "a delivery must be signed with the workflow's webhook secret, or carry an access token that may start the workflow",
+  );
+}
+
+/** Returns the error for a webhook's delivery whose body is no JSON; `problem` is text for people. */
+export function deliveryMalformed(problem: string): DomainError {
+  return new DomainError(ErrorReason.BODY_MALFORMED, problem);
+}

@@ -12,6 +12,7 @@ import {
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
+import { phaseUnsuitable } from "../error.ts";
 import { type AgentProgress, applyProgress } from "./agent-progress.ts";
 import { type AgentEvent, isFinalAgentPhase, transitionAgentPhase } from "./agent-transitions.ts";
 
@@ -88,6 +89,40 @@ export function hasStopped(execution: AgentExecution): boolean {
 /** Returns whether it is wanted stopped. */
 export function isWantedStopped({ spec }: AgentExecution): boolean {
   return spec?.desiredPhase === Phase.STOPPED;
+}
+
+/**
+ * Requires that it takes input.
+ * @throws DomainError PHASE_UNSUITABLE for one that has stopped or is wanted stopped
+ */
+export function requireTakesInput(execution: AgentExecution): void {
+  if (hasStopped(execution))
+    throw unsuitable(execution, "the agent run has stopped: start another with StartAgent");
+  if (isWantedStopped(execution)) {
+    throw unsuitable(execution, "the agent run is being stopped: start another with StartAgent");
+  }
+}
+
+/**
+ * Requires that it may start sub-agents.
+ * @throws DomainError PHASE_UNSUITABLE for one that has stopped or is wanted stopped
+ */
+export function requireMayStartSubagents(execution: AgentExecution): void {
+  if (!hasStopped(execution) && !isWantedStopped(execution)) return;
+  throw unsuitable(execution, "the agent run is to stop, and starts no sub-agents");
+}
+
+/**
+ * Requires that it may be deleted.
+ * @throws DomainError PHASE_UNSUITABLE for one that has not stopped
+ */
+export function requireStopped(execution: AgentExecution): void {
+  if (hasStopped(execution)) return;
+  throw unsuitable(execution, "the agent run has not stopped: stop it with StopAgentExecution first");
+}
+
+function unsuitable(execution: AgentExecution, message: string) {
+  return phaseUnsuitable("agent execution", Phase[phaseOfAgentExecution(execution)] ?? "", message);
 }
 
 /**

@@ -5,9 +5,12 @@ import {
   UserInputBlockSchema as BlockSchema,
   type UserInputBlock_Input as Part,
   UserInputBlock_InputSchema as PartSchema,
+  AgentInputReceipt as Receipt,
 } from "#gen/service/v1/agent_pb.js";
+import type { SendToAgentExecutionRequest } from "#gen/service/v1/agent_service_pb.js";
 import { requireNoDeceptiveText } from "../deceptive-text.ts";
-import { valueUnusable } from "../error.ts";
+import { type DomainError, permissionDenied, valueUnusable } from "../error.ts";
+import type { Caller } from "../identity/caller.ts";
 
 /** Facts about a message that the server adds. */
 export interface MessageFacts {
@@ -20,6 +23,23 @@ export interface MessageFacts {
    * not.
    */
   readonly keepsMetadata: boolean;
+}
+
+/**
+ * Requires that messages of agents and wake events come from a runner, which sends them for its
+ * agent executions.
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function requireInputKind(
+  { role }: Pick<Caller, "role">,
+  { input }: Pick<SendToAgentExecutionRequest, "input">,
+): void {
+  if (role === "runner" || (input.case !== "agentMessage" && input.case !== "wakeEvent")) return;
+  const message =
+    input.case === "agentMessage"
+      ? "agent messages come from agent runs, by the runner that they are on: send userInput instead"
+      : "wake events come from the service and from runners: send userInput instead";
+  throw permissionDenied("send_to_agent_execution", message);
 }
 
 /**
@@ -79,4 +99,27 @@ const FIRST_BYTES: ReadonlyMap<string, readonly number[]> = new Map([
  */
 export function hasImageType(data: Uint8Array, mimeType: string): boolean {
   return FIRST_BYTES.get(mimeType)?.every((byte, index) => data[index] === byte) ?? false;
+}
+
+/** Returns the error for a message of an agent that does not run on the calling runner. */
+export function senderUnknown(): DomainError {
+  return valueUnusable(
+    "agentMessage.senderExecutionId",
+    "agentMessage.senderExecutionId names no agent run on this runner: give that of the run that speaks",
+  );
+}
+
+/** Returns the error for a wake event for which nothing waits. */
+export function interestUnknown(): DomainError {
+  return valueUnusable(
+    "wakeEvent.interestId",
+    "wakeEvent.interestId names no interest that the agent run has registered: it may have fired already",
+  );
+}
+
+/** Requires that an input that an agent has seen was delivered to it. @throws DomainError VALUE_UNUSABLE */
+export function requireDelivered(receipt: Receipt | undefined, index: number): void {
+  if (receipt === Receipt.DELIVERED) return;
+  const field = `seenInputIds[${index}]`;
+  throw valueUnusable(field, `${field} names an input that was not delivered`);
 }

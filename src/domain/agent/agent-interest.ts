@@ -1,6 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ReportAgentRequest_Interest as ReportedInterest } from "#gen/runner/v1/agent_work_service_pb.js";
+import {
+  type ReportAgentRequest_Interest as ReportedInterest,
+  ReportAgentRequest_State as ReportedState,
+} from "#gen/runner/v1/agent_work_service_pb.js";
 import {
   type AgentExecution_WaitingInfo_Interest as Interest,
   AgentExecution_WaitingInfo_InterestSchema as InterestSchema,
@@ -8,8 +11,39 @@ import {
   AgentExecution_WaitingInfoSchema as WaitingInfoSchema,
 } from "#gen/service/v1/agent_pb.js";
 import { type Environment, EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
+import { type DomainError, valueUnusable } from "../error.ts";
 
 const MS_PER_S = 1_000;
+
+/**
+ * Requires that a report has interests only when its agent waits.
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireWaiting(reported: readonly ReportedInterest[], state: ReportedState): void {
+  if (reported.length === 0 || state === ReportedState.WAITING) return;
+  throw valueUnusable("interests", "interests are registered with STATE_WAITING");
+}
+
+/**
+ * Requires that interests have different ids, and that those in a message of the user await one.
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireValidInterests(reported: readonly ReportedInterest[]): void {
+  for (const [index, { id, interest }] of reported.entries()) {
+    const path = `interests[${index}]`;
+    if (reported.findIndex((other) => other.id === id) !== index) {
+      throw valueUnusable(`${path}.id`, "two interests have the same id: give each its own");
+    }
+    if (interest.case === "userMessage" && !interest.value) {
+      throw valueUnusable(`${path}.userMessage`, `${path}.userMessage is true, or left out`);
+    }
+  }
+}
+
+/** Returns the error for an interest in something that the agent execution cannot await; `path` is that of its id. */
+export function interestUnusable(path: string, lacking: string): DomainError {
+  return valueUnusable(path, `${path} names no ${lacking}`);
+}
 
 /**
  * Returns the waiting info of an execution as its status shows it; `now` in milliseconds since 1970

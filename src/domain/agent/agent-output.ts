@@ -53,3 +53,12 @@ export function appendText(before: string, blocks: readonly Block[], maxCharacte
   const words = before + ownInputId.join("");
   return words.length <= maxCharacters ? words : [...words].slice(0, maxCharacters).join("");
 }
+
+/**
+ * Requires that the output of an agent execution has reached a sequence number.
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireReachedSequence(after: number, lastSequence: number): void {
+  if (after <= lastSequence) return;
+  throw valueUnusable("afterSequence", "afterSequence is a number that the agent run has not reached");
+}

@@ -1,3 +1,11 @@
+import { queueChanged, queueFull } from "../error.ts";
+
+/**
+ * The maximum number of queued inputs (contract, SendToAgentExecution). Wake events of the service
+ * are not limited by it.
+ */
+const MAX_QUEUED_INPUTS = 50;
+
 /** An input that waits for its delivery. */
 export interface QueuedInput {
   readonly id: string;
@@ -17,6 +25,20 @@ export interface AgentQueue {
   readonly revision: number;
   /** In ascending order of place. */
   readonly inputs: readonly QueuedInput[];
+}
+
+/** Requires that a queue has space for an input. @throws DomainError QUEUE_FULL */
+export function requireQueueSpace({ inputs }: Pick<AgentQueue, "inputs">): void {
+  if (inputs.length >= MAX_QUEUED_INPUTS) throw queueFull(MAX_QUEUED_INPUTS);
+}
+
+/**
+ * Requires that a queue is as its sender saw it.
+ * @param expected the revision that the sender expects; undefined for any
+ * @throws DomainError QUEUE_CHANGED
+ */
+export function requireQueueRevision(expected: bigint | undefined, revision: number): void {
+  if (expected !== undefined && expected !== BigInt(revision)) throw queueChanged(revision);
 }
 
 /**

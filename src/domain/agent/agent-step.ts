@@ -3,7 +3,7 @@ import {
   type WorkflowExecutionAction,
   type WorkflowStep,
 } from "#gen/service/v1/workflow_pb.js";
-import { valueUnusable } from "../error.ts";
+import { phaseUnsuitable, valueUnusable } from "../error.ts";
 import { mustStop } from "../workflow/execution/workflow-action-transitions.ts";
 
 /**
@@ -19,6 +19,13 @@ export function isStepRunning(action: WorkflowExecutionAction, key: string): boo
   const [attempt, stepIndex] = key.split(".");
   if (mustStop(action) || Number(attempt) !== action.status?.attempt) return false;
   return action.status.stepStatuses[Number(stepIndex)]?.phase === StepPhase.RUNNING;
+}
+
+/** Requires that a step runs. @throws DomainError PHASE_UNSUITABLE */
+export function requireStepRunning(action: WorkflowExecutionAction, key: string): void {
+  if (isStepRunning(action, key)) return;
+  const message = "the step does not go on: report first that it runs, and start nothing once it is to stop";
+  throw phaseUnsuitable("step", "", message);
 }
 
 /**

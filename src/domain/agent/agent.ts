@@ -79,3 +79,25 @@ function listedWords(text: string): string[] {
 function requireMaxLength(field: string, text: string, max: number): void {
   if ([...text].length > max) throw valueUnusable(field, `the ${field} has more than ${max} characters`);
 }
+
+/** The organization that an agent is registered for; null for all of them. */
+export type AgentOwner = string | null;
+
+/**
+ * Requires that no organization would see two agents of a name.
+ * @param registered the agents of all owners
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireUniqueName(
+  name: string,
+  owner: AgentOwner,
+  registered: readonly { readonly agent: Pick<Agent, "name">; readonly organizationId: AgentOwner }[],
+): void {
+  const known = registered.filter(({ agent }) => agent.name === name);
+  if (!known.some(({ organizationId }) => areVisibleTogether(organizationId, owner))) return;
+  throw valueUnusable("name", `an agent of the name ${name} is registered already`);
+}
+
+function areVisibleTogether(one: AgentOwner, other: AgentOwner): boolean {
+  return one === null || other === null || one === other;
+}

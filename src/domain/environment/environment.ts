@@ -7,7 +7,7 @@ import {
   type EnvironmentSpec,
   EnvironmentSpecSchema,
 } from "#gen/service/v1/environment_pb.js";
-import { pendingDeletion, valueUnusable } from "../error.ts";
+import { pendingDeletion, phaseUnsuitable, valueUnusable } from "../error.ts";
 import { fold } from "../fold.ts";
 import type { CreationContext } from "../project/project.ts";
 
@@ -133,10 +133,6 @@ function firstDesiredPhase(requested: EnvironmentPhase): EnvironmentPhase {
   }
 }
 
-function requireNotPendingDeletion({ spec }: Environment): void {
-  if (spec?.desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
-}
-
 function withDesiredPhase(present: Environment, phase: EnvironmentPhase): Environment {
   const environment = clone(EnvironmentSchema, present);
   environment.spec ??= create(EnvironmentSpecSchema);
@@ -145,4 +141,16 @@ function withDesiredPhase(present: Environment, phase: EnvironmentPhase): Enviro
     environment.spec.specVersion += 1n;
   }
   return environment;
+}
+
+/** Requires that an environment is not pending deletion. @throws DomainError PENDING_DELETION */
+export function requireNotPendingDeletion({ spec }: Environment): void {
+  if (spec?.desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
+}
+
+/** Requires that no action of a workflow owns an environment. @throws DomainError PHASE_UNSUITABLE */
+export function requireNoAction({ spec }: Environment): void {
+  if (!spec?.workflowActionId) return;
+  const message = "the environment belongs to an action of a workflow and is being let go";
+  throw phaseUnsuitable("environment", "STOPPED", message);
 }

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Account, AccountSchema } from "#gen/service/v1/account_pb.js";
+import { accountBlocked } from "../error.ts";
 
 /** An account with its login data. Times are milliseconds since 1970 UTC. */
 export interface AccountFacts {
@@ -19,6 +20,11 @@ export interface MembershipFacts {
   readonly organizationId: string;
   readonly organizationName: string;
   readonly memberCount: number;
+}
+
+/** Requires that an account is not blocked. @throws DomainError ACCOUNT_BLOCKED */
+export function requireNotBlocked(account: { readonly blocked_at: number | null }): void {
+  if (account.blocked_at !== null) throw accountBlocked();
 }
 
 /** Returns the account as its own person sees it, who acts in one of its organizations. */

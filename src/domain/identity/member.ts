@@ -1,6 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type OrganizationMember, OrganizationMemberSchema } from "#gen/service/v1/organization_pb.js";
+import {
+  type OrganizationMember,
+  OrganizationMemberSchema,
+  OrganizationRole,
+} from "#gen/service/v1/organization_pb.js";
 import {
   type ListMembersRequest_Filter,
   type ListMembersRequest_Sort,
@@ -8,6 +12,7 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
+import { lastAdministrator, valueUnusable } from "../error.ts";
 
 /**
  * The login provider of every account so far: a token that the command line issued (contract,
@@ -34,6 +39,20 @@ export interface MemberOrder {
   /** Names are compared without regard to case. */
   readonly field: "joining" | "name";
   readonly direction: "asc" | "desc";
+}
+
+/**
+ * Requires that an organization keeps an administrator when one of them goes. The others are counted
+ * in the transaction of the change: of two that would remove the last two, one fails.
+ * @throws DomainError LAST_ADMINISTRATOR
+ */
+export function requireOtherAdministrators(organizationId: string, others: number): void {
+  if (others === 0) throw lastAdministrator(organizationId);
+}
+
+/** Requires that a request names a role. @throws DomainError VALUE_UNUSABLE */
+export function requireRole(role: OrganizationRole): void {
+  if (role === OrganizationRole.UNSPECIFIED) throw valueUnusable("role", "name the role to set");
 }
 
 /** Returns a member as the contract shows it. */

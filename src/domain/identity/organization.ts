@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Organization, OrganizationSchema } from "#gen/service/v1/organization_pb.js";
+import { permissionDenied } from "../error.ts";
 
 /** An organization's stored data. Times are milliseconds since 1970 UTC. */
 export interface OrganizationFacts {
@@ -8,6 +9,15 @@ export interface OrganizationFacts {
   readonly name: string;
   readonly created_at: number;
   readonly updated_at: number;
+}
+
+/** Requires that the server's operator allows callers to create organizations. @throws DomainError PERMISSION_DENIED */
+export function requireCreationAllowed(allowed: boolean): void {
+  if (allowed) return;
+  throw permissionDenied(
+    "create_organization",
+    "organizations of this server are created by its operator, on the command line",
+  );
 }
 
 /** Returns an organization as the contract shows it. */

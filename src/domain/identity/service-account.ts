@@ -10,6 +10,7 @@ import {
 import type { CreateServiceAccountRequest } from "#gen/service/v1/service_account_service_pb.js";
 import { phaseUnsuitable, valueUnusable } from "../error.ts";
 import { momentMs, requireTimestampInRange } from "../timestamp-range.ts";
+import type { Caller } from "./caller.ts";
 import { TOKEN_VALID_DEFAULT_MS } from "./personal-token.ts";
 
 /** Values of a new service account that the request does not contain. */
@@ -50,6 +51,12 @@ export function newServiceAccount(
  */
 export function isSuspended(validUntilMs: number, now: number): boolean {
   return validUntilMs <= now;
+}
+
+/** Returns the service account as which a caller itself acts. @throws DomainError VALUE_UNUSABLE for any other caller */
+export function ownServiceAccountId({ role, subject }: Pick<Caller, "role" | "subject">): string {
+  if (role === "service_account") return subject.id;
+  throw valueUnusable("serviceAccountId", "name the service account that the token is to act for");
 }
 
 /** The values that a new token of a service account is created from. */

@@ -145,3 +145,10 @@ function requireTierAllowed(policies: Policies, tier: ExtAgentServiceTier): void
     allowed: `only ${allowed.map(nameOf).join(", ")}`,
   });
 }
+
+/** Requires that agents may run on local runners. @throws PolicyDenied */
+export function requireLocalRunnersAllowed(policies: Policies): void {
+  if (policies.inForce.allowLocalRunners) return;
+  const allowed = "runs on runners that are not local";
+  throw policyDenied(policies, { fieldPath: "allowLocalRunners", requested: true, allowed });
+}

@@ -14,7 +14,7 @@ import {
   type UpdateOrganizationPoliciesRequest,
   UpdateOrganizationPoliciesRequestSchema,
 } from "#gen/service/v1/organization_service_pb.js";
-import { valueUnusable } from "../error.ts";
+import { notEnterprise, valueUnusable } from "../error.ts";
 import { maskedPaths } from "../field-mask.ts";
 import type { PolicyOrigin, PolicyOrigins, SetPolicies } from "./policies.ts";
 import { valueAt } from "./policy-decision.ts";
@@ -177,4 +177,9 @@ function changedOrigins(
     if (value !== undefined) origins[path] = origin;
   }
   return origins;
+}
+
+/** Requires that an organization is an enterprise, for a field that only those have. @throws DomainError NOT_ENTERPRISE */
+export function requireEnterprise(field: string, isEnterprise: boolean): void {
+  if (!isEnterprise) throw notEnterprise(field);
 }

@@ -33,6 +33,18 @@ export function requireMayPrebuildAs(before: Project | undefined, after: Project
 }
 
 /**
+ * Requires that prebuilds run as a user or a service account.
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requirePrebuildPrincipal(principal: Principal): void {
+  if (principal === Principal.USER || principal === Principal.SERVICE_ACCOUNT) return;
+  throw valueUnusable(
+    "prebuildConfiguration.executor",
+    "prebuilds run as a user or a service account of the organization",
+  );
+}
+
+/**
  * Returns whether an update makes its caller the last setter of the project's source: it sends an
  * initializer, even an unchanged one, or makes the caller the executor whose credentials clone for
  * prebuilds.

@@ -3,6 +3,7 @@ import type {
   WatchEventsRequest,
   WatchEventsRequest_ResourceTypeFilter,
 } from "#gen/service/v1/event_service_pb.js";
+import { valueUnusable } from "../error.ts";
 import type { EventFacts } from "../event-facts.ts";
 
 /** The fields of an event that filters and permissions use. */
@@ -23,6 +24,19 @@ export function matchesRequest(
   const { scope, resourceTypeFilters: filters } = req;
   if (scope.case === "environmentId" && event.environmentId !== scope.value) return false;
   return filters.length === 0 || filters.some((filter) => matches(filter, event));
+}
+
+/**
+ * Returns the number after which a stream begins.
+ * @param head number of the newest event
+ * @throws DomainError VALUE_UNUSABLE for a number that no event has yet
+ */
+export function requireReached(afterSequence: bigint, head: number): number {
+  if (afterSequence <= BigInt(head)) return Number(afterSequence);
+  throw valueUnusable(
+    "afterSequence",
+    "afterSequence is a number that the organization's record has not reached",
+  );
 }
 
 function matches(filter: WatchEventsRequest_ResourceTypeFilter, event: EventDescription): boolean {

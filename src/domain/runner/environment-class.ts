@@ -94,3 +94,13 @@ export function kindsAcceptingEnvironments(
   if (permissionOf("service.v1.EnvironmentService/CreateEnvironment")?.grants[role] === "none") return [];
   return RUNNER_KINDS.filter((kind) => inForce.allowLocalRunners || !isLocalKind(kind));
 }
+
+/**
+ * Requires that an environment class is of the requested runner.
+ * @param runnerId empty for any runner
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireClassOfRunner(environmentClass: EnvironmentClass, runnerId: string): void {
+  if (runnerId === "" || environmentClass.runnerId === runnerId) return;
+  throw valueUnusable("runnerId", "the environment class is of another runner: name that one, or neither");
+}

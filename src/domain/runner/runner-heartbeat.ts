@@ -7,6 +7,7 @@ import {
   type RunnerStatus,
   RunnerStatusSchema,
 } from "#gen/service/v1/runner_pb.js";
+import { phaseUnsuitable } from "../error.ts";
 
 /**
  * Time without a sign of life after which a runner is shown inactive (contract,
@@ -78,4 +79,10 @@ function withStatus(present: Runner, changes: Partial<RunnerStatus>, now: number
   runner.status ??= create(RunnerStatusSchema);
   Object.assign(runner.status, changes, { updatedAt: timestampFromMs(now) });
   return runner;
+}
+
+/** Requires that a runner takes work. @throws DomainError PHASE_UNSUITABLE */
+export function requireAvailable(runner: Runner): void {
+  if (isAvailable(runner)) return;
+  throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
 }

@@ -105,3 +105,9 @@ function createdRunner(
     kind,
   });
 }
+
+/** Requires that a runner has no environments. @throws DomainError IN_USE */
+export function requireNoEnvironments(count: number): void {
+  if (count === 0) return;
+  throw inUse("runner", "environment", "environments are on the runner: delete them first, or use force");
+}

@@ -1,5 +1,6 @@
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import { credentialWithheld } from "../error.ts";
 
 /**
  * The origin of a source, which decides the remedy for one that is not trusted:
@@ -58,6 +59,16 @@ export function untrustedSetter({ executor, namedBy, setters }: SourceUse): Subj
   return setters.find(
     ({ subject, role }) => role === "other" && !isSameSubject(subject, executor) && !isNamer(subject),
   )?.subject;
+}
+
+/**
+ * Requires that the executor's credential for a host may be used on a source.
+ * @param kinds possible origins of the source, for the advice of the error
+ * @throws DomainError CREDENTIAL_WITHHELD
+ */
+export function requireTrustedSetters(host: string, use: SourceUse, kinds: readonly SourceKind[]): void {
+  const untrusted = untrustedSetter(use);
+  if (untrusted) throw credentialWithheld(host, untrusted.id, kinds);
 }
 
 export function isSameSubject(one: Subject | undefined, other: Subject | undefined): boolean {

@@ -1,8 +1,9 @@
-import { SortOrder } from "#gen/service/v1/pagination_pb.js";
+import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
 import {
   type ListWorkflowsRequest_Sort,
   ListWorkflowsRequest_SortField as SortField,
 } from "#gen/service/v1/workflow_service_pb.js";
+import { valueUnusable } from "../error.ts";
 
 export interface WorkflowOrder {
   /**
@@ -26,3 +27,14 @@ const FIELDS = {
   [SortField.NAME]: "name",
   [SortField.RECENTLY_COMPLETED]: "completion",
 } as const;
+
+/**
+ * Returns the direction of a list of executions, which is sorted by id only.
+ * @throws DomainError VALUE_UNUSABLE for any other field
+ */
+export function executionOrder(sort: Sort | undefined): "asc" | "desc" {
+  if (sort && sort.field !== "" && sort.field !== "id") {
+    throw valueUnusable("sort.field", "executions are sorted by id only, which is the order of their start");
+  }
+  return sort?.order === SortOrder.ASC ? "asc" : "desc";
+}

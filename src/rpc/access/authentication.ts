@@ -2,11 +2,11 @@ import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { accountBlocked, unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { changedPermission } from "../../domain/identity/ownership.ts";
 import type { Keys } from "../../keys.ts";
 import {
   type AuthenticatedCaller,
   authenticatedCallerOf,
-  changedPermission,
   UNKNOWN,
 } from "../../services/call/authenticated-caller.ts";
 import { type FoundToken, findTokenByHash, findTokenById } from "../../store/identity/token.ts";

@@ -2,7 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { type BlockAccountResponse, BlockAccountResponseSchema } from "#gen/service/v1/account_service_pb.js";
 import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { isAdministrator } from "../../domain/access/account-block.ts";
-import { lastAdministrator, notFound } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
+import { requireOtherAdministrators } from "../../domain/identity/member.ts";
 import { findUsersOfAccount, updateAccountBlock } from "../../store/access/account-block.ts";
 import {
   findBlockReceipt,
@@ -44,8 +45,10 @@ export async function blockAccount(
     return known;
   }
   for (const { organizationId, userId } of memberships.filter(isAdministrator)) {
-    const others = await countOtherAdministrators(tx.db, { organizationId }, userId);
-    if (others === 0) throw lastAdministrator(organizationId);
+    requireOtherAdministrators(
+      organizationId,
+      await countOtherAdministrators(tx.db, { organizationId }, userId),
+    );
   }
   const tokens = await disableTokensOfCreator(tx, accountId);
   // Before their environments, so that they are told to have ended for the block and not for the environment.

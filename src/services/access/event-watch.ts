@@ -1,9 +1,9 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { WatchEventsRequest } from "#gen/service/v1/event_service_pb.js";
 import { mayReadEvent } from "../../domain/access/event-reading.ts";
-import { notFound, valueUnusable } from "../../domain/error.ts";
+import { notFound, shuttingDown } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { matchesRequest } from "../../domain/record/event-filter.ts";
+import { matchesRequest, requireReached } from "../../domain/record/event-filter.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import {
   type EventMessage,
@@ -16,7 +16,7 @@ import type { Store } from "../../store/store.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
 import { streamSignalOf } from "../call/revocation-monitor.ts";
-import { type StreamDependencies, shuttingDown } from "../call/stream-dependencies.ts";
+import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { EVENTS_PER_READ, type EventFeeds } from "./event-feed.ts";
 
 /** A stream that leaves out this many numbers tells how far it has come (contract, WatchEventsResponse). */
@@ -87,12 +87,5 @@ async function startPosition(store: Store, caller: Caller, req: WatchEventsReque
     throw notFound("environment");
   }
   const { head } = await findEventsAfter(store.reader, caller, Number.MAX_SAFE_INTEGER, 1);
-  if (afterSequence === undefined) return head;
-  if (afterSequence > BigInt(head)) {
-    throw valueUnusable(
-      "afterSequence",
-      "afterSequence is a number that the organization's record has not reached",
-    );
-  }
-  return Number(afterSequence);
+  return afterSequence === undefined ? head : requireReached(afterSequence, head);
 }

@@ -1,7 +1,8 @@
 import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { lastAdministrator, notFound, valueUnusable } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
+import { requireOtherAdministrators, requireRole } from "../../domain/identity/member.ts";
 import type { StoredMember } from "../../store/identity/member.ts";
 import {
   countOtherAdministrators,
@@ -54,7 +55,7 @@ export async function setMemberRole(
   userId: string,
   role: OrganizationRole,
 ): Promise<void> {
-  if (role === OrganizationRole.UNSPECIFIED) throw valueUnusable("role", "name the role to set");
+  requireRole(role);
   const member = await present(tx, scope, userId);
   if (member.role === role) return;
   await requireAnotherAdministrator(tx, scope, member);
@@ -88,7 +89,7 @@ async function requireAnotherAdministrator(
   { id, role }: StoredMember,
 ): Promise<void> {
   if (role !== OrganizationRole.ADMIN) return;
-  if ((await countOtherAdministrators(tx.db, scope, id)) === 0) throw lastAdministrator(scope.organizationId);
+  requireOtherAdministrators(scope.organizationId, await countOtherAdministrators(tx.db, scope, id));
 }
 
 async function present(tx: WriteTransaction, scope: Scope, userId: string): Promise<StoredMember> {

@@ -1,5 +1,6 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { accountBlocked, notFound } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
+import { requireNotBlocked } from "../../domain/identity/account.ts";
 import { newLocalConfiguration } from "../../domain/runner/runner.ts";
 import type { Keys } from "../../keys.ts";
 import { findAccountByEmail, insertAccount } from "../../store/identity/account.ts";
@@ -95,8 +96,10 @@ export function issueToken(
  */
 export async function accountOf(tx: WriteTransaction, email: string, name: string): Promise<string> {
   const known = await findAccountByEmail(tx.db, email);
-  if (known && known.blocked_at !== null) throw accountBlocked();
-  if (known) return known.id;
+  if (known) {
+    requireNotBlocked(known);
+    return known.id;
+  }
   const id = tx.newId();
   await insertAccount(tx, { id, name, email });
   return id;

@@ -9,10 +9,10 @@ import type {
   SetRoleRequest,
   UpdateOrganizationPoliciesRequest,
 } from "#gen/service/v1/organization_service_pb.js";
-import { notFound, permissionDenied } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { memberMessage } from "../../domain/identity/member.ts";
-import { organizationMessage } from "../../domain/identity/organization.ts";
+import { organizationMessage, requireCreationAllowed } from "../../domain/identity/organization.ts";
 import { findAccount } from "../../store/identity/account.ts";
 import { memberFacts } from "../../store/identity/member-list.ts";
 import { findOrganization } from "../../store/identity/organization.ts";
@@ -35,12 +35,7 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
   createOrganization({ name }: CreateOrganizationRequest, ctx: HandlerContext) {
     const { store, allowOrganizationCreation } = this.#deps;
     return writeAsCaller(store, ctx, async (tx, { accountId }) => {
-      if (!allowOrganizationCreation) {
-        throw permissionDenied(
-          "create_organization",
-          "organizations of this server are created by its operator, on the command line",
-        );
-      }
+      requireCreationAllowed(allowOrganizationCreation);
       const account = await findAccount(tx.db, accountId);
       if (!account) throw notFound("account");
       const { organization, member } = await insertWholeOrganization(tx, name, accountId);

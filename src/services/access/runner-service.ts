@@ -9,8 +9,13 @@ import type {
   GetRunnerRequest,
   ListRunnersRequest,
 } from "#gen/service/v1/runner_service_pb.js";
-import { inUse, notFound } from "../../domain/error.ts";
-import { newRunner, requireDeletable, requireExchangeable } from "../../domain/runner/runner.ts";
+import { notFound } from "../../domain/error.ts";
+import {
+  newRunner,
+  requireDeletable,
+  requireExchangeable,
+  requireNoEnvironments,
+} from "../../domain/runner/runner.ts";
 import { findEnvironmentsOfRunner } from "../../store/environment/environment.ts";
 import { findRunner, insertRunner } from "../../store/runner/runner.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
@@ -58,13 +63,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const runner = await present(tx, caller, runnerId);
       requireDeletable(runner);
-      if (!force && (await findEnvironmentsOfRunner(tx.db, caller, runnerId, 1)).length > 0) {
-        throw inUse(
-          "runner",
-          "environment",
-          "environments are on the runner: delete them first, or use force",
-        );
-      }
+      if (!force) requireNoEnvironments((await findEnvironmentsOfRunner(tx.db, caller, runnerId, 1)).length);
       await removeRunnerWhole(tx, caller, runner);
       return {};
     });

@@ -7,7 +7,12 @@ import {
   AgentInputReceipt as Receipt,
 } from "#gen/service/v1/agent_pb.js";
 import { changedAgentExecution } from "../../domain/agent/agent-execution.ts";
-import { withMovedInput, withoutInput, withSteeredInput } from "../../domain/agent/agent-queue.ts";
+import {
+  requireQueueSpace,
+  withMovedInput,
+  withoutInput,
+  withSteeredInput,
+} from "../../domain/agent/agent-queue.ts";
 import { goalAfterControl } from "../../domain/agent/goal/agent-goal.ts";
 import { addTime, newGoalUse } from "../../domain/agent/goal/agent-goal-use.ts";
 import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
@@ -19,7 +24,7 @@ import { findInput, type InputTurn, setInputDeleted } from "../../store/agent/ag
 import { setProgress } from "../../store/agent/agent-progress.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { queueInput, readQueue, reorderQueue, requireQueueSpace } from "./agent-queue.ts";
+import { queueInput, readQueue, reorderQueue } from "./agent-queue.ts";
 
 /** Goal actions that policies may forbid: those that give the agent a goal. To end a goal is always allowed. */
 const POLICY_BOUND_ACTIONS: readonly GoalInput["action"]["case"][] = ["set", "resume"];
@@ -61,7 +66,7 @@ export async function handleControlInput(
       return reorderQueue(tx, id, before, withMovedInput(before, inputId, beforeUserInputId));
     }
     default:
-      await requireQueueSpace(tx, stored);
+      requireQueueSpace(await readQueue(tx, stored));
       if (control.case === "goal") await changeGoal(tx, caller, stored, control.value);
       return queueControlInput(tx, caller, stored, order, turn);
   }

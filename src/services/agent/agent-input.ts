@@ -5,7 +5,6 @@ import {
   type AgentInput,
   AgentInputSchema,
   type AgentMessage,
-  AgentExecution_Phase as Phase,
   type UserInputBlock,
   type WakeEvent,
 } from "#gen/service/v1/agent_pb.js";
@@ -14,16 +13,16 @@ import {
   SendToAgentExecutionResponseSchema,
 } from "#gen/service/v1/agent_service_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
-import { hasStopped, isWantedStopped, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
-import { acceptedMessage } from "../../domain/agent/agent-input.ts";
-import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
+import { requireTakesInput } from "../../domain/agent/agent-execution.ts";
 import {
-  notFound,
-  permissionDenied,
-  phaseUnsuitable,
-  queueChanged,
-  valueUnusable,
-} from "../../domain/error.ts";
+  acceptedMessage,
+  interestUnknown,
+  requireInputKind,
+  senderUnknown,
+} from "../../domain/agent/agent-input.ts";
+import { requireQueueRevision, requireQueueSpace } from "../../domain/agent/agent-queue.ts";
+import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireAgentSettingsAllowed, requireModeAllowed } from "../../domain/policy/agent-policy.ts";
 import { findAgent } from "../../store/agent/agent.ts";
@@ -39,7 +38,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { handleControlInput } from "./agent-control-input.ts";
-import { queueInput, requireQueueSpace } from "./agent-queue.ts";
+import { queueInput, readQueue } from "./agent-queue.ts";
 import { runnerOf } from "./agent-reading.ts";
 import { endUserMessageInterests, fireInterest } from "./agent-wake.ts";
 
@@ -61,7 +60,7 @@ export function sendToAgentExecution(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const stored = await requireMaySend(tx, ctx, caller, req.agentExecutionId);
     requireInputKind(caller, req);
-    requireNotStopped(stored);
+    requireTakesInput(stored.execution);
     if (!(await isRepeated(tx, req))) {
       await acceptInput(tx, caller, stored, req);
       await recordInput(tx, caller, stored, req);
@@ -85,24 +84,6 @@ async function requireMaySend(
   return stored;
 }
 
-/** Requires that messages of agents and wake events come from a runner, which sends them for its agent executions. */
-function requireInputKind({ role }: Caller, { input }: SendToAgentExecutionRequest): void {
-  if (role === "runner" || (input.case !== "agentMessage" && input.case !== "wakeEvent")) return;
-  const message =
-    input.case === "agentMessage"
-      ? "agent messages come from agent runs, by the runner that they are on: send userInput instead"
-      : "wake events come from the service and from runners: send userInput instead";
-  throw permissionDenied("send_to_agent_execution", message);
-}
-
-function requireNotStopped({ execution }: StoredAgentExecution): void {
-  if (!hasStopped(execution) && !isWantedStopped(execution)) return;
-  const message = hasStopped(execution)
-    ? "the agent run has stopped: start another with StartAgent"
-    : "the agent run is being stopped: start another with StartAgent";
-  throw phaseUnsuitable("agent execution", Phase[phaseOfAgentExecution(execution)] ?? "", message);
-}
-
 /** Tells whether the agent execution already has a message with this id, queued or past. */
 async function isRepeated(
   tx: WriteTransaction,
@@ -119,9 +100,7 @@ async function acceptInput(
   req: SendToAgentExecutionRequest,
 ): Promise<void> {
   const { input, expectedQueueRevision } = req;
-  if (expectedQueueRevision !== undefined && expectedQueueRevision !== BigInt(stored.queueRevision)) {
-    throw queueChanged(stored.queueRevision);
-  }
+  requireQueueRevision(expectedQueueRevision, stored.queueRevision);
   const context = { tx, caller, stored, turn: await createInputTurn(tx, caller, stored, req) };
   switch (input.case) {
     case "userInput":
@@ -159,7 +138,7 @@ async function recordInput(
 
 async function acceptUserInput(context: InputContext, sent: UserInputBlock): Promise<void> {
   const { tx, caller, stored } = context;
-  await requireQueueSpace(tx, stored);
+  requireQueueSpace(await readQueue(tx, stored));
   const keepsMetadata = caller.role === "runner";
   const message = acceptedMessage(sent, { id: tx.newId(), now: tx.now, keepsMetadata });
   await endUserMessageInterests(tx, caller, stored);
@@ -169,31 +148,24 @@ async function acceptUserInput(context: InputContext, sent: UserInputBlock): Pro
 /** @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for a sender that is not on the calling runner */
 async function acceptAgentMessage(context: InputContext, message: AgentMessage): Promise<void> {
   const { tx, caller, stored } = context;
-  await requireQueueSpace(tx, stored);
+  requireQueueSpace(await readQueue(tx, stored));
   requireNoDeceptiveText(message.payload, "agentMessage.payload");
   const senderExecutionId = message.senderExecutionId.toLowerCase();
   const senderExecution = await findAgentExecution(tx.db, caller, senderExecutionId);
-  if (!senderExecution || (await runnerOf(tx.db, caller, senderExecution)) !== caller.subject.id) {
-    throw valueUnusable(
-      "agentMessage.senderExecutionId",
-      "agentMessage.senderExecutionId names no agent run on this runner: give that of the run that speaks",
-    );
-  }
+  const runnerId = senderExecution && (await runnerOf(tx.db, caller, senderExecution));
+  if (runnerId !== caller.subject.id) throw senderUnknown();
   await enqueue(context, tx.newId(), { case: "agentMessage", value: { ...message, senderExecutionId } });
 }
 
 /** @throws DomainError VALUE_UNUSABLE for an interest that the agent execution does not have */
 async function acceptWakeEvent({ tx, caller, stored, turn }: InputContext, event: WakeEvent): Promise<void> {
-  await requireQueueSpace(tx, stored);
+  requireQueueSpace(await readQueue(tx, stored));
   const name = { executionId: stored.execution.id, interestId: event.interestId };
   if (event.payload.case !== undefined) {
     const from = { sender: caller.subject, turn };
     if (await fireInterest(tx, caller, name, event.payload, from)) return;
   }
-  throw valueUnusable(
-    "wakeEvent.interestId",
-    "wakeEvent.interestId names no interest that the agent run has registered: it may have fired already",
-  );
+  throw interestUnknown();
 }
 
 function enqueue(

@@ -10,11 +10,17 @@ import {
   EnvironmentSpecSchema,
 } from "#gen/service/v1/environment_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
-import { startedEnvironment } from "../../domain/environment/environment.ts";
+import {
+  requireNoAction,
+  requireNotPendingDeletion,
+  startedEnvironment,
+} from "../../domain/environment/environment.ts";
 import { specFromProject, startsLocally } from "../../domain/environment/environment-from-project.ts";
 import { needsWork } from "../../domain/environment/environment-phase.ts";
-import { notFound, pendingDeletion, phaseUnsuitable, valueUnusable } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { requireOwnershipFor } from "../../domain/identity/ownership.ts";
+import { requireClassOfRunner } from "../../domain/runner/environment-class.ts";
 import { findEnvironment, insertEnvironment } from "../../store/environment/environment.ts";
 import { queueEnvironmentWork } from "../../store/environment/environment-work.ts";
 import { insertSourceSetters } from "../../store/identity/source-setter.ts";
@@ -24,7 +30,6 @@ import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import { findWork } from "../../store/runner/work.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { requireOwnershipFor } from "../call/call.ts";
 import { changeEnvironment } from "../environment/environment-change.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "../environment/environment-policy.ts";
 import { checkEnvironmentReferences } from "../environment/environment-references.ts";
@@ -83,9 +88,9 @@ async function getExistingEnvironment(
     caller,
     environment.metadata?.creator,
   );
-  const desiredPhase = environment.spec?.desiredPhase;
-  if (desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
-  if (desiredPhase !== EnvironmentPhase.RUNNING) return startEnvironment(tx, caller, environment);
+  requireNotPendingDeletion(environment);
+  if (environment.spec?.desiredPhase !== EnvironmentPhase.RUNNING)
+    return startEnvironment(tx, caller, environment);
   // It may have stopped by itself, and nothing has been queued for it since.
   if (needsWork(environment) && !(await findWork(tx.db, WorkKind.ENVIRONMENT, id))) {
     await queueEnvironmentWork(tx, caller, environment);
@@ -98,10 +103,7 @@ async function startEnvironment(
   caller: Caller,
   before: Environment,
 ): Promise<Environment> {
-  if (before.spec?.workflowActionId) {
-    const message = "the environment belongs to an action of a workflow and is being let go";
-    throw phaseUnsuitable("environment", "STOPPED", message);
-  }
+  requireNoAction(before);
   const after = startedEnvironment(before, tx.now);
   await requireStartAllowed(tx, caller, before, after);
   await changeEnvironment(tx, caller, before, after);
@@ -120,9 +122,7 @@ async function createEnvironment(
     ? await specOnRunner(tx, caller, project, runnerId)
     : { spec: specFromUrl(context?.case === "contextUrl" ? context.value : undefined), runnerId };
   const environmentClass = await checkEnvironmentReferences(tx.db, caller, source.spec);
-  if (environmentClass && runnerId !== "" && environmentClass.runnerId !== runnerId) {
-    throw valueUnusable("runnerId", "the environment class is of another runner: name that one, or neither");
-  }
+  if (environmentClass) requireClassOfRunner(environmentClass, runnerId);
   const environment = await newEnvironmentUnderPolicies(tx, caller, {
     spec: source.spec,
     name: [...name].slice(0, MAX_NAME_CHARACTERS).join(""),

@@ -1,13 +1,9 @@
 import type { AgentInput } from "#gen/service/v1/agent_pb.js";
 import { type AgentQueue, newlyPlacedInputs, withInput } from "../../domain/agent/agent-queue.ts";
-import { queueFull } from "../../domain/error.ts";
 import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findQueuedInputs, type InputTurn, insertInput, setPlaces } from "../../store/agent/agent-input.ts";
 import { raiseQueueRevision } from "../../store/agent/agent-progress.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-
-/** The maximum number of queued inputs (contract, SendToAgentExecution). Wake events of the service are not limited by it. */
-const MAX_QUEUED_INPUTS = 50;
 
 /** The options of the delivery of an input. */
 export interface InputDelivery {
@@ -23,15 +19,6 @@ export async function readQueue(
   { execution, queueRevision }: Pick<StoredAgentExecution, "execution" | "queueRevision">,
 ): Promise<AgentQueue> {
   return { revision: queueRevision, inputs: await findQueuedInputs(tx.db, execution.id) };
-}
-
-/** Requires that the queue has space for an input. @throws DomainError QUEUE_FULL */
-export async function requireQueueSpace(
-  tx: WriteTransaction,
-  stored: Pick<StoredAgentExecution, "execution">,
-): Promise<void> {
-  if ((await findQueuedInputs(tx.db, stored.execution.id)).length >= MAX_QUEUED_INPUTS)
-    throw queueFull(MAX_QUEUED_INPUTS);
 }
 
 /** Adds an input to the queue of an agent execution that has not stopped, and wakes the runner that waits for it. */

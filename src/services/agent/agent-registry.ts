@@ -1,6 +1,6 @@
 import type { AgentForm } from "#gen/runner/v1/work_pb.js";
-import { commandWords, newAgent } from "../../domain/agent/agent.ts";
-import { notFound, valueUnusable } from "../../domain/error.ts";
+import { commandWords, newAgent, requireUniqueName } from "../../domain/agent/agent.ts";
+import { notFound } from "../../domain/error.ts";
 import {
   findAgents,
   insertAgent,
@@ -37,10 +37,7 @@ export function registerAgent(store: Store, registration: AgentRegistration): Pr
   return store.write(OPERATOR, "chartroom agent add", async (tx) => {
     const agent = newAgent({ ...registration, id: tx.newId() });
     const command = commandWords(registration.command);
-    const known = (await findAgents(tx.db)).filter((each) => each.agent.name === name);
-    if (known.some((each) => areVisibleTogether(each.organizationId, organizationId))) {
-      throw valueUnusable("name", `an agent of the name ${name} is registered already`);
-    }
+    requireUniqueName(name, organizationId, await findAgents(tx.db));
     const registered = { agent, organizationId, form, command };
     await insertAgent(tx, registered);
     if (isDefault) await setDefault(tx, registered);
@@ -92,8 +89,4 @@ async function requireAgent(
   );
   if (!found) throw notFound("agent");
   return found;
-}
-
-function areVisibleTogether(one: AgentOwner, other: AgentOwner): boolean {
-  return one === null || other === null || one === other;
 }

@@ -2,16 +2,16 @@ import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
 import { type StartAgentRequest, StartAgentResponseSchema } from "#gen/service/v1/agent_service_pb.js";
-import { notFound, phaseUnsuitable } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import {
   requireAgentAllowed,
   requireAgentSettingsAllowed,
+  requireLocalRunnersAllowed,
   requireModeAllowed,
 } from "../../domain/policy/agent-policy.ts";
 import type { Policies } from "../../domain/policy/policies.ts";
-import { policyDenied } from "../../domain/policy/policy-decision.ts";
-import { isAvailable } from "../../domain/runner/runner-heartbeat.ts";
+import { requireAvailable } from "../../domain/runner/runner-heartbeat.ts";
 import { hasSession } from "../../store/agent/agent-execution-search.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findStoredRunner, isLocalRunner } from "../../store/runner/runner-life.ts";
@@ -81,13 +81,8 @@ async function requireReferences(
   if (runnerId !== "") {
     const known = await findStoredRunner(db, caller, runnerId);
     if (!known) throw notFound("runner");
-    if (!isAvailable(known.runner)) {
-      throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
-    }
-    if (!policies.inForce.allowLocalRunners && (await isLocalRunner(db, caller, runnerId))) {
-      const allowed = "runs on runners that are not local";
-      throw policyDenied(policies, { fieldPath: "allowLocalRunners", requested: true, allowed });
-    }
+    requireAvailable(known.runner);
+    if (await isLocalRunner(db, caller, runnerId)) requireLocalRunnersAllowed(policies);
   }
   if (sessionId !== "" && !(await hasSession(db, caller, sessionId))) throw notFound("session");
   if (workflowActionId !== undefined && !(await findAction(db, caller, workflowActionId))) {

@@ -1,12 +1,11 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import type {
   DeleteAgentExecutionRequest,
   StopAgentExecutionRequest,
 } from "#gen/service/v1/agent_service_pb.js";
-import { hasStopped, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
+import { requireStopped } from "../../domain/agent/agent-execution.ts";
 import { deletedEnvironment, isUntouched } from "../../domain/environment/environment.ts";
-import { notFound, phaseUnsuitable } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import {
   findAgentExecution,
@@ -47,10 +46,7 @@ export function deleteAgentExecution(
       caller,
       agentExecutionId,
     );
-    if (!hasStopped(execution)) {
-      const message = "the agent run has not stopped: stop it with StopAgentExecution first";
-      throw phaseUnsuitable("agent execution", Phase[phaseOfAgentExecution(execution)] ?? "", message);
-    }
+    requireStopped(execution);
     await removeAgentExecution(tx, caller, execution);
     if (createdEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
     return {};

@@ -6,14 +6,15 @@ import type {
   WatchAgentExecutionResponseSchema,
 } from "#gen/service/v1/agent_service_pb.js";
 import { hasStopped } from "../../domain/agent/agent-execution.ts";
-import { valueUnusable } from "../../domain/error.ts";
+import { requireReachedSequence } from "../../domain/agent/agent-output.ts";
+import { shuttingDown } from "../../domain/error.ts";
 import { findOutput } from "../../store/agent/agent-output.ts";
 import { rightsOf } from "../../store/topics.ts";
 import { revalidate } from "../call/authenticated-caller.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
 import { createNotifier, type Subscribe } from "../call/notifier.ts";
 import { streamSignalOf } from "../call/revocation-monitor.ts";
-import { type StreamDependencies, shuttingDown } from "../call/stream-dependencies.ts";
+import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { getReadableAgentExecution, presentAgentExecution } from "./agent-reading.ts";
 
 /** Number of blocks read at a time, each of at most 128 KiB. It bounds the memory of a stream with a slow client. */
@@ -63,7 +64,7 @@ export async function* watchAgentExecution(
       }
       // Read before the blocks, so that the blocks contain all output from before its end.
       const stored = await getReadableAgentExecution(store.reader, caller, id);
-      if (after > stored.lastSequence) throw sequenceNotReached();
+      requireReachedSequence(after, stored.lastSequence);
       const agentExecution = await presentAgentExecution(store.reader, caller, stored);
       ctx.values.get(streamBegunKey)();
       if (sentState.hasChanged(agentExecution))
@@ -93,8 +94,4 @@ function createSentState() {
       return hasChanged;
     },
   };
-}
-
-function sequenceNotReached() {
-  return valueUnusable("afterSequence", "afterSequence is a number that the agent run has not reached");
 }

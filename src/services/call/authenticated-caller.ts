@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
-import { accountBlocked, permissionDenied, unauthenticated } from "../../domain/error.ts";
+import { accountBlocked, unauthenticated } from "../../domain/error.ts";
 import type { Caller, Role } from "../../domain/identity/caller.ts";
-import { permissionOf } from "../../domain/identity/permissions.ts";
+import { requireSameGrant } from "../../domain/identity/ownership.ts";
 import { type FoundToken, findTokenById } from "../../store/identity/token.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
 
@@ -51,13 +51,6 @@ export async function revalidate(db: Reader, caller: Caller, at: number): Promis
   return authenticated.caller;
 }
 
-/** Returns the permission of an operation when the caller's grant has changed since authentication; otherwise undefined. */
-export function changedPermission(caller: Caller, now: Caller, operation: string): string | undefined {
-  const needed = permissionOf(operation);
-  if (!needed || needed.grants[now.role] === needed.grants[caller.role]) return undefined;
-  return needed.permission;
-}
-
 /**
  * Requires that the caller's access was not revoked since authentication. A request
  * decides how long its body takes, and a caller that was blocked or demoted meanwhile
@@ -70,9 +63,7 @@ export async function requireNotRevoked(
   caller: Caller,
   operation: string,
 ): Promise<void> {
-  const permission = changedPermission(caller, await revalidate(tx.db, caller, tx.now), operation);
-  if (permission !== undefined)
-    throw permissionDenied(permission, `the permission ${permission} has changed`);
+  requireSameGrant(caller, await revalidate(tx.db, caller, tx.now), operation);
 }
 
 function isValid(token: FoundToken, at: number): boolean {

@@ -1,8 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextKey, createContextKey, type HandlerContext } from "@connectrpc/connect";
-import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { permissionDenied } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { type Owner, requireOwnershipFor } from "../../domain/identity/ownership.ts";
 import { type Grant, permissionOf } from "../../domain/identity/permissions.ts";
 import { EXEMPT_FROM_QUOTA } from "../../domain/identity/storage-quota.ts";
 import type { Actor, Store, WriteTransaction } from "../../store/store.ts";
@@ -56,18 +55,6 @@ export function grantOf(ctx: HandlerContext): Grant {
 export function requireOwnership(ctx: HandlerContext, ...owners: readonly Owner[]): void {
   requireOwnershipFor(operationOf(ctx), callerOf(ctx), ...owners);
 }
-
-/** Does the same as {@link requireOwnership} for an operation that is requested in another way than by a call. */
-export function requireOwnershipFor(operation: string, caller: Caller, ...owners: readonly Owner[]): void {
-  const needed = permissionOf(operation);
-  if (needed?.grants[caller.role] === "any") return;
-  const { id, principal } = caller.subject;
-  if (owners.some((owner) => owner?.id === id && owner.principal === principal)) return;
-  const permission = needed?.permission ?? "";
-  throw permissionDenied(permission, `the permission ${permission} reaches only what is the caller's own`);
-}
-
-type Owner = Pick<Subject, "id" | "principal"> | undefined;
 
 /**
  * Writes as the caller, in the name of the operation, unless its deadline has

@@ -9,8 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { type ContextKey, createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { DomainError } from "../../domain/error.ts";
+import { keyReused } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import {
   findStoredResponse,
@@ -83,14 +82,6 @@ export function responseOf<T>(ctx: HandlerContext, replay: Replay<T>): T {
   ctx.responseHeader.set(REPLAYED, "true");
   if (replay.stored.redacted === 1) ctx.responseHeader.set(SECRET_OMITTED, "true");
   return fromBinary(ctx.method.output, replay.stored.response) as T;
-}
-
-function keyReused(operation: string): DomainError {
-  return new DomainError(
-    ErrorReason.IDEMPOTENCY_KEY_REUSED,
-    "the idempotency key was used for another request: choose a new key for each request",
-    { operation },
-  );
 }
 
 function equal(one: Uint8Array, other: Uint8Array): boolean {

@@ -1,5 +1,4 @@
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { DomainError } from "../../domain/error.ts";
+import { tooManyStreams } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 
 /** The limits of concurrently open streams in this process; each at least 1. */
@@ -28,11 +27,11 @@ export function createStreamSlots(limits: StreamLimits): StreamSlots {
   return {
     take({ tokenId, organizationId }) {
       // The narrowest limit first, since the caller can do most about it.
-      if (countOf(ofToken, tokenId) >= limits.perToken) throw tooMany("token", limits.perToken);
+      if (countOf(ofToken, tokenId) >= limits.perToken) throw tooManyStreams("token", limits.perToken);
       if (countOf(ofOrganization, organizationId) >= limits.perOrganization) {
-        throw tooMany("organization", limits.perOrganization);
+        throw tooManyStreams("organization", limits.perOrganization);
       }
-      if (all >= limits.perServer) throw tooMany("server", limits.perServer);
+      if (all >= limits.perServer) throw tooManyStreams("server", limits.perServer);
       add(ofToken, tokenId, 1);
       add(ofOrganization, organizationId, 1);
       all += 1;
@@ -56,15 +55,4 @@ function add(counts: Map<string, number>, key: string, change: 1 | -1): void {
   const count = countOf(counts, key) + change;
   if (count === 0) counts.delete(key);
   else counts.set(key, count);
-}
-
-const ADVICE: Readonly<Record<string, string>> = {
-  token: "end one of them, or give each program a token of its own",
-  organization: "end one of them, or have programs share one stream",
-  server: "call again later, or ask the operator for more",
-};
-
-function tooMany(scope: string, limit: number): DomainError {
-  const message = `the ${scope} has ${limit} streams open, which is the most: ${ADVICE[scope]}`;
-  return new DomainError(ErrorReason.TOO_MANY_STREAMS, message, { scope, limit: String(limit) });
 }

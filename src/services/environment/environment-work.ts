@@ -1,9 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { EnvironmentWorkSchema } from "#gen/runner/v1/work_pb.js";
-import type {
-  ReportProgressRequest,
-  ReportProgressRequest_EnvironmentProgress,
-} from "#gen/runner/v1/work_service_pb.js";
+import type { ReportProgressRequest_EnvironmentProgress } from "#gen/runner/v1/work_service_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
@@ -14,7 +11,7 @@ import {
   needsWork,
   reportedEnvironment,
 } from "../../domain/environment/environment-phase.ts";
-import { valueUnusable } from "../../domain/error.ts";
+import { requireNoSteps } from "../../domain/runner/lease.ts";
 import { addressesOf } from "../../domain/source/initializer-address.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import { queueEnvironmentWork } from "../../store/environment/environment-work.ts";
@@ -150,9 +147,4 @@ async function endFailed(
 function failureIn(end: LeaseEnd): string {
   if (end.kind !== "finished" || end.outcome.outcome !== Outcome.FAILED) return "";
   return end.outcome.failure?.message || "the runner could not bring the environment to its phase";
-}
-
-function requireNoSteps({ steps, logs }: ReportProgressRequest): void {
-  if (steps.length > 0) throw valueUnusable("steps", "only actions have steps");
-  if (logs.length > 0) throw valueUnusable("logs", "only the steps of actions have logs");
 }

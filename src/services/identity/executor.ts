@@ -1,8 +1,6 @@
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
-import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { executorUnfit } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { isSuspended } from "../../domain/identity/service-account.ts";
+import { memberRole, requireActiveServiceAccount } from "../../domain/identity/executor.ts";
 import { findAccount } from "../../store/identity/account.ts";
 import { findMember } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
@@ -18,21 +16,12 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 export async function executorOf(tx: WriteTransaction, scope: Scope, subject: Subject): Promise<Caller> {
   const base = { organizationId: scope.organizationId, subject, tokenId: "", readOnly: false };
   if (subject.principal === Principal.SERVICE_ACCOUNT) {
-    await requireActiveServiceAccount(tx, scope, subject.id);
+    requireActiveServiceAccount(subject.id, await findServiceAccount(tx.db, scope, subject.id), tx.now);
     return { ...base, role: "service_account", accountId: "" };
   }
   const member = await findMember(tx.db, scope, subject.id);
-  if (!member) {
-    throw executorUnfit(subject.id, "the executor is no member of the organization: name another executor");
-  }
-  const account = await findAccount(tx.db, member.account_id);
-  if (!account || account.blocked_at !== null) {
-    throw executorUnfit(
-      subject.id,
-      "the account of the executor is blocked: unblock it, or name another executor",
-    );
-  }
-  const role = member.role === OrganizationRole.ADMIN ? "administrator" : "member";
+  const found = member && (await findAccount(tx.db, member.account_id));
+  const { role, account } = memberRole(subject.id, member, found);
   return { ...base, role, accountId: account.id };
 }
 
@@ -44,13 +33,4 @@ export async function findAccountOfExecutor(
 ): Promise<string | null> {
   if (principal !== Principal.USER) return null;
   return (await findMember(tx.db, scope, id))?.account_id ?? null;
-}
-
-async function requireActiveServiceAccount(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
-  const found = await findServiceAccount(tx.db, scope, id);
-  if (found && found.suspended === 0 && !isSuspended(found.valid_until, tx.now)) return;
-  throw executorUnfit(
-    id,
-    "the executor is a service account that is suspended, ended or gone: name another executor",
-  );
 }

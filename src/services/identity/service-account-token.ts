@@ -3,10 +3,10 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { type ServiceAccountToken, ServiceAccountTokenSchema } from "#gen/service/v1/service_account_pb.js";
 import type { CreateServiceAccountTokenRequest } from "#gen/service/v1/service_account_service_pb.js";
-import { notFound, unauthenticated, valueUnusable } from "../../domain/error.ts";
+import { notFound, unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { validForMs } from "../../domain/identity/personal-token.ts";
-import { newServiceAccountToken } from "../../domain/identity/service-account.ts";
+import { newServiceAccountToken, ownServiceAccountId } from "../../domain/identity/service-account.ts";
 import type { Keys } from "../../keys.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import {
@@ -59,11 +59,6 @@ export async function createServiceAccountToken(
     body: toBody(ServiceAccountTokenSchema, token),
   });
   return { token: value, serviceAccountToken: token };
-}
-
-function ownServiceAccountId({ role, subject }: Caller): string {
-  if (role === "service_account") return subject.id;
-  throw valueUnusable("serviceAccountId", "name the service account that the token is to act for");
 }
 
 /**

@@ -2,10 +2,13 @@ import type { EnvironmentSpec } from "#gen/service/v1/environment_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
-import { credentialWithheld } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { isSuspended } from "../../domain/identity/service-account.ts";
-import { type SourceKind, type SourceSetter, untrustedSetter } from "../../domain/source/source-trust.ts";
+import { isActive } from "../../domain/identity/executor.ts";
+import {
+  requireTrustedSetters,
+  type SourceKind,
+  type SourceSetter,
+} from "../../domain/source/source-trust.ts";
 import { findAccount } from "../../store/identity/account.ts";
 import { findMember } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
@@ -34,12 +37,11 @@ export async function requireTrustedSource(
   scope: Scope,
   { host, executor, namedBy, setters, kinds }: CredentialRequest,
 ): Promise<void> {
-  const withStanding: SourceSetter[] = [];
+  const withRoles: SourceSetter[] = [];
   for (const subject of setters) {
-    withStanding.push({ subject, role: await findStanding(tx, scope, subject) });
+    withRoles.push({ subject, role: await findSetterRole(tx, scope, subject) });
   }
-  const untrusted = untrustedSetter({ executor, namedBy, setters: withStanding });
-  if (untrusted) throw credentialWithheld(host, untrusted.id, kinds);
+  requireTrustedSetters(host, { executor, namedBy, setters: withRoles }, kinds);
 }
 
 /**
@@ -57,15 +59,13 @@ export async function findSettersForSpec(
   return findSourceSetters(tx.db, caller, "project", project);
 }
 
-async function findStanding(
+async function findSetterRole(
   { db, now }: WriteTransaction,
   scope: Scope,
   { id, principal }: Subject,
 ): Promise<SourceSetter["role"]> {
   if (principal === Principal.SERVICE_ACCOUNT) {
-    const account = await findServiceAccount(db, scope, id);
-    const isActive = account && account.suspended === 0 && !isSuspended(account.valid_until, now);
-    return isActive ? "service_account" : "other";
+    return isActive(await findServiceAccount(db, scope, id), now) ? "service_account" : "other";
   }
   if (principal !== Principal.USER) return "other";
   const member = await findMember(db, scope, id);

@@ -1,7 +1,7 @@
 import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organization_service_pb.js";
-import { notEnterprise, notFound } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { updatedPolicies } from "../../domain/policy/policy-update.ts";
+import { requireEnterprise, updatedPolicies } from "../../domain/policy/policy-update.ts";
 import { requireAssignable } from "../../domain/policy/security-policy.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
@@ -22,8 +22,8 @@ export async function setPolicies(
   const before = await findSetPolicies(tx.db, caller);
   const { id, principal } = caller.subject;
   const after = updatedPolicies(before, req, { id, principal, at: tx.now });
-  if (req.archiveEnvironmentsAfter && !(await isEnterprise(tx.db, caller))) {
-    throw notEnterprise("archiveEnvironmentsAfter");
+  if (req.archiveEnvironmentsAfter) {
+    requireEnterprise("archiveEnvironmentsAfter", await isEnterprise(tx.db, caller));
   }
   if (req.securityPolicyId) {
     const securityPolicy = await findSecurityPolicy(tx.db, caller, req.securityPolicyId);

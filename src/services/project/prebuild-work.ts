@@ -7,8 +7,8 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectPhase } from "#gen/service/v1/project_pb.js";
-import { valueUnusable } from "../../domain/error.ts";
 import { type Prebuild, prebuildHour, prebuildTimeoutMs } from "../../domain/project/prebuild.ts";
+import { requireNoEnvironment, requireNoSteps } from "../../domain/runner/lease.ts";
 import { addressesOf } from "../../domain/source/initializer-address.ts";
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
@@ -154,10 +154,9 @@ async function requireNoProgress(
   _tx: WriteTransaction,
   _scope: Scope,
   _lease: unknown,
-  { environment, steps, logs }: ReportProgressRequest,
+  report: ReportProgressRequest,
 ) {
-  if (environment) throw valueUnusable("environment", "a prebuild has no environment");
-  if (steps.length > 0) throw valueUnusable("steps", "only actions have steps");
-  if (logs.length > 0) throw valueUnusable("logs", "only the steps of actions have logs");
+  requireNoEnvironment(report);
+  requireNoSteps(report);
   return { stop: false };
 }

@@ -2,7 +2,8 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
-import { notFound, valueUnusable } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
+import { requirePrebuildPrincipal } from "../../domain/project/prebuild-executor.ts";
 import { requireNoLocalClass } from "../../domain/runner/runner.ts";
 import { findMember } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
@@ -54,15 +55,10 @@ async function checkExecutor(db: Reader, scope: Scope, project: Project): Promis
   const executor = project.prebuildConfiguration?.executor;
   const creator = project.metadata?.creator;
   if (!executor || (executor.id === creator?.id && executor.principal === creator.principal)) return;
+  requirePrebuildPrincipal(executor.principal);
   if (executor.principal === Principal.SERVICE_ACCOUNT) {
     if (!(await findServiceAccount(db, scope, executor.id))) throw notFound("service account");
     return;
-  }
-  if (executor.principal !== Principal.USER) {
-    throw valueUnusable(
-      "prebuildConfiguration.executor",
-      "prebuilds run as a user or a service account of the organization",
-    );
   }
   if (!(await findMember(db, scope, executor.id))) throw notFound("user");
 }

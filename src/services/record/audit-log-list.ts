@@ -4,12 +4,11 @@ import type {
   ListAuditLogsRequest,
   ListAuditLogsRequest_Filter,
 } from "#gen/service/v1/event_service_pb.js";
-import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
-import { notFound, valueUnusable } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { auditLogDirection } from "../../domain/record/audit-log-order.ts";
 import {
   type AuditLogFilter,
-  type AuditLogOrder,
   findAuditLog,
   findAuditLogPage,
   toAuditLogEntry,
@@ -25,7 +24,7 @@ import { type ListDependencies, listPage } from "../call/page.ts";
  */
 export async function listAuditLogs(deps: ListDependencies, caller: Caller, req: ListAuditLogsRequest) {
   const filter = filterOf(req.filter);
-  const direction = directionOf(req.sort);
+  const direction = auditLogDirection(req.sort);
   const { rows, page } = await listPage(deps, caller, {
     operation: "ListAuditLogs",
     parts: [filter, direction],
@@ -48,14 +47,6 @@ export async function getAuditLog(
   const row = await findAuditLog(store.reader, caller, auditLogEntryId);
   if (!row) throw notFound("audit log entry");
   return { entry: toAuditLogEntry(row) };
-}
-
-function directionOf(sort: Sort | undefined): AuditLogOrder["direction"] {
-  const field = sort?.field || "created_at";
-  if (field !== "created_at") {
-    throw valueUnusable("sort.field", `the audit trail is sorted by "created_at", not by "${field}"`);
-  }
-  return sort?.order === SortOrder.ASC ? "asc" : "desc";
 }
 
 function filterOf(filter: ListAuditLogsRequest_Filter | undefined): AuditLogFilter {

@@ -1,7 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { accountBlocked, leaseLost, phaseUnsuitable } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { requireHeld } from "../../domain/runner/lease.ts";
 import { findLease, type Lease } from "../../store/runner/work-lease.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
@@ -52,21 +51,6 @@ export async function requireLease(
   { leaseId, fence }: LeaseReference,
   now: number,
 ): Promise<Lease> {
-  const lease = await findLease(db, leaseId);
   // A runner belongs to one organization, so only leases of that organization name it.
-  if (!lease || lease.leased_by !== caller.subject.id || BigInt(lease.fence) !== fence) throw leaseLost();
-  if ((lease.expires_at ?? 0) <= now) throw leaseLost();
-  if (lease.blocked_at !== null) throw accountBlocked();
-  return lease;
-}
-
-/**
- * Requires that a lease is on work of a kind.
- *
- * @param of name of the kind for people
- * @throws DomainError PHASE_UNSUITABLE
- */
-export function requireWorkKind(lease: Lease, kind: WorkKind, of: string): void {
-  if (lease.kind === kind) return;
-  throw phaseUnsuitable("lease", WorkKind[lease.kind] ?? "", `the lease is not on ${of}`);
+  return requireHeld(await findLease(db, leaseId), { runnerId: caller.subject.id, fence }, now);
 }

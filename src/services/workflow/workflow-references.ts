@@ -1,8 +1,8 @@
-import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
-import { executorUnfit, notFound, valueUnusable } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { isSuspended } from "../../domain/identity/service-account.ts";
+import { isOwnExecutor, requireNotSuspended } from "../../domain/identity/executor.ts";
 import { requireNotDeleted } from "../../domain/project/project.ts";
 import { requireEnabled } from "../../domain/runner/environment-class.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
@@ -46,23 +46,12 @@ export async function checkContextReferences(
 export async function checkExecutor(
   { db, now }: WriteTransaction,
   caller: Caller,
-  { id, principal }: Subject,
+  executor: Subject,
 ): Promise<void> {
-  if (id === caller.subject.id && principal === caller.subject.principal) return;
-  if (principal !== Principal.SERVICE_ACCOUNT || id === "") {
-    throw valueUnusable(
-      "executor",
-      "a workflow runs as the caller or as a service account of the organization",
-    );
-  }
-  const account = await findServiceAccount(db, caller, id);
+  if (isOwnExecutor(caller, executor)) return;
+  const account = await findServiceAccount(db, caller, executor.id);
   if (!account) throw notFound("service account");
-  if (account.suspended === 1 || isSuspended(account.valid_until, now)) {
-    throw executorUnfit(
-      id,
-      "the service account is suspended, or its validity has ended: choose another executor",
-    );
-  }
+  requireNotSuspended(executor.id, account, now);
 }
 
 function requireExisting(

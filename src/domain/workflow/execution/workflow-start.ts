@@ -1,8 +1,21 @@
 import { Principal } from "#gen/service/v1/identity_pb.js";
-import type { Workflow, WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
-import { pendingDeletion, permissionDenied, workflowDisabled } from "../../error.ts";
+import {
+  type Workflow,
+  type WorkflowExecution,
+  type WorkflowExecutionAction,
+  WorkflowExecutionPhase,
+  type WorkflowTriggerContext,
+} from "#gen/service/v1/workflow_pb.js";
+import {
+  pendingDeletion,
+  permissionDenied,
+  phaseUnsuitable,
+  valueUnusable,
+  workflowDisabled,
+} from "../../error.ts";
 import type { Caller } from "../../identity/caller.ts";
 import { isSameSubject } from "../../source/source-trust.ts";
+import { hasEnded, phaseOfExecution } from "./workflow-execution.ts";
 
 /**
  * Requires that a workflow can be started.
@@ -72,4 +85,37 @@ function isBorrowed({ metadata }: Workflow, caller: Caller): boolean {
   const executor = metadata?.executor;
   if (caller.role === "administrator" || executor?.principal !== Principal.USER) return false;
   return executor.id !== caller.subject.id;
+}
+
+/** Requires that an ended execution is retried. @throws DomainError PHASE_UNSUITABLE */
+export function requireEnded(retried: WorkflowExecution): void {
+  if (!hasEnded(retried)) throw unsuitable(retried, "it has not ended: cancel it, or wait for its end");
+}
+
+/**
+ * Returns the actions to do again; the report only when nothing else is, since it follows the others
+ * anyway.
+ * @throws DomainError PHASE_UNSUITABLE when no action failed
+ */
+export function retriableActions(
+  retried: WorkflowExecution,
+  failed: readonly WorkflowExecutionAction[],
+): readonly WorkflowExecutionAction[] {
+  if (failed.length === 0) throw unsuitable(retried, "it has no failed action to do again");
+  const others = failed.filter(({ metadata }) => !metadata?.report);
+  return others.length > 0 ? others : failed;
+}
+
+/** Requires that a context does not come from an event, of which a start by hand has none. @throws DomainError VALUE_UNUSABLE */
+export function requireNoEventContext({ context }: WorkflowTriggerContext): void {
+  if (context.case !== "fromTrigger") return;
+  throw valueUnusable(
+    "contextOverride.fromTrigger",
+    "no event brings a context when a workflow is started by hand: name projects, repositories or an agent",
+  );
+}
+
+function unsuitable(execution: WorkflowExecution, message: string) {
+  const phase = WorkflowExecutionPhase[phaseOfExecution(execution)] ?? "";
+  return phaseUnsuitable("workflow execution", phase, message);
 }

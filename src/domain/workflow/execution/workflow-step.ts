@@ -9,7 +9,7 @@ import {
   type WorkflowStep,
   type WorkflowStep_Report_OutputSpec,
 } from "#gen/service/v1/workflow_pb.js";
-import { phaseUnsuitable, valueUnusable } from "../../error.ts";
+import { type DomainError, phaseUnsuitable, valueUnusable } from "../../error.ts";
 import { readOutput } from "../report-output.ts";
 import { workflowError } from "./workflow-error.ts";
 import { transitionStep } from "./workflow-transitions.ts";
@@ -153,4 +153,25 @@ function readOutputs(
     values[spec.key] = read.value;
   }
   return { values };
+}
+
+/**
+ * Requires that an action has a step.
+ * @param path JSON path of the piece of log that names the step
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireStepIndex(stepIndex: number, stepCount: number, path: string): void {
+  if (stepIndex < stepCount) return;
+  throw valueUnusable(`${path}.stepIndex`, `the action has ${stepCount} steps, numbered from 0`);
+}
+
+/** Requires that a piece of log follows what is stored. @throws DomainError VALUE_UNUSABLE */
+export function requireNoGap(follows: boolean, path: string): void {
+  if (follows) return;
+  throw valueUnusable(`${path}.offset`, "the piece leaves a gap: send what comes before it first");
+}
+
+/** Returns the error for a report of a step without its state; `path` is that of the step. */
+export function stepStateMissing(path: string): DomainError {
+  return valueUnusable(`${path}.state`, "say whether the step runs, is done or has failed");
 }

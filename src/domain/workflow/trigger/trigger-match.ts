@@ -2,11 +2,14 @@ import { create } from "@bufbuild/protobuf";
 import type { PullRequest } from "#gen/service/v1/agent_pb.js";
 import {
   WorkflowTrigger_PullRequestEvent as Event,
+  TriggerVerdict,
   type WorkflowTrigger,
   type WorkflowTriggerContext,
   type WorkflowTriggerContext_Repositories,
   WorkflowTriggerContextSchema,
+  type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
+import { phaseUnsuitable } from "../../error.ts";
 import { repositoryHost, repositoryIdentity } from "../../source/repository-identity.ts";
 import type { PullRequestDelivery } from "./pull-request-event.ts";
 
@@ -128,4 +131,14 @@ function keyOf(triggerIndex: number, event: Event, { id, headSha, repository }: 
   const cloneUrl = repository?.cloneUrl ?? "";
   const name = repositoryIdentity(cloneUrl) ?? cloneUrl;
   return ["pr", triggerIndex, name, id, Event[event].toLowerCase(), headSha].join(":");
+}
+
+/** Requires that the ledger keeps what an event needs to be handled again. @throws DomainError PHASE_UNSUITABLE */
+export function requireCredibleEvent({ verdict }: WorkflowTriggerEvent): void {
+  if (verdict !== TriggerVerdict.BAD_SIGNATURE) return;
+  throw phaseUnsuitable(
+    "workflow trigger event",
+    "BAD_SIGNATURE",
+    "nothing of a delivery with a bad signature is kept: have its sender deliver it again",
+  );
 }

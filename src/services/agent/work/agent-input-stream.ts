@@ -9,6 +9,8 @@ import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { isWantedStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
 import { nextInput, type QueuedInput, withoutInput } from "../../../domain/agent/agent-queue.ts";
+import { shuttingDown } from "../../../domain/error.ts";
+import { requireWorkKind } from "../../../domain/runner/lease.ts";
 import {
   deliverInput,
   findLastSeenId,
@@ -24,14 +26,8 @@ import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
-import { shuttingDown } from "../../call/stream-dependencies.ts";
 import { recordHeartbeat } from "../../runner/heartbeat.ts";
-import {
-  type LeaseDependencies,
-  requireLease,
-  requireWorkKind,
-  writeUnderLease,
-} from "../../runner/held-lease.ts";
+import { type LeaseDependencies, requireLease, writeUnderLease } from "../../runner/held-lease.ts";
 import type { LeaseStreams } from "../../runner/lease-streams.ts";
 import { readQueue, reorderQueue } from "../agent-queue.ts";
 

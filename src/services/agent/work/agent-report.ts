@@ -9,10 +9,11 @@ import {
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { hasStopped } from "../../../domain/agent/agent-execution.ts";
+import { requireDelivered } from "../../../domain/agent/agent-input.ts";
 import { newBlocks } from "../../../domain/agent/agent-output.ts";
 import { tokensBetween, updatedProgress } from "../../../domain/agent/agent-progress.ts";
 import { addUse } from "../../../domain/agent/goal/agent-goal-use.ts";
-import { valueUnusable } from "../../../domain/error.ts";
+import { requireWorkKind } from "../../../domain/runner/lease.ts";
 import { findLastSeenId, hasUnseenInput, setInputSeen } from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { findInput } from "../../../store/agent/agent-input.ts";
@@ -22,7 +23,7 @@ import { findLease, type Lease, renewLease, resetAttempts } from "../../../store
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { recordHeartbeat } from "../../runner/heartbeat.ts";
-import { type LeaseDependencies, requireWorkKind, writeUnderLease } from "../../runner/held-lease.ts";
+import { type LeaseDependencies, writeUnderLease } from "../../runner/held-lease.ts";
 import { applyReportedState } from "./agent-reported-state.ts";
 
 /** Applies a runner's report on an agent execution, completely or not at all. A report on a stopped one is ignored. */
@@ -85,10 +86,7 @@ async function acknowledge(
   for (const [index, inputId] of inputIds.entries()) {
     const receipt = (await findInput(tx.db, executionId, inputId))?.input.receipt;
     if (receipt === Receipt.SEEN) continue;
-    if (receipt !== Receipt.DELIVERED) {
-      const field = `seenInputIds[${index}]`;
-      throw valueUnusable(field, `${field} names an input that was not delivered`);
-    }
+    requireDelivered(receipt, index);
     await setInputSeen(tx, executionId, inputId, fence);
     hasNew = true;
   }

@@ -16,9 +16,15 @@ import {
   phaseOfAgentExecution,
   transitionedAgentExecution,
 } from "../../../domain/agent/agent-execution.ts";
-import { awaitedPhase, interestRow, newWaitingInfo } from "../../../domain/agent/agent-interest.ts";
+import {
+  awaitedPhase,
+  interestRow,
+  interestUnusable,
+  newWaitingInfo,
+  requireValidInterests,
+  requireWaiting,
+} from "../../../domain/agent/agent-interest.ts";
 import { goalAfterReport } from "../../../domain/agent/goal/agent-goal.ts";
-import { valueUnusable } from "../../../domain/error.ts";
 import { findUnseenWakeInterestIds } from "../../../store/agent/agent-delivery.ts";
 import {
   findAgentExecution,
@@ -47,9 +53,7 @@ export async function applyReportedState(
   { execution: before }: StoredAgentExecution,
   { state, interests: asked, goalStatus }: ReportedState,
 ): Promise<boolean> {
-  if (asked.length > 0 && state !== State.WAITING) {
-    throw valueUnusable("interests", "interests are registered with STATE_WAITING");
-  }
+  requireWaiting(asked, state);
   const startsWaiting = state === State.WAITING && phaseOfAgentExecution(before) !== Phase.WAITING_FOR_INPUT;
   const interests = startsWaiting ? await withoutFired(tx, before.id, asked) : [];
   const fired = startsWaiting ? await registerInterests(tx, scope, before, interests) : [];
@@ -118,13 +122,10 @@ async function registerInterests(
   agentExecution: AgentExecution,
   interests: readonly Interest[],
 ): Promise<FiredInterest[]> {
+  requireValidInterests(interests);
   const fired: FiredInterest[] = [];
   for (const [index, interest] of interests.entries()) {
-    const path = `interests[${index}]`;
-    if (interests.findIndex(({ id }) => id === interest.id) !== index) {
-      throw valueUnusable(`${path}.id`, "two interests have the same id: give each its own");
-    }
-    const payload = await findPastEvent(tx, scope, agentExecution, interest, path);
+    const payload = await findPastEvent(tx, scope, agentExecution, interest, `interests[${index}]`);
     if (payload) fired.push({ interestId: interest.id, payload });
   }
   const rows = interests.map((interest) => interestRow(interest, tx.now));
@@ -148,7 +149,7 @@ async function findPastEvent(
     case "subAgentId": {
       const subagent = (await findAgentExecution(tx.db, scope, interest.value))?.execution;
       if (subagent?.metadata?.parentExecutionId !== agentExecution.id) {
-        throw valueUnusable(`${path}.subAgentId`, `${path}.subAgentId names no sub-agent of the run`);
+        throw interestUnusable(`${path}.subAgentId`, "sub-agent of the run");
       }
       return hasStopped(subagent) ? subagentPayload(subagent) : undefined;
     }
@@ -156,15 +157,11 @@ async function findPastEvent(
       const { environmentId, phase } = interest.value;
       const environment = await findEnvironment(tx.db, scope, environmentId);
       if (!environment) {
-        const field = `${path}.environment.environmentId`;
-        throw valueUnusable(field, `${field} names no environment of the organization`);
+        throw interestUnusable(`${path}.environment.environmentId`, "environment of the organization");
       }
       if (phase === "" || awaitedPhase(environment) !== phase) return undefined;
       return { case: "environment", value: { environmentId, phase } };
     }
-    case "userMessage":
-      if (interest.value) return undefined;
-      throw valueUnusable(`${path}.userMessage`, `${path}.userMessage is true, or left out`);
     default:
       return undefined;
   }

@@ -13,7 +13,8 @@ import {
   lostAgentExecution,
 } from "../../../domain/agent/agent-execution.ts";
 import { failureOfAgent } from "../../../domain/agent/agent-failure.ts";
-import { leaseLost, valueUnusable } from "../../../domain/error.ts";
+import { leaseLost } from "../../../domain/error.ts";
+import { requireNoSteps } from "../../../domain/runner/lease.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf, uniqueSubjects } from "../../../domain/source/source-trust.ts";
 import { findAgent, type RegisteredAgent } from "../../../store/agent/agent.ts";
@@ -70,12 +71,11 @@ export const agentWork: WorkHandler = {
     };
   },
 
-  async report(tx, scope, lease, { environment, steps, logs }) {
-    if (steps.length > 0) throw valueUnusable("steps", "only actions have steps");
-    if (logs.length > 0) throw valueUnusable("logs", "only the steps of actions have logs");
+  async report(tx, scope, lease, report) {
+    requireNoSteps(report);
     const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
     if (!stored || hasStopped(stored.execution)) return { stop: true };
-    await reportEnvironment(tx, scope, stored.environmentId, environment);
+    await reportEnvironment(tx, scope, stored.environmentId, report.environment);
     return { stop: false };
   },
 

@@ -9,6 +9,7 @@ import { type AgentOutputBlock, AgentExecution_Phase as Phase } from "#gen/servi
 import { hasStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
 import { appendText } from "../../../domain/agent/agent-output.ts";
 import { notFound } from "../../../domain/error.ts";
+import { requireWorkKind } from "../../../domain/runner/lease.ts";
 import { hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { findQueuedInputs } from "../../../store/agent/agent-input.ts";
@@ -17,7 +18,7 @@ import { findOutput, findOutputBefore } from "../../../store/agent/agent-output.
 import type { Reader } from "../../../store/store.ts";
 import { callerOf } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { requireLease, requireWorkKind } from "../../runner/held-lease.ts";
+import { requireLease } from "../../runner/held-lease.ts";
 import { presentAgentExecution } from "../agent-reading.ts";
 
 /** The maximum length of an answer (contract, GetStepAgentResponse.last_answer). */

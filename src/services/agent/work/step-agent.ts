@@ -11,10 +11,12 @@ import {
   type WorkflowExecutionAction,
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { isStepRunning, promptOfStep, stepKey } from "../../../domain/agent/agent-step.ts";
+import { promptOfStep, requireStepRunning, stepKey } from "../../../domain/agent/agent-step.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
-import { executorUnfit, leaseLost, notFound, phaseUnsuitable } from "../../../domain/error.ts";
+import { leaseLost, notFound } from "../../../domain/error.ts";
+import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../../domain/policy/agent-policy.ts";
+import { requireWorkKind } from "../../../domain/runner/lease.ts";
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
@@ -28,7 +30,7 @@ import { findAction, updateAction } from "../../../store/workflow/workflow-actio
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { executorOf } from "../../identity/executor.ts";
-import { requireWorkKind, writeUnderLease } from "../../runner/held-lease.ts";
+import { writeUnderLease } from "../../runner/held-lease.ts";
 import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
 import { resolveAgent } from "../resolve-agent.ts";
@@ -60,11 +62,7 @@ async function startForStep(
   if (!action || !storedExecution || isFinalAction(phaseOf(action))) throw leaseLost();
   const prompt = promptOfStep(stepsOf(storedExecution.execution, action), stepIndex, outputKey);
   requireNoDeceptiveText(prompt, "prompt");
-  if (!isStepRunning(action, key)) {
-    const message =
-      "the step does not go on: report first that it runs, and start nothing once it is to stop";
-    throw phaseUnsuitable("step", "", message);
-  }
+  requireStepRunning(action, key);
   const stored = await insertStartedAgentExecution(
     tx,
     scope,
@@ -86,9 +84,7 @@ async function startParameters(
   execution: WorkflowExecution,
   key: string,
 ) {
-  const subject = execution.metadata?.executor;
-  if (!subject) throw executorUnfit("", "the execution has no executor");
-  const executor = await executorOf(tx, scope, subject);
+  const executor = await executorOf(tx, scope, requireExecutor(execution.metadata?.executor));
   const workflow = await findWorkflow(tx.db, scope, execution.metadata?.workflowId ?? "");
   const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
   if (!workflow) throw notFound("workflow");

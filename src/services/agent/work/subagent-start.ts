@@ -5,22 +5,23 @@ import {
   StartSubagentResponseSchema,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { AgentExecutionRole, AgentMode, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
-import { hasStopped, isWantedStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
+import { AgentExecutionRole, AgentMode } from "#gen/service/v1/agent_pb.js";
+import { requireMayStartSubagents } from "../../../domain/agent/agent-execution.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
-import { leaseLost, notFound, phaseUnsuitable } from "../../../domain/error.ts";
+import { leaseLost, notFound } from "../../../domain/error.ts";
 import {
   requireAgentAllowed,
   requireAgentSettingsAllowed,
   requireSubagentQuota,
 } from "../../../domain/policy/agent-policy.ts";
+import { requireWorkKind } from "../../../domain/runner/lease.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { countOpenSubagents, findSubagentByKey } from "../../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { requireWorkKind, writeUnderLease } from "../../runner/held-lease.ts";
+import { writeUnderLease } from "../../runner/held-lease.ts";
 import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
 import { resolveAgent } from "../resolve-agent.ts";
@@ -49,10 +50,7 @@ async function start(
   { agentId, name, prompt, key }: StartSubagentRequest,
 ): Promise<StoredAgentExecution> {
   const { id, metadata, spec } = parent.execution;
-  if (hasStopped(parent.execution) || isWantedStopped(parent.execution)) {
-    const phase = Phase[phaseOfAgentExecution(parent.execution)] ?? "";
-    throw phaseUnsuitable("agent execution", phase, "the agent run is to stop, and starts no sub-agents");
-  }
+  requireMayStartSubagents(parent.execution);
   requireNoDeceptiveText(prompt, "prompt");
   const agent = await resolveAgent(tx.db, scope, agentId || (spec?.agentId ?? ""));
   const policies = await findPolicies(tx.db, scope);

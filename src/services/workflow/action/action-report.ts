@@ -5,10 +5,14 @@ import type {
 } from "#gen/runner/v1/work_service_pb.js";
 import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
 import type { WorkflowExecutionAction, WorkflowStep } from "#gen/service/v1/workflow_pb.js";
-import { valueUnusable } from "../../../domain/error.ts";
 import { reportedError } from "../../../domain/workflow/execution/reported-failure.ts";
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
+import {
+  requireNoGap,
+  requireStepIndex,
+  stepStateMissing,
+} from "../../../domain/workflow/execution/workflow-step.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import type { StoredWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
@@ -69,7 +73,7 @@ function moveOf(
     case State.FAILED:
       return { stepIndex, state: "failed", error: reportedError(failure, step) };
     default:
-      throw valueUnusable(`${path}.state`, "say whether the step runs, is done or has failed");
+      throw stepStateMissing(path);
   }
 }
 
@@ -81,10 +85,8 @@ async function appendLogs(
 ): Promise<void> {
   const stepCount = status?.stepStatuses.length ?? 0;
   for (const [index, { stepIndex, offset, data }] of chunks.entries()) {
-    if (stepIndex >= stepCount) {
-      throw valueUnusable(`logs[${index}].stepIndex`, `the action has ${stepCount} steps, numbered from 0`);
-    }
-    if (await appendLog(tx, { actionId, attempt, stepIndex }, { offset: Number(offset), data })) continue;
-    throw valueUnusable(`logs[${index}].offset`, "the piece leaves a gap: send what comes before it first");
+    requireStepIndex(stepIndex, stepCount, `logs[${index}]`);
+    const log = { actionId, attempt, stepIndex };
+    requireNoGap(await appendLog(tx, log, { offset: Number(offset), data }), `logs[${index}]`);
   }
 }

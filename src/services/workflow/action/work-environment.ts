@@ -2,8 +2,9 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { assigned, orphanedEnvironment } from "../../../domain/environment/environment-phase.ts";
-import { executorUnfit, notFound } from "../../../domain/error.ts";
+import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
+import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
 import { environmentNameOf, specOfAction } from "../../../domain/workflow/execution/action-environment.ts";
 import { findEnvironment, insertEnvironment } from "../../../store/environment/environment.ts";
@@ -46,9 +47,7 @@ export async function newActionEnvironment(
   scope: Scope,
   { action, execution, runnerId, environmentClassId }: ActionOffer,
 ): Promise<ActionEnvironment> {
-  const subject = execution.metadata?.executor;
-  if (!subject) throw executorUnfit("", "the execution has no executor");
-  const executor = await executorOf(tx, scope, subject);
+  const executor = await executorOf(tx, scope, requireExecutor(execution.metadata?.executor));
   const creator: Caller = action.metadata?.report ? { ...executor, role: "administrator" } : executor;
   const context = action.spec?.context?.context;
   const projectId = context?.case === "projectId" ? context.value : "";

@@ -1,19 +1,12 @@
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import {
-  type Workflow,
-  type WorkflowExecution,
-  type WorkflowExecutionAction,
-  WorkflowExecutionPhase,
-} from "#gen/service/v1/workflow_pb.js";
-import { phaseUnsuitable } from "../../../domain/error.ts";
+import type { Workflow, WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { newAction } from "../../../domain/workflow/execution/workflow-action.ts";
+import { executionSearchText, newExecution } from "../../../domain/workflow/execution/workflow-execution.ts";
 import {
-  executionSearchText,
-  hasEnded,
-  newExecution,
-  phaseOfExecution,
-} from "../../../domain/workflow/execution/workflow-execution.ts";
-import { requireStartable } from "../../../domain/workflow/execution/workflow-start.ts";
+  requireEnded,
+  requireStartable,
+  retriableActions,
+} from "../../../domain/workflow/execution/workflow-start.ts";
 import { findSourceSetters, insertSourceSetters } from "../../../store/identity/source-setter.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findFailedActions } from "../../../store/workflow/failed-actions.ts";
@@ -82,15 +75,7 @@ async function failedActions(
   tx: WriteTransaction,
   scope: Scope,
   retried: WorkflowExecution,
-): Promise<WorkflowExecutionAction[]> {
-  if (!hasEnded(retried)) throw unsuitable(retried, "it has not ended: cancel it, or wait for its end");
-  const failed = await findFailedActions(tx.db, scope, retried.id);
-  if (failed.length === 0) throw unsuitable(retried, "it has no failed action to do again");
-  const others = failed.filter(({ metadata }) => !metadata?.report);
-  return others.length > 0 ? others : failed;
-}
-
-function unsuitable(execution: WorkflowExecution, message: string) {
-  const phase = WorkflowExecutionPhase[phaseOfExecution(execution)] ?? "";
-  return phaseUnsuitable("workflow execution", phase, message);
+): Promise<readonly WorkflowExecutionAction[]> {
+  requireEnded(retried);
+  return retriableActions(retried, await findFailedActions(tx.db, scope, retried.id));
 }

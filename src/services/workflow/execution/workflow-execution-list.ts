@@ -1,5 +1,4 @@
 import { toJson } from "@bufbuild/protobuf";
-import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
 import {
   type ListWorkflowExecutionActionsRequest,
   ListWorkflowExecutionActionsRequest_FilterSchema,
@@ -8,10 +7,11 @@ import {
   type ListWorkflowExecutionsRequest,
   ListWorkflowExecutionsRequest_FilterSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
-import { notFound, valueUnusable } from "../../../domain/error.ts";
+import { notFound } from "../../../domain/error.ts";
 import { fold } from "../../../domain/fold.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { withSteps } from "../../../domain/workflow/execution/workflow-action.ts";
+import { executionOrder } from "../../../domain/workflow/workflow-order.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import {
@@ -94,12 +94,4 @@ export async function listWorkflowExecutionOutputs(
     find: (db, after, limit) => findOutputPage(db, caller, executionIds, after, limit),
   });
   return { ...page, outputs: rows };
-}
-
-/** @throws DomainError VALUE_UNUSABLE for any other field than `id` */
-function executionOrder(sort: Sort | undefined): "asc" | "desc" {
-  if (sort && sort.field !== "" && sort.field !== "id") {
-    throw valueUnusable("sort.field", "executions are sorted by id only, which is the order of their start");
-  }
-  return sort?.order === SortOrder.ASC ? "asc" : "desc";
 }

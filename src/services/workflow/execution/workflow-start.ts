@@ -8,11 +8,12 @@ import {
   WorkflowTriggerEvent_Source,
 } from "#gen/service/v1/workflow_pb.js";
 import type { RetryFailedActionsRequest, StartWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
-import { contextMissing, DomainError, notFound, valueUnusable } from "../../../domain/error.ts";
+import { contextMissing, DomainError, notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import {
   requireMayRetryAs,
   requireMayRunContextAs,
+  requireNoEventContext,
   requireStartable,
 } from "../../../domain/workflow/execution/workflow-start.ts";
 import { manualTrigger } from "../../../domain/workflow/trigger/trigger-match.ts";
@@ -137,12 +138,7 @@ async function usableOverride(
   context: WorkflowTriggerContext,
 ): Promise<WorkflowTriggerContext> {
   requireMayRunContextAs(workflow, caller);
-  if (context.context.case === "fromTrigger") {
-    throw valueUnusable(
-      "contextOverride.fromTrigger",
-      "no event brings a context when a workflow is started by hand: name projects, repositories or an agent",
-    );
-  }
+  requireNoEventContext(context);
   checkContext(context, "contextOverride");
   requireContextAllowed(await findPolicies(tx.db, caller), context, caller.role);
   await checkContextReferences(tx.db, caller, [context]);

@@ -7,9 +7,9 @@ import {
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
 import type { RedeliverWorkflowTriggerEventRequest } from "#gen/service/v1/workflow_service_pb.js";
-import { notFound, phaseUnsuitable } from "../../../domain/error.ts";
+import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { manualTrigger } from "../../../domain/workflow/trigger/trigger-match.ts";
+import { manualTrigger, requireCredibleEvent } from "../../../domain/workflow/trigger/trigger-match.ts";
 import type { WebhookReading } from "../../../domain/workflow/trigger/webhook-reading.ts";
 import type { WriteTransaction } from "../../../store/store.ts";
 import { findTriggerEvent } from "../../../store/workflow/workflow-trigger-event.ts";
@@ -124,13 +124,4 @@ function readingOf(event: WorkflowTriggerEvent, payload: TriggerPayload): Webhoo
   return problem === undefined
     ? { kind: "nothing", reason: reason ?? event.reason }
     : { kind: "problem", problem };
-}
-
-function requireCredibleEvent({ verdict }: WorkflowTriggerEvent): void {
-  if (verdict !== TriggerVerdict.BAD_SIGNATURE) return;
-  throw phaseUnsuitable(
-    "workflow trigger event",
-    "BAD_SIGNATURE",
-    "nothing of a delivery with a bad signature is kept: have its sender deliver it again",
-  );
 }

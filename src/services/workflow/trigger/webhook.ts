@@ -1,11 +1,11 @@
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import {
   WorkflowTriggerEvent_Source as Source,
   TriggerVerdict,
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
-import { DomainError } from "../../../domain/error.ts";
+import { deliveryMalformed, deliveryUnproven } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
+import { requireOwnershipFor } from "../../../domain/identity/ownership.ts";
 import { requireMayReportEventAs } from "../../../domain/workflow/execution/workflow-start.ts";
 import { readWebhook } from "../../../domain/workflow/trigger/webhook-reading.ts";
 import {
@@ -23,7 +23,6 @@ import { findAnyWorkflow } from "../../../store/workflow/workflow.ts";
 import { findWebhookSecretHolders } from "../../../store/workflow/workflow-secret.ts";
 import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-event.ts";
 import { requireNotRevoked } from "../../call/authenticated-caller.ts";
-import { requireOwnershipFor } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { openWebhookSecrets } from "../workflow-secret.ts";
 import { recordDuplicate, recordTriggerEvent } from "./trigger-ledger.ts";
@@ -92,7 +91,7 @@ export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
     }
     // After the answer: how long it takes would tell that the workflow is there.
     setImmediate(() => recordBadSignature(deps, workflowId, verdict.reason).catch(deps.onRecordFailure));
-    throw unbelieved();
+    throw deliveryUnproven();
   };
 }
 
@@ -110,7 +109,7 @@ interface Delivery {
 
 function entriesOf({ entries, malformed }: Delivery): WorkflowTriggerEvent[] {
   if (malformed === undefined) return entries;
-  throw new DomainError(ErrorReason.BODY_MALFORMED, malformed);
+  throw deliveryMalformed(malformed);
 }
 
 /** Starts what a believed delivery asks for, unless it was delivered before. */
@@ -123,7 +122,7 @@ async function deliver(
   const caller = "caller" in proof ? proof.caller : undefined;
   if (caller) await requireNotRevoked(tx, caller, START_WORKFLOW);
   const found = await findAnyWorkflow(tx.db, workflowId);
-  if (!found || (caller && caller.organizationId !== found.organizationId)) throw unbelieved();
+  if (!found || (caller && caller.organizationId !== found.organizationId)) throw deliveryUnproven();
   const { workflow, organizationId } = found;
   if (caller) requireOwnershipFor(START_WORKFLOW, caller, workflow.metadata?.creator);
   const creator = caller?.subject ?? workflow.metadata?.executor;
@@ -207,11 +206,4 @@ async function recordBadSignature(
       dedupeKey,
     });
   });
-}
-
-function unbelieved(): DomainError {
-  return new DomainError(
-    ErrorReason.UNAUTHENTICATED,
-    "a delivery must be signed with the workflow's webhook secret, or carry an access token that may start the workflow",
-  );
 }
