@@ -28,7 +28,7 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
   },
   rpc: {
     layers: ["domain", "store", "services"],
-    packages: [/^#gen\//, /^@bufbuild\//, /^@connectrpc\//, /^node:buffer$/],
+    packages: [/^#gen\//, /^@bufbuild\//, /^@connectrpc\//, /^node:(async_hooks|buffer)$/],
   },
   unary: {
     layers: ["rpc", "services"],

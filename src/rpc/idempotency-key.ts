@@ -3,10 +3,10 @@ import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobu
 import type { Interceptor } from "@connectrpc/connect";
 import { valueUnusable } from "../domain/error.ts";
 import { type RepeatableRequest, repeatableKey } from "../services/call/idempotency.ts";
-import { yieldToEventLoop } from "../services/call/yield-to-event-loop.ts";
 import { deterministicBytes } from "./deterministic-bytes.ts";
 import { deterministicPieces } from "./deterministic-pieces.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";
+import { runInTurns } from "./turns.ts";
 
 /** The request header with which a caller may repeat a request without a second effect. */
 export const IDEMPOTENCY_KEY = "Idempotency-Key";
@@ -69,20 +69,5 @@ function* addLarge(
       macs.update(piece.subarray(at, at + PIECE_BYTES));
       yield;
     }
-  }
-}
-
-/** Time for which work runs before others have a turn. */
-const TURN_MS = 5;
-
-/** Runs work that yields now and then, and lets pending events have their turn in between. */
-async function runInTurns<T>(work: Generator<void, T>): Promise<T> {
-  let began = performance.now();
-  for (;;) {
-    const step = work.next();
-    if (step.done) return step.value;
-    if (performance.now() - began < TURN_MS) continue;
-    await yieldToEventLoop();
-    began = performance.now();
   }
 }

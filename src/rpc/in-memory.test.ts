@@ -8,6 +8,11 @@ import {
   type HandlerContext,
 } from "@connectrpc/connect";
 import { expect, test } from "@jest/globals";
+import {
+  AgentWorkService,
+  type StreamInputsResponse,
+  StreamInputsResponseSchema,
+} from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
@@ -37,9 +42,29 @@ const implementation = {
   },
 };
 const faulty: unknown[] = [];
+const LEASE = "01900000-0000-7000-8000-000000000000";
+/** Between two that are large, one that is not. */
+const DELIVERIES = [1_500_000, 1, 1_500_001].map((length) =>
+  create(StreamInputsResponseSchema, {
+    input: {
+      id: String(length),
+      input: {
+        case: "userInput",
+        value: { inputs: [{ input: { case: "image", value: { data: new Uint8Array(length) } } }] },
+      },
+    },
+  }),
+);
 const transport = createInMemoryTransport({
   routes: createRoutes({
-    implementations: [createServiceImplSpec<typeof WorkService>(WorkService, implementation)],
+    implementations: [
+      createServiceImplSpec<typeof WorkService>(WorkService, implementation),
+      createServiceImplSpec<typeof AgentWorkService>(AgentWorkService, {
+        async *streamInputs() {
+          yield* DELIVERIES;
+        },
+      }),
+    ],
     interceptors: [errorInterceptor((error) => faulty.push(error))],
     readiness,
     allowUnknownFields: false,
@@ -71,6 +96,15 @@ const codeOf = (call: Promise<unknown>) =>
 
 test("a call with a good token reaches its operation as the token's caller", async () => {
   expect((await work.heartbeat({}, good)).nextWithin?.seconds).toBe(30n);
+});
+
+test("large messages of a stream are handed over as they are, the others by their bytes", async () => {
+  const client = createClient(AgentWorkService, transport);
+  const received: StreamInputsResponse[] = [];
+  for await (const delivery of client.streamInputs({ leaseId: LEASE, fence: 1n }, good))
+    received.push(delivery);
+  expect(received).toEqual(DELIVERIES);
+  expect(received.map((message, index) => message === DELIVERIES[index])).toEqual([true, false, true]);
 });
 
 test("a call without a token, or with another, reaches none", async () => {

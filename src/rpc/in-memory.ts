@@ -1,4 +1,5 @@
-import { createContextValues, type Transport } from "@connectrpc/connect";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { createContextValues, type Interceptor, type Transport } from "@connectrpc/connect";
 import {
   createUniversalHandlerClient,
   type UniversalHandler,
@@ -10,6 +11,7 @@ import { type Authentication, authError } from "./access/authentication.ts";
 import { authErrorKey, shuttingDown } from "./access/authorization.ts";
 import { callRecordKey } from "./access/call-record.ts";
 import type { Readiness } from "./health.ts";
+import { LargeMessages, largeMessagesKey } from "./large-message.ts";
 import type { Route } from "./routes.ts";
 
 export interface InMemoryOptions {
@@ -31,13 +33,27 @@ export function createInMemoryTransport(options: InMemoryOptions): Transport {
     httpClient: createUniversalHandlerClient(handlers),
     baseUrl: "https://in-memory",
     useBinaryFormat: true,
-    interceptors: [],
+    interceptors: [takeLargeMessages],
     acceptCompression: [],
     sendCompression: null,
     compressMinBytes: Number.MAX_SAFE_INTEGER,
     readMaxBytes: Number.MAX_SAFE_INTEGER,
     writeMaxBytes: Number.MAX_SAFE_INTEGER,
   });
+}
+
+/** The large messages of the call that is being made: they are handed over as they are. */
+const largeMessages = new AsyncLocalStorage<LargeMessages>();
+
+const takeLargeMessages: Interceptor = (next) => async (req) => {
+  if (!req.stream) return next(req);
+  const large = new LargeMessages();
+  const res = await largeMessages.run(large, () => next(req));
+  return res.stream ? { ...res, message: withLarge(res.message, large) } : res;
+};
+
+async function* withLarge<T>(messages: AsyncIterable<T>, large: LargeMessages): AsyncIterable<T> {
+  for await (const message of messages) yield (large.take()?.message as T | undefined) ?? message;
 }
 
 function withAuthentication(
@@ -54,6 +70,7 @@ function withAuthentication(
     const contextValues = createContextValues()
       .set(callRecordKey, { requestId: newId(), operation, ...(caller && { caller }) })
       .set(callerKey, caller)
+      .set(largeMessagesKey, largeMessages.getStore())
       .set(authErrorKey, (authentication && authError(authentication)) ?? draining);
     return handle({ ...req, contextValues });
   };

@@ -21,6 +21,7 @@ import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { runAuthentication } from "./access/authorization.ts";
 import { CONTRACT } from "./contract.ts";
 import { healthService, type Readiness } from "./health.ts";
+import { passLargeMessages } from "./large-message.ts";
 import { reflectionService } from "./reflection.ts";
 import { JSON_OPTIONS } from "./request/json-options.ts";
 import { useParsedRequest } from "./request/parsed-request.ts";
@@ -78,7 +79,7 @@ export interface RouteOptions {
 export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> {
   const router = createConnectRouter({
     // The unary path replaces such a request itself.
-    interceptors: [useParsedRequest, ...options.interceptors],
+    interceptors: [passLargeMessages, useParsedRequest, ...options.interceptors],
     requestGate: runAuthentication,
     acceptCompression: [compressionGzip],
     jsonOptions: JSON_OPTIONS,

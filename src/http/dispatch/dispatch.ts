@@ -20,6 +20,7 @@ import { completeError, completeUnaryError } from "../../rpc/error/complete-erro
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import { type Suggest, suggestions } from "../../rpc/error/suggestion.ts";
 import type { Readiness } from "../../rpc/health.ts";
+import { LargeMessages, largeMessagesKey } from "../../rpc/large-message.ts";
 import { waitForOutputSpace } from "../../rpc/output-limit.ts";
 import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
 import { type ParseElsewhere, parsedRequestKey, turnOf } from "../../rpc/request/parsed-request.ts";
@@ -206,7 +207,9 @@ async function dispatchCall(
 
   if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
   const values = contextValuesOf(options, route, req, record, rejected);
+  const large = new LargeMessages();
   if (route.handle.method.methodKind === "server_streaming") {
+    values.set(largeMessagesKey, large);
     // Headers that are sent early cannot announce a compression.
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
     values.set(streamBegunKey, () => writeStreamHead(res, contentType));
@@ -240,7 +243,7 @@ async function dispatchCall(
     const complete = await completeUnaryError(response.status, header, body, record, options.report);
     await writeWhole(res, complete.status, header, complete.body, record.output);
   } else {
-    await writeStream(res, completeError(response, record, options.report), record.output);
+    await writeStream(res, completeError(response, record, options.report), record.output, large);
   }
 }
 

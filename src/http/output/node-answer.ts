@@ -1,7 +1,15 @@
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { OutputAccount } from "../../rpc/access/call-record.ts";
+import { encodeLarge, type LargeMessage, type LargeMessages } from "../../rpc/large-message.ts";
+import { inTurns } from "../../rpc/turns.ts";
 import { endWith, piecesOf, writePieces } from "../../unary/write-pieces.ts";
 import type { HttpResponse } from "../connection/listener.ts";
+
+/** Content types of streams whose messages are JSON. */
+const JSON_STREAM = /\+json\b/;
+
+/** Flags and length of an envelope. */
+const HEAD_BYTES = 5;
 
 /**
  * Writes one whole response.
@@ -42,11 +50,13 @@ export function writeStreamHead(res: HttpResponse, contentType: string): void {
  * goes away ends the iteration, and with it the operation's signal.
  *
  * @param output counts each message until the client has received it
+ * @param large the messages that the protocol layer has left out
  */
 export async function writeStream(
   res: HttpResponse,
   answer: UniversalServerResponse,
   output: OutputAccount | undefined,
+  large: LargeMessages,
 ): Promise<void> {
   let begun = false;
   const begin = () => {
@@ -58,8 +68,12 @@ export async function writeStream(
   };
   for await (const chunk of answer.body ?? []) {
     begin();
-    output?.hold(chunk.length);
-    if (!(await writePieces(res, piecesOf(chunk), output))) return;
+    const left = large.take();
+    const { lengthBytes, pieces } = left
+      ? await envelopeOf(left, !JSON_STREAM.test(answer.header?.get("content-type") ?? ""))
+      : { lengthBytes: chunk.length, pieces: piecesOf(chunk) };
+    output?.hold(lengthBytes);
+    if (!(await writePieces(res, pieces, output))) return;
   }
   begin();
   if (answer.trailer) {
@@ -68,6 +82,19 @@ export async function writeStream(
     res.addTrailers(Object.fromEntries(answer.trailer));
   }
   res.end();
+}
+
+/** Puts a message that the protocol layer has left out into an envelope, which all protocols write alike. */
+async function envelopeOf(message: LargeMessage, isBinary: boolean) {
+  const { lengthBytes, pieces } = await encodeLarge(message, isBinary);
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt32BE(lengthBytes, 1);
+  return { lengthBytes: HEAD_BYTES + lengthBytes, pieces: inTurns(enveloped(head, pieces)) };
+}
+
+function* enveloped(head: Uint8Array, pieces: Iterable<Uint8Array>): Generator<Uint8Array> {
+  yield head;
+  for (const piece of pieces) yield* piecesOf(piece);
 }
 
 /** Writes the status: the two response classes have the same method under different types. */

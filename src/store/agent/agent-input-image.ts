@@ -20,13 +20,14 @@ const insertRow = prepared<AgentInputImageTable, unknown>((db, row) =>
   }),
 );
 
-const selectImages = prepared<InputKey, ImageData>((db, { executionId, inputId }) =>
-  db
-    .selectFrom("agent_input_image")
-    .select(["position", "data"])
-    .where("execution_id", "=", executionId)
-    .where("input_id", "=", inputId)
-    .orderBy("position"),
+const selectImage = prepared<InputKey & { position: number }, Pick<ImageData, "data">>(
+  (db, { executionId, inputId, position }) =>
+    db
+      .selectFrom("agent_input_image")
+      .select("data")
+      .where("execution_id", "=", executionId)
+      .where("input_id", "=", inputId)
+      .where("position", "=", position),
 );
 
 const deleteImages = prepared<InputKey, unknown>((db, { executionId, inputId }) =>
@@ -53,13 +54,12 @@ export async function insertImages(
   }
 }
 
-/** Puts the data of its images into an input, which is modified. */
-export async function fillImages(db: Reader, executionId: string, input: AgentInput): Promise<void> {
-  const images = imagesOf(input);
-  if (images.size === 0) return;
-  for (const { position, data } of await selectImages(db, { executionId, inputId: input.id })) {
-    const image = images.get(position);
-    if (image) image.data = data;
+/** Puts the data of its images into an input, which is modified; pauses after each of them. */
+export async function* fillImages(db: Reader, executionId: string, input: AgentInput): AsyncGenerator<void> {
+  for (const [position, image] of imagesOf(input)) {
+    const [row] = await selectImage(db, { executionId, inputId: input.id, position });
+    if (row) image.data = row.data;
+    yield;
   }
 }
 

@@ -26,6 +26,7 @@ import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
+import { yieldToEventLoop } from "../../call/yield-to-event-loop.ts";
 import { recordHeartbeat } from "../../runner/heartbeat.ts";
 import { type LeaseDependencies, requireLease, writeUnderLease } from "../../runner/held-lease.ts";
 import type { LeaseStreams } from "../../runner/lease-streams.ts";
@@ -136,7 +137,7 @@ async function toDelivery(
   executionId: string,
   { input, steer, turn }: StoredInput,
 ): Promise<StreamInputsResponse> {
-  await fillImages(db, executionId, input);
+  for await (const _ of fillImages(db, executionId, input)) await yieldToEventLoop();
   const { turnOptions, extAgentSettings } = turn;
   return create(StreamInputsResponseSchema, {
     input,

@@ -1,0 +1,120 @@
+import { create, type DescMessage, type MessageShape, toJsonString } from "@bufbuild/protobuf";
+import { type ContextKey, createContextKey, type Interceptor } from "@connectrpc/connect";
+import { deterministicPieces } from "./deterministic-pieces.ts";
+import { exchangeBytes } from "./request/byte-fields.ts";
+import { JSON_OPTIONS } from "./request/json-options.ts";
+import { runInTurns } from "./turns.ts";
+
+/** Size of the bytes fields of a message above which it is passed around the protocol layer. */
+const LARGE_BYTES = 1024 * 1024;
+
+/** Number of bytes that are written as one piece of base64; a multiple of three, so that only the last piece is padded. */
+const BASE64_BYTES = 96 * 1024;
+
+/** A message of a stream that the protocol layer has not encoded. */
+export interface LargeMessage {
+  readonly schema: DescMessage;
+  readonly message: MessageShape<DescMessage>;
+}
+
+/**
+ * Passes large messages of a stream around the protocol layer, which would encode ten images of
+ * 4 MiB in one go: half a second in binary, seven in JSON. An empty message takes the place of each,
+ * so that the one that is taken after the protocol layer has written an envelope belongs to it.
+ */
+export class LargeMessages {
+  #next: LargeMessage | undefined;
+
+  put(message: LargeMessage): void {
+    this.#next = message;
+  }
+
+  /** Returns the message in whose place an empty one was written; undefined for all other messages. */
+  take(): LargeMessage | undefined {
+    const taken = this.#next;
+    this.#next = undefined;
+    return taken;
+  }
+}
+
+/** The context key of the large messages of a call; unset where the protocol layer has to encode all messages. */
+export const largeMessagesKey: ContextKey<LargeMessages | undefined> = createContextKey<
+  LargeMessages | undefined
+>(undefined, { description: "large messages" });
+
+/** The outermost interceptor of streams: what leaves it is only encoded. */
+export const passLargeMessages: Interceptor = (next) => async (req) => {
+  const res = await next(req);
+  const large = req.contextValues.get(largeMessagesKey);
+  if (!res.stream || !large) return res;
+  return { ...res, message: withoutLarge(res.method.output, res.message, large) };
+};
+
+async function* withoutLarge<T extends MessageShape<DescMessage>>(
+  schema: DescMessage,
+  messages: AsyncIterable<T>,
+  large: LargeMessages,
+): AsyncIterable<T> {
+  for await (const message of messages) {
+    if (!isLarge(schema, message)) {
+      yield message;
+      continue;
+    }
+    large.put({ schema, message });
+    yield create(schema) as T;
+  }
+}
+
+function isLarge(schema: DescMessage, message: MessageShape<DescMessage>): boolean {
+  let bytes = 0;
+  exchangeBytes(schema, message, (value) => {
+    bytes += value.length;
+    return value;
+  });
+  return bytes > LARGE_BYTES;
+}
+
+/** A large message as it is sent. */
+export interface EncodedMessage {
+  readonly lengthBytes: number;
+  /** Can be read once. Large parts are made when they are asked for. */
+  readonly pieces: Iterable<Uint8Array>;
+}
+
+/** Encodes a large message as the protocol layer would, in turns. JSON changes the message. */
+export async function encodeLarge(
+  { schema, message }: LargeMessage,
+  isBinary: boolean,
+): Promise<EncodedMessage> {
+  if (!isBinary) return encodeJson(schema, message);
+  const pieces = await runInTurns(deterministicPieces(schema, message));
+  return { lengthBytes: pieces.reduce((sum, { length }) => sum + length, 0), pieces };
+}
+
+/** Writes all but large bytes as JSON, with a mark in the place of each. */
+function encodeJson(schema: DescMessage, message: MessageShape<DescMessage>): EncodedMessage {
+  const mark = crypto.getRandomValues(new Uint8Array(24));
+  const taken: Uint8Array[] = [];
+  exchangeBytes(schema, message, (value) => {
+    if (value.length < BASE64_BYTES) return value;
+    taken.push(value);
+    return mark;
+  });
+  const texts = toJsonString(schema, message, JSON_OPTIONS).split(Buffer.from(mark).toString("base64"));
+  const lengthBytes =
+    texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) +
+    taken.reduce((sum, { length }) => sum + Math.ceil(length / 3) * 4, 0);
+  return { lengthBytes, pieces: jsonPieces(texts, taken) };
+}
+
+function* jsonPieces(texts: readonly string[], taken: readonly Uint8Array[]): Generator<Uint8Array> {
+  for (const [index, text] of texts.entries()) {
+    yield Buffer.from(text);
+    const bytes = taken[index] ?? new Uint8Array();
+    for (let start = 0; start < bytes.length; start += BASE64_BYTES) {
+      const { buffer, byteOffset } = bytes;
+      const length = Math.min(BASE64_BYTES, bytes.length - start);
+      yield Buffer.from(Buffer.from(buffer, byteOffset + start, length).toString("base64"), "latin1");
+    }
+  }
+}
