@@ -783,8 +783,10 @@ export declare const ProjectService: GenService<{
   /**
    * Creates up to 100 projects, each on its own: an element that fails, also by
    * breaking a rule of its message, is reported in the answer and leaves the
-   * others untouched. All that succeed become durable together. Callable by
-   * every member and service account of the organization. Errors:
+   * others untouched. Large requests are written in several parts, in order: a
+   * request that ends with an error may have created the first of them, and
+   * one with an idempotency key goes on where it ended when it is repeated.
+   * Callable by every member and service account of the organization. Errors:
    * invalid_argument when the request has fewer than 1 or more than 100
    * elements, or cannot be read as its message; an element's own errors are
    * those of CreateProject and do not fail the request.
@@ -799,7 +801,10 @@ export declare const ProjectService: GenService<{
   /**
    * Updates up to 100 projects, each on its own and in order: an element that
    * fails, also by breaking a rule of its message, is reported in the answer
-   * and leaves the others untouched. All that succeed become durable together.
+   * and leaves the others untouched. Large requests are written in several
+   * parts, in order: a request that ends with an error may have updated the
+   * first of them, and one with an idempotency key goes on where it ended when
+   * it is repeated.
    * Callable by every member and service account of the organization. Errors:
    * invalid_argument when the request has fewer than 1 or more than 100
    * elements, or cannot be read as its message; an element's own errors are

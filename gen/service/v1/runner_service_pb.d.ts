@@ -336,7 +336,9 @@ export declare const RunnerService: GenService<{
    * tokens that it uses, and drops the entries of projects that name one of its
    * classes. Actions of workflows that it works on begin anew on another runner;
    * those that wait for one of its classes fail, and so do agent runs that are
-   * routed to it or work in its environments. All of it happens or none.
+   * routed to it or work in its environments. All of it happens or none, but of
+   * more than 64 environments the others are deleted first: a request that ends
+   * with an error may have deleted some, and goes on when it is repeated.
    * Callable by administrators of the organization. Errors: permission_denied for everybody else in it; not_found,
    * also on a repetition; failed_precondition while environments are on the
    * runner, unless `force` is set, and always for the runner of kind

@@ -32,7 +32,6 @@ const REMOVED = {
  */
 export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
   const { runnerId } = runner;
-  await endLeasesOf(tx, scope, runnerId);
   await deleteEnvironmentsOf(tx, scope, runnerId);
   await haltAgentExecutions(tx, scope, { runnerId }, { failure: REMOVED });
   const classes = await findClassesOfRunner(tx.db, scope, runnerId);
@@ -57,10 +56,24 @@ export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runn
   await removeRunner(tx, scope, runner);
 }
 
-async function deleteEnvironmentsOf(tx: WriteTransaction, scope: Scope, runnerId: string): Promise<void> {
-  for (;;) {
+/**
+ * Deletes environments of a runner, oldest first, and ends the leases that the runner holds.
+ *
+ * @param forMs time after which it stops, in milliseconds
+ * @returns whether none is left
+ */
+export async function deleteEnvironmentsOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  runnerId: string,
+  forMs = Number.POSITIVE_INFINITY,
+): Promise<boolean> {
+  const began = performance.now();
+  await endLeasesOf(tx, scope, runnerId);
+  do {
     const environments = await findEnvironmentsOfRunner(tx.db, scope, runnerId, ENVIRONMENTS_AT_ONCE);
     for (const environment of environments) await deleteEnvironmentRow(tx, scope, environment);
-    if (environments.length < ENVIRONMENTS_AT_ONCE) return;
-  }
+    if (environments.length < ENVIRONMENTS_AT_ONCE) return true;
+  } while (performance.now() - began < forMs);
+  return false;
 }

@@ -16,14 +16,22 @@ import {
   requireExchangeable,
   requireNoEnvironments,
 } from "../../domain/runner/runner.ts";
-import { findEnvironmentsOfRunner } from "../../store/environment/environment.ts";
+import { countEnvironmentsOfRunner } from "../../store/environment/environment.ts";
 import { findRunner, insertRunner } from "../../store/runner/runner.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
+import type { Scope, Store, WriteTransaction } from "../../store/store.ts";
+import {
+  callerOf,
+  operationOf,
+  PART_MS,
+  requireOwnership,
+  writeAsCaller,
+  writePartAsCaller,
+} from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import { findReplay } from "../call/idempotency.ts";
 import { replaceExchangeToken } from "../runner/exchange-token.ts";
 import { listRunners } from "../runner/runner-list.ts";
-import { removeRunnerWhole } from "./runner-removal.ts";
+import { deleteEnvironmentsOf, removeRunnerWhole } from "./runner-removal.ts";
 
 /** Runners: what runs an organization's environments. */
 export class RunnerService implements ServiceImpl<typeof Contract> {
@@ -59,13 +67,32 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
     });
   }
 
-  deleteRunner({ runnerId, force }: DeleteRunnerRequest, ctx: HandlerContext) {
+  async deleteRunner({ runnerId, force }: DeleteRunnerRequest, ctx: HandlerContext) {
+    if (force) await deleteMostEnvironments(this.#deps.store, ctx, runnerId);
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const runner = await present(tx, caller, runnerId);
       requireDeletable(runner);
-      if (!force) requireNoEnvironments((await findEnvironmentsOfRunner(tx.db, caller, runnerId, 1)).length);
+      if (!force) requireNoEnvironments(await countEnvironmentsOfRunner(tx.db, caller, runnerId, 1));
       await removeRunnerWhole(tx, caller, runner);
       return {};
+    });
+  }
+}
+
+/** Maximum number of environments that are deleted in the transaction that removes their runner. */
+const MAX_ENVIRONMENTS_AT_ONCE = 64;
+
+/** Deletes the environments of a runner in transactions of their own, until few are left. */
+async function deleteMostEnvironments(store: Store, ctx: HandlerContext, runnerId: string): Promise<void> {
+  let isDone = false;
+  while (!isDone) {
+    isDone = await writePartAsCaller(store, ctx, async (tx, caller) => {
+      // Another request may have used the key: this one must remove nothing.
+      if (await findReplay(tx, ctx, caller, operationOf(ctx))) return true;
+      requireDeletable(await present(tx, caller, runnerId));
+      const limit = MAX_ENVIRONMENTS_AT_ONCE + 1;
+      if ((await countEnvironmentsOfRunner(tx.db, caller, runnerId, limit)) < limit) return true;
+      return deleteEnvironmentsOf(tx, caller, runnerId, PART_MS);
     });
   }
 }

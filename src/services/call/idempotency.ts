@@ -52,15 +52,47 @@ export async function replayOrRun<T>(
   operation: string,
   fn: () => Promise<T>,
 ): Promise<Replay<T>> {
-  const request = ctx.values.get(repeatableKey);
-  if (!request) return { result: await fn() };
-  const slot = { callerId: caller.subject.id, operation, key: request.key };
-  const stored = await findStoredResponse(tx, slot);
-  if (stored) {
-    if (!request.hashes.some((hash) => equal(hash, stored.request_hash))) throw keyReused(operation);
-    return { stored };
-  }
+  const stored = await findReplay(tx, ctx, caller, operation);
+  if (stored) return { stored };
   const result = await fn();
+  await storeResponse(tx, ctx, caller, operation, result as object);
+  return { result };
+}
+
+/**
+ * Returns the response that is stored under the caller's key, as far as it was written; undefined
+ * for a request without a key and for a new one.
+ *
+ * @throws DomainError IDEMPOTENCY_KEY_REUSED when the key was used for another request
+ */
+export async function findReplay(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  operation: string,
+): Promise<StoredResponse | undefined> {
+  const request = ctx.values.get(repeatableKey);
+  if (!request) return undefined;
+  const stored = await findStoredResponse(tx, { callerId: caller.subject.id, operation, key: request.key });
+  if (stored && !request.hashes.some((hash) => equal(hash, stored.request_hash))) throw keyReused(operation);
+  return stored;
+}
+
+/**
+ * Stores the response of a request with a key, without its secrets.
+ *
+ * @param before the part of the response that is stored already: lists are added to it
+ */
+export async function storeResponse(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  operation: string,
+  result: object,
+  before: Uint8Array = new Uint8Array(),
+): Promise<void> {
+  const request = ctx.values.get(repeatableKey);
+  if (!request) return;
   const { output } = ctx.method;
   const { response, omitted } = withoutSecrets(
     output,
@@ -68,12 +100,13 @@ export async function replayOrRun<T>(
   );
   const [requestHash] = request.hashes;
   if (!requestHash) throw new Error("a repeatable request came without a hash");
+  const slot = { callerId: caller.subject.id, operation, key: request.key };
   await insertStoredResponse(tx, caller, slot, {
     request_hash: requestHash,
-    response: toBinary(output, response),
+    // Two messages in a row are one whose lists follow each other (the encoding's rule for merging).
+    response: Buffer.concat([before, toBinary(output, response)]),
     redacted: omitted ? 1 : 0,
   });
-  return { result };
 }
 
 /** Returns the response to send, and sets the headers of a replayed one. */

@@ -8,6 +8,7 @@ import {
   type CreateProjectRequest,
   CreateProjectRequestSchema,
   type CreateProjectsRequest,
+  type CreateProjectsResponse,
   type DeleteProjectRequest,
   type GetProjectRequest,
   type ListProjectEnvironmentClassesRequest,
@@ -16,8 +17,9 @@ import {
   type UpdateProjectRequest,
   UpdateProjectRequestSchema,
   type UpdateProjectsRequest,
+  type UpdateProjectsResponse,
 } from "#gen/service/v1/project_service_pb.js";
-import { DomainError, notFound } from "../../domain/error.ts";
+import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { adoptsSource, requireMayPrebuildAs } from "../../domain/project/prebuild-executor.ts";
 import {
@@ -47,6 +49,7 @@ import { checkInSlices } from "../call/check-in-slices.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { withinQuota } from "../call/storage-quota.ts";
 import { withStoredText } from "../call/stored-text.ts";
+import { writeEachAsCaller } from "../call/write-each.ts";
 import { releasePrebuilds } from "./prebuild-end.ts";
 import { listProjectEnvironmentClasses, listProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, requireNoLocalClasses } from "./project-references.ts";
@@ -102,20 +105,28 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     const requireChecked = await checkInSlices(projects, (each) =>
       this.#deps.check(CreateProjectRequestSchema, each),
     );
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const { succeeded, failed } = await applyToEach(projects, async (element) => {
+    return writeEachAsCaller(this.#deps.store, ctx, {
+      elements: projects,
+      async write(tx, caller, element) {
         requireChecked(element);
         return tx.attempt(() => withinQuota(tx, caller, () => createProject(tx, caller, element)));
-      });
-      const failedProjects = failed.map(({ element, index, error }) => ({
-        index,
-        name: element.name ?? "",
-        error,
-      }));
-      return withStoredText({ failedProjects }, "createdProjects", {
-        schema: ProjectSchema,
-        texts: succeeded,
-      });
+      },
+      respond: (succeeded, failed) =>
+        withStoredText(
+          {
+            failedProjects: failed.map(({ element, index, error }) => ({
+              index,
+              name: element.name ?? "",
+              error,
+            })),
+          },
+          "createdProjects",
+          { schema: ProjectSchema, texts: succeeded },
+        ),
+      count: (response) => {
+        const { createdProjects, failedProjects } = response as CreateProjectsResponse;
+        return createdProjects.length + failedProjects.length;
+      },
     });
   }
 
@@ -126,23 +137,31 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 
   async updateProjects({ projects }: UpdateProjectsRequest, ctx: HandlerContext) {
-    const checked = await checkInSlices(projects, (each) =>
+    const requireChecked = await checkInSlices(projects, (each) =>
       this.#deps.check(UpdateProjectRequestSchema, each),
     );
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const { succeeded, failed } = await applyToEach(projects, async (element) => {
-        checked(element);
+    return writeEachAsCaller(this.#deps.store, ctx, {
+      elements: projects,
+      async write(tx, caller, element) {
+        requireChecked(element);
         return tx.attempt(() => withinQuota(tx, caller, () => changeProject(tx, ctx, caller, element)));
-      });
-      const failedProjects = failed.map(({ element: { projectId }, index, error }) => ({
-        index,
-        projectId,
-        error,
-      }));
-      return withStoredText({ failedProjects }, "updatedProjects", {
-        schema: ProjectSchema,
-        texts: succeeded,
-      });
+      },
+      respond: (succeeded, failed) =>
+        withStoredText(
+          {
+            failedProjects: failed.map(({ element: { projectId }, index, error }) => ({
+              index,
+              projectId,
+              error,
+            })),
+          },
+          "updatedProjects",
+          { schema: ProjectSchema, texts: succeeded },
+        ),
+      count: (response) => {
+        const { updatedProjects, failedProjects } = response as UpdateProjectsResponse;
+        return updatedProjects.length + failedProjects.length;
+      },
     });
   }
 
@@ -233,22 +252,4 @@ async function getOwnedProject(
   if (!project) throw notFound("project");
   requireOwnership(ctx, project.metadata?.creator);
   return project;
-}
-
-/**
- * Applies a function to the elements of a batch in order. A DomainError fails only its
- * element, of which no change may remain. Any other error fails the batch.
- */
-async function applyToEach<E, R>(elements: readonly E[], act: (element: E) => Promise<R>) {
-  const succeeded: R[] = [];
-  const failed: { element: E; index: number; error: string }[] = [];
-  for (const [index, element] of elements.entries()) {
-    try {
-      succeeded.push(await act(element));
-    } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      failed.push({ element, index, error: error.message });
-    }
-  }
-  return { succeeded, failed };
 }

@@ -43,6 +43,23 @@ export async function findEnvironment(
   return found && fromBody(EnvironmentSchema, found.text);
 }
 
+/** Returns the number of environments that are bound to a runner, in any phase; `limit` for more. */
+export async function countEnvironmentsOfRunner(
+  db: Reader,
+  scope: Scope,
+  runnerId: string,
+  limit: number,
+): Promise<number> {
+  const rows = await builderOf(db)
+    .selectFrom("environment")
+    .select("id")
+    .where("runner_id", "=", runnerId)
+    .where("organization_id", "=", scope.organizationId)
+    .limit(limit)
+    .execute();
+  return rows.length;
+}
+
 /** Returns up to `limit` environments that are bound to a runner, in any phase, oldest first. */
 export async function findEnvironmentsOfRunner(
   db: Reader,
