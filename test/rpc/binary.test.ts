@@ -96,6 +96,15 @@ describe.each([
     expect(told(unknown)).toEqual(["Unimplemented", ["TRANSPORT_UNSUPPORTED"]]);
   });
 
+  test.each([0x02, 0x82])("is counted with flags that mean nothing: %i", async (flags) => {
+    const error = await call(server, OPERATION, envelope(DEEP, flags));
+    // gRPC-Web ends a body by the higher one.
+    const isTrailer = call === callGrpcWeb && flags === 0x82;
+    expect(told(error)).toEqual(
+      isTrailer ? ["Unimplemented", ["TRANSPORT_UNSUPPORTED"]] : ["InvalidArgument", ["BODY_TOO_COMPLEX"]],
+    );
+  });
+
   test("must come once for a unary operation", async () => {
     for (const body of [Buffer.alloc(0), Buffer.concat([envelope(NOWHERE), envelope(NOWHERE)])]) {
       expect(told(await call(server, OPERATION, body))).toEqual(["Unimplemented", ["TRANSPORT_UNSUPPORTED"]]);

@@ -9,6 +9,12 @@ import { unpack } from "./unpack.ts";
 const ENVELOPE_BYTES = 5;
 const COMPRESSED = 1;
 
+/** The flag of an envelope that holds no message but ends the body, in Connect's streams and in gRPC-Web. */
+const END_FLAGS: readonly (readonly [contentType: RegExp, flag: number])[] = [
+  [/^application\/connect\+/i, 0x02],
+  [/^application\/grpc-web/i, 0x80],
+];
+
 /** Connect's unary calls: the body is the message. */
 const WHOLE = /^application\/(?:json|proto)(?:;|$)/i;
 
@@ -17,6 +23,8 @@ export interface MessageForm {
   readonly isBinary: boolean;
   readonly isEnveloped: boolean;
   readonly isCompressed: boolean;
+  /** 0 where the protocol has none. */
+  readonly endFlag: number;
   /** Gives the memory of a chunk of the body back. */
   readonly free: (chunk: Uint8Array) => void;
 }
@@ -40,8 +48,13 @@ export function messageForm(req: HttpRequest): MessageForm {
     if (isCompressed) delete headers[header];
     delete headers["content-length"];
   }
-  const free = (chunk: Uint8Array) => freeChunk(req, chunk);
-  return { isBinary: !/json/i.test(contentType), isEnveloped, isCompressed, free };
+  return {
+    isBinary: !/json/i.test(contentType),
+    isEnveloped,
+    isCompressed,
+    endFlag: END_FLAGS.find(([form]) => form.test(contentType))?.[1] ?? 0,
+    free: (chunk) => freeChunk(req, chunk),
+  };
 }
 
 /**
@@ -97,14 +110,15 @@ export async function* requestMessages(
       if (length > limitBytes) throw bodyTooLarge(limitBytes);
       hold.set(length);
       const data = await source.take(length);
-      // Incomplete messages, and those of unknown kinds, are left to the protocol layer to refuse.
+      // The protocol layer refuses incomplete messages; it parses those whose flags mean nothing.
       const isWhole = head.length === ENVELOPE_BYTES && data.length === length;
-      if (!isWhole || (flags !== 0 && !(flags === COMPRESSED && form.isCompressed))) {
+      const isPacked = (flags & COMPRESSED) !== 0;
+      if (!isWhole || (flags & form.endFlag) !== 0 || (isPacked && !form.isCompressed)) {
         yield head;
         yield data;
         continue;
       }
-      const message = await read(data, flags === COMPRESSED);
+      const message = await read(data, isPacked);
       view.setUint8(0, 0);
       view.setUint32(1, message.length);
       yield head;
