@@ -1,18 +1,22 @@
 import { deadlineMs } from "../rpc/deadline.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
+import { ConnectForm } from "./connect-form.ts";
+import { GRPC_FORM } from "./grpc-form.ts";
 import type { HttpRequest } from "./unary-call.ts";
+import type { UnaryForm } from "./unary-form.ts";
 
-/** Supported content types, in the spelling of nearly all clients, and whether they are binary. */
-const BINARY: ReadonlyMap<string, boolean> = new Map([
+/** Content types of Connect, in the spelling of nearly all clients, and whether they are binary. */
+const CONNECT: ReadonlyMap<string, boolean> = new Map([
   ["application/json", false],
   ["application/json; charset=utf-8", false],
   ["application/proto", true],
 ]);
 
+const GRPC: ReadonlySet<string> = new Set(["application/grpc", "application/grpc+proto"]);
+
 /** A request that the unary path answers. */
 export interface Eligibility {
-  readonly isBinary: boolean;
-  readonly lengthBytes: number;
+  readonly form: UnaryForm;
   /** Undefined for a call without a deadline. */
   readonly timeoutMs: number | undefined;
 }
@@ -20,16 +24,18 @@ export interface Eligibility {
 /**
  * Returns the facts that the unary path needs about a request; undefined for one
  * that it leaves to the protocol layer: other protocols, compressed bodies and
- * bodies of unknown length, and all that must be refused for their headers.
+ * Connect's bodies of unknown length, and all that must be refused for their
+ * headers.
  *
  * @param req its deadline is within the longest that is allowed
  */
 export function isEligible(req: HttpRequest, { requests }: UnaryOperation): Eligibility | undefined {
+  if (req.method !== "POST") return undefined;
   const { headers } = req;
-  const isBinary = BINARY.get(headers["content-type"] ?? "");
-  if (isBinary === undefined || req.method !== "POST") return undefined;
-  const encoding = headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity") return undefined;
+  const contentType = headers["content-type"] ?? "";
+  if (GRPC.has(contentType)) return grpcEligibility(req);
+  const isBinary = CONNECT.get(contentType);
+  if (isBinary === undefined || !isPlain(headers["content-encoding"])) return undefined;
   if (headers["transfer-encoding"] !== undefined) return undefined;
   const length = headers["content-length"];
   if (length === undefined || !/^\d{1,10}$/.test(length)) return undefined;
@@ -37,7 +43,21 @@ export function isEligible(req: HttpRequest, { requests }: UnaryOperation): Elig
   if (lengthBytes > requests.limitBytes) return undefined;
   const version = headers["connect-protocol-version"];
   if (version !== undefined && version !== "1") return undefined;
-  if (headers["connect-timeout-ms"] === undefined) return { isBinary, lengthBytes, timeoutMs: undefined };
+  return withDeadline(new ConnectForm(isBinary, lengthBytes), req, "connect-timeout-ms");
+}
+
+function grpcEligibility(req: HttpRequest): Eligibility | undefined {
+  // HTTP/1.1 has other trailers.
+  if (req.httpVersionMajor !== 2 || !isPlain(req.headers["grpc-encoding"])) return undefined;
+  return withDeadline(GRPC_FORM, req, "grpc-timeout");
+}
+
+function isPlain(encoding: string | string[] | undefined): boolean {
+  return encoding === undefined || encoding === "identity";
+}
+
+function withDeadline(form: UnaryForm, { headers }: HttpRequest, header: string): Eligibility | undefined {
+  if (headers[header] === undefined) return { form, timeoutMs: undefined };
   const timeoutMs = deadlineMs(headers);
-  return timeoutMs === undefined ? undefined : { isBinary, lengthBytes, timeoutMs };
+  return timeoutMs === undefined ? undefined : { form, timeoutMs };
 }

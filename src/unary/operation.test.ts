@@ -17,7 +17,10 @@ function callThrough(interceptors: readonly Interceptor[]): Promise<object> {
   const implementation = () => ({ project: { id: "an id" } });
   const run = wrapOperation({ method, implementation, interceptors } as unknown as UnaryOperation);
   const req = { headers: {} } as IncomingMessage;
-  const call = new UnaryCall(req, {} as ServerResponse, method, createContextValues(), undefined);
+  const call = new UnaryCall(req, {} as ServerResponse, method, createContextValues(), {
+    protocolName: "connect",
+    timeoutMs: undefined,
+  });
   call.message = create(GetProjectRequestSchema);
   return run(call);
 }

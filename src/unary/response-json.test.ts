@@ -5,7 +5,7 @@ import { GetProjectResponseSchema, ListProjectsResponseSchema } from "#gen/servi
 import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
 import { withStoredText } from "../services/call/stored-text.ts";
 import { toBody } from "../store/json.ts";
-import { responseJson } from "./unary-path.ts";
+import { responseJson } from "./connect-form.ts";
 
 const projects = ["Grüße 🚀", 'a "quoted" name', "plain"].map((name) =>
   create(ProjectSchema, { id: "0190c0de-0000-7000-8000-000000000000", metadata: { name }, usedBy: {} }),

@@ -6,11 +6,13 @@ import { expect, test } from "@jest/globals";
 import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
 import { UnaryCall } from "./unary-call.ts";
 
+const CONNECT = { protocolName: "connect", timeoutMs: undefined } as const;
+
 /** Looks at a call from inside of a real request. */
 async function inside(look: (call: UnaryCall, req: IncomingMessage, res: ServerResponse) => void) {
   const server = createServer((req, res) => {
     const method = IdentityService.method.getAuthenticatedIdentity;
-    const call = new UnaryCall(req, res, method as never, createContextValues(), undefined);
+    const call = new UnaryCall(req, res, method as never, createContextValues(), CONNECT);
     let failure: unknown;
     try {
       look(call, req, res);

@@ -20,6 +20,12 @@ export type HttpResponse = ServerResponse | Http2ServerResponse;
  */
 const CALL_ENDED = new ConnectError("the call is over", Code.Canceled);
 
+export interface CallOptions {
+  readonly protocolName: "connect" | "grpc";
+  /** Undefined for a call without a deadline. */
+  readonly timeoutMs: number | undefined;
+}
+
 /**
  * One unary call, as interceptors and the operation see it. Rarely used parts,
  * such as the headers and the signal, are created at their first use. An
@@ -29,7 +35,7 @@ const CALL_ENDED = new ConnectError("the call is over", Code.Canceled);
 export class UnaryCall implements UnaryRequest, HandlerContext {
   readonly stream = false;
   readonly requestMethod = "POST";
-  readonly protocolName = "connect";
+  readonly protocolName: "connect" | "grpc";
   readonly method: DescMethodUnary;
   readonly contextValues: ContextValues;
   /** Set when the body has arrived; before that only the authentication sees the call. */
@@ -50,14 +56,14 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
    */
   #aborted: { readonly reason: unknown } | undefined;
 
-  /** @param timeoutMs undefined for a call without a deadline */
   constructor(
     req: HttpRequest,
     res: HttpResponse,
     method: DescMethodUnary,
     values: ContextValues,
-    timeoutMs: number | undefined,
+    { protocolName, timeoutMs }: CallOptions,
   ) {
+    this.protocolName = protocolName;
     this.#req = req;
     this.#res = res;
     this.method = method;

@@ -2,67 +2,31 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createGzip } from "node:zlib";
 import { compressionNegotiate, validateReadWriteMaxBytes } from "@connectrpc/connect/protocol";
-import { headerUnaryAcceptEncoding } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { OutputAccount } from "../rpc/access/call-record.ts";
-import { type HttpRequest, type HttpResponse, isGone } from "./unary-call.ts";
+import { type HttpResponse, isGone } from "./unary-call.ts";
 import { type Body, bytesOf, endWith, joined, PIECE_BYTES, piecesOf } from "./write-pieces.ts";
 
 /** Responses below this size are not compressed; the protocol layer's own number. */
-const { compressMinBytes } = validateReadWriteMaxBytes(undefined, undefined, undefined);
+export const { compressMinBytes: COMPRESS_MIN_BYTES } = validateReadWriteMaxBytes(
+  undefined,
+  undefined,
+  undefined,
+);
 
 const COMPRESSIONS = [compressionGzip];
 
-/** A whole response. */
-export interface WholeAnswer {
-  readonly status: number;
-  readonly contentType: string;
-  /** The headers that the operation or an error has set. */
-  readonly header: Headers | undefined;
-  readonly trailer: Headers | undefined;
-  readonly body: Body;
-  /** False for a response that is sent uncompressed, however large. */
-  readonly mayCompress: boolean;
+/** Returns whether a client accepts gzip, by the value of the header in which it tells so. */
+export function acceptsGzip(accepted: string | string[] | undefined): boolean {
+  if (accepted === undefined) return false;
+  // The name of the header would be used for an unknown compression of the request alone.
+  return compressionNegotiate(COMPRESSIONS, null, String(accepted), "").response !== null;
 }
 
-/**
- * Sends a response, compressed if its client accepts that and it is large.
- *
- * @param output counts the body until the client has received it
- */
-export async function writeAnswer(
-  req: HttpRequest,
-  res: HttpResponse,
-  answer: WholeAnswer,
-  output: OutputAccount | undefined,
-): Promise<void> {
-  let { body } = answer;
-  let lengthBytes = bytesOf(body);
-  let encoding: string | undefined;
-  const accepted = req.headers["accept-encoding"];
-  if (accepted !== undefined && answer.mayCompress && lengthBytes >= compressMinBytes) {
-    const { response } = compressionNegotiate(
-      COMPRESSIONS,
-      null,
-      String(accepted),
-      headerUnaryAcceptEncoding,
-    );
-    if (response) {
-      encoding = response.name;
-      body = lengthBytes > PIECE_BYTES ? await gzip(body) : await response.compress(oneBuffer(body));
-      lengthBytes = body.length;
-    }
-  }
-  output?.hold(lengthBytes);
-  await endOfTurn();
-  if (isGone(res)) return;
-  answer.header?.forEach((value, name) => void res.setHeader(name, value));
-  answer.trailer?.forEach((value, name) => void res.setHeader(`trailer-${name}`, value));
-  res.setHeader("content-type", answer.contentType);
-  if (encoding !== undefined) res.setHeader("content-encoding", encoding);
-  res.setHeader("content-length", lengthBytes);
-  res.statusCode = answer.status;
-  await endWith(res, body, lengthBytes, output);
+/** Compresses a body; a large one off the main thread and without a copy of the whole. */
+export function gzip(body: Body, lengthBytes: number): Promise<Uint8Array> {
+  if (lengthBytes <= PIECE_BYTES) return compressionGzip.compress(oneBuffer(body));
+  return buffer(Readable.from(piecesOf(body)).pipe(createGzip()));
 }
 
 function oneBuffer(body: Body): Uint8Array<ArrayBuffer> {
@@ -70,9 +34,25 @@ function oneBuffer(body: Body): Uint8Array<ArrayBuffer> {
   return typeof whole === "string" ? Buffer.from(whole) : new Uint8Array(whole);
 }
 
-/** Compresses a large body off the main thread, which does not copy the whole. */
-function gzip(body: Body): Promise<Uint8Array> {
-  return buffer(Readable.from(piecesOf(body)).pipe(createGzip()));
+/**
+ * Sends a response together with others of this turn of the event loop.
+ *
+ * @param setHead sets the status and the headers; not called when the client has
+ *   gone
+ * @param output counts the body until the client has received it
+ */
+export async function writeAnswer(
+  res: HttpResponse,
+  setHead: (lengthBytes: number) => void,
+  body: Body,
+  output: OutputAccount | undefined,
+): Promise<void> {
+  const lengthBytes = bytesOf(body);
+  output?.hold(lengthBytes);
+  await endOfTurn();
+  if (isGone(res)) return;
+  setHead(lengthBytes);
+  await endWith(res, body, lengthBytes, output);
 }
 
 const waiting: (() => void)[] = [];

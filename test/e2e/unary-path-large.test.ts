@@ -2,6 +2,7 @@ import { gzipSync } from "node:zlib";
 import { fromJson, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { CreateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
+import { frame } from "../fuzz/byte-mutation.ts";
 import { repository } from "../harness/call.ts";
 import { createExchanger, type Exchanger } from "../harness/exchange.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -46,6 +47,31 @@ describe.each(["on", "off"])("a body past 128 KiB is read with --fast-path %s", 
     exchanger?.close();
     await stopAll();
   });
+
+  test.each(["application/grpc", "application/grpc+proto", "Application/gRPC"])(
+    "as %s",
+    async (contentType) => {
+      for (const [name, way] of Object.entries(WAYS)) {
+        const { isSplit = false, isLengthTold = true, isPacked = false } = way as Record<string, boolean>;
+        const { body, trailers } = await exchanger.send({
+          http: "2",
+          method: "POST",
+          path: "/service.v1.ProjectService/CreateProject",
+          headers: {
+            authorization: `Bearer ${server.token}`,
+            "content-type": contentType,
+            ...(isPacked && { "grpc-encoding": "gzip" }),
+          },
+          body: isPacked ? frame(gzipSync(BODIES.proto), 1) : frame(BODIES.proto),
+          isLengthTold,
+          isSplit,
+        });
+        expect([name, trailers["grpc-status"], trailers["grpc-message"]]).toEqual([name, "0", undefined]);
+        expect(body.toString("latin1")).toContain("https://git.example.org/large");
+        expect(body.toString("latin1")).not.toContain("xxx");
+      }
+    },
+  );
 
   describe.each(["1.1", "2"] as const)("over HTTP/%s", (http) => {
     test.each(CONTENT_TYPES)("as %s", async (contentType, form) => {

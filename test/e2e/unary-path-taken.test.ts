@@ -4,10 +4,14 @@ import { gzipSync } from "node:zlib";
 import { afterAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { callGrpc, envelope } from "../rpc/raw-call.ts";
 
 afterAll(stopAll);
 
 const OPERATION = "service.v1.IdentityService/GetAuthenticatedIdentity";
+
+const GRPC_OPERATION = "IdentityService/GetAuthenticatedIdentity";
+const EMPTY = new Uint8Array();
 
 /** Sends the same call in a way that the path of our own leaves to the protocol layer. */
 async function sendCompressed({ url, token }: TestServer): Promise<number> {
@@ -48,7 +52,7 @@ interface Coverage {
 }
 
 test.each([
-  ["switched on", ["--fast-path", "on"], 3],
+  ["switched on", ["--fast-path", "on"], 6],
   ["switched off", ["--fast-path", "off"], 0],
 ] as const)("the path of our own answers what it takes, %s, and no other call", async (_, args, expected) => {
   const folder = temporaryFolder();
@@ -58,6 +62,9 @@ test.each([
   for (let call = 0; call < 3; call++) {
     expect((await post(server, "IdentityService/GetAuthenticatedIdentity")).status).toBe(200);
     expect(await sendCompressed(server)).toBe(200);
+    expect(await callGrpc(server, GRPC_OPERATION, envelope(EMPTY))).toBeUndefined();
+    const gzip = { "grpc-encoding": "gzip" };
+    expect(await callGrpc(server, GRPC_OPERATION, envelope(gzipSync(EMPTY), 1), gzip)).toBeUndefined();
   }
   await server.stop();
   expect(timesTaken(folder)).toBe(expected);

@@ -19,6 +19,7 @@ export interface Exchanged {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
+  readonly trailers: Readonly<Record<string, string>>;
 }
 
 /** Sends over kept connections; rejects when there is no whole answer. */
@@ -53,20 +54,32 @@ async function viaHttp1(agent: http.Agent, port: number, exchange: Exchange): Pr
   });
   sendBody(sent, exchange);
   const [res] = (await once(sent, "response")) as [http.IncomingMessage];
-  return { status: res.statusCode ?? 0, headers: textual(res.headers), body: await whole(res) };
+  const received = await whole(res);
+  return {
+    status: res.statusCode ?? 0,
+    headers: textual(res.headers),
+    body: received,
+    trailers: textual(res.trailers),
+  };
 }
 
 async function viaHttp2(session: http2.ClientHttp2Session, exchange: Exchange): Promise<Exchanged> {
-  const { method, path, headers, body, isLengthTold } = exchange;
+  const { method, path, headers, body, isLengthTold, isSplit } = exchange;
   const length = isLengthTold && { "content-length": body.length };
   const stream = session.request(
     { ":method": method, ":path": path, ...headers, ...length },
-    { endStream: false },
+    // An empty body ends with the headers, or in a frame of its own.
+    { endStream: body.length === 0 && !isSplit },
   );
-  sendBody(stream, exchange);
+  let trailers: http2.IncomingHttpHeaders = {};
+  stream.on("trailers", (sent: http2.IncomingHttpHeaders) => {
+    trailers = sent;
+  });
+  if (!stream.writableEnded) sendBody(stream, exchange);
   const [received] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
   const { ":status": status, ...rest } = received as Record<string, string>;
-  return { status: Number(status), headers: textual(rest), body: await whole(stream) };
+  const answer = await whole(stream);
+  return { status: Number(status), headers: textual(rest), body: answer, trailers: textual(trailers) };
 }
 
 function sendBody(to: http.ClientRequest | http2.ClientHttp2Stream, { body, isSplit }: Exchange): void {

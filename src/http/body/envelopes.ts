@@ -1,10 +1,7 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { requireEnvelope } from "../../rpc/request/envelope.ts";
 
 /** Protocols that prefix each message of a request with a byte of flags and four of its length. */
 const ENVELOPED = /^application\/(connect\+|grpc)/i;
-
-/** Compressed, end of a stream, and trailers; no protocol defines another flag. */
-const KNOWN_FLAGS = 0b1000_0011;
 
 /**
  * Passes on the body of a call, unless its protocol uses envelopes and it begins
@@ -30,17 +27,8 @@ async function* checked(
     const [flags] = chunk;
     if (!isBegun && flags !== undefined) {
       isBegun = true;
-      if ((flags & ~KNOWN_FLAGS) !== 0) throw withoutEnvelope(contentType);
+      requireEnvelope(contentType, flags);
     }
     yield chunk;
   }
-}
-
-function withoutEnvelope(contentType: string): ConnectError {
-  const [type = ""] = contentType.split(";");
-  return new ConnectError(
-    `the body begins without an envelope: ${type.trim().toLowerCase()} puts each message behind five bytes, ` +
-      "a zero and the message's length as a big-endian number of four bytes; docs/clients.md shows a call by curl",
-    Code.InvalidArgument,
-  );
 }

@@ -189,8 +189,7 @@ async function dispatchCall(
     const eligible = isEligible(req, route.unary);
     if (eligible) {
       const values = contextValuesOf(options, route, req, record, rejected);
-      if (!rejected) hold.set(eligible.lengthBytes);
-      return options.unaryPath(route.unary, eligible, req, res, record, values, () => hold.release());
+      return options.unaryPath(route.unary, eligible, req, res, record, values, hold);
     }
   }
   const contentType = req.headers["content-type"] ?? "";

@@ -1,0 +1,71 @@
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import { create } from "@bufbuild/protobuf";
+import { contentTypeProto, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { COMPRESSED_FLAG, ENVELOPE_BYTES, grpcMessage } from "./grpc-message.ts";
+import type { Init, UnaryForm } from "./unary-form.ts";
+import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeAnswer } from "./write-answer.ts";
+
+const STATUS_OK = { "grpc-status": grpcStatusOk };
+const NO_MESSAGE = new Uint8Array();
+
+/**
+ * gRPC over HTTP/2 in binary: the message has an envelope, and the trailers tell
+ * the status. An error has no message.
+ */
+export const GRPC_FORM: UnaryForm = {
+  protocolName: "grpc",
+  isBinary: true,
+
+  read: ({ requests }, req, call, body) =>
+    grpcMessage(req as Http2ServerRequest, requests.limitBytes, call, body),
+
+  success({ method: { output }, serialization }, call, answer) {
+    return {
+      error: undefined,
+      header: call.responseHeaderIfAny,
+      trailer: call.responseTrailerIfAny,
+      body: serialization.getO(true).serialize(create(output, answer as Init)),
+      mayCompress: true,
+    };
+  },
+
+  failure(call, error) {
+    return {
+      error,
+      header: call.responseHeaderIfAny,
+      trailer: setTrailerStatus(call.responseTrailer, error),
+      body: NO_MESSAGE,
+      mayCompress: false,
+    };
+  },
+
+  async write(req, response, { error, header, trailer, body: message }, output) {
+    const res = response as Http2ServerResponse;
+    const isGzip = acceptsGzip(req.headers["grpc-accept-encoding"]);
+    const setHead = (): void => {
+      header?.forEach((value, name) => void res.setHeader(name, value));
+      res.setHeader("content-type", contentTypeProto);
+      // Named even where the message is too small for it; the flag of the envelope says whether it is compressed.
+      if (isGzip) res.setHeader("grpc-encoding", "gzip");
+      if (!error) res.addTrailers(STATUS_OK);
+      if (trailer) res.addTrailers(Object.fromEntries(trailer));
+      // Without a body the response would end with its headers, and lose the trailers.
+      if (error) res.writeHead(200);
+    };
+    const body = error ? NO_MESSAGE : await enveloped(message as Uint8Array, isGzip);
+    await writeAnswer(res, setHead, body, output);
+  },
+};
+
+function enveloped(message: Uint8Array, isGzip: boolean): Uint8Array | Promise<Uint8Array> {
+  if (!isGzip || message.length < COMPRESS_MIN_BYTES) return envelope(0, message);
+  return gzip(message, message.length).then((packed) => envelope(COMPRESSED_FLAG, packed));
+}
+
+function envelope(flags: number, message: Uint8Array): Uint8Array {
+  const whole = Buffer.allocUnsafe(ENVELOPE_BYTES + message.length);
+  whole.writeUInt8(flags);
+  whole.writeUInt32BE(message.length, 1);
+  whole.set(message, ENVELOPE_BYTES);
+  return whole;
+}

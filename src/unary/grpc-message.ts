@@ -1,0 +1,163 @@
+import type { Http2ServerRequest } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { bodyTooLarge } from "../rpc/error/error.ts";
+import { requireEnvelope } from "../rpc/request/envelope.ts";
+import { bodyAborted } from "../rpc/request/request-failure.ts";
+import type { UnaryCall } from "./unary-call.ts";
+import type { BodyAccount } from "./unary-form.ts";
+
+/** One byte of flags, and four of the length of the message. */
+export const ENVELOPE_BYTES = 5;
+export const COMPRESSED_FLAG = 1;
+
+/**
+ * Reads the one message of a unary call of gRPC, up to the end of the body.
+ *
+ * @param account gets the length of the message as soon as it is known
+ * @throws ConnectError as the protocol layer does: BODY_TOO_LARGE at the
+ *   envelope; for a body that is not one whole message; canceled when it breaks
+ *   off, deadline_exceeded when the deadline passes first
+ */
+export function grpcMessage(
+  req: Http2ServerRequest,
+  limitBytes: number,
+  call: UnaryCall,
+  account: BodyAccount,
+): Promise<Uint8Array> {
+  // The request around the stream would pass on each chunk in another turn of its own.
+  const { stream } = req;
+  return new Promise((resolve, reject) => {
+    const message = new EnvelopedMessage(req.headers["content-type"] ?? "", limitBytes, account);
+    const onData = (chunk: Uint8Array): void => {
+      try {
+        message.add(chunk);
+      } catch (error) {
+        settle(error);
+      }
+    };
+    const onEnd = (): void => {
+      // The listener destroys the request when its client cancels it, and the stream ends like any other.
+      if (req.destroyed) {
+        onBroken();
+        return;
+      }
+      try {
+        resolve(message.whole());
+        settle();
+      } catch (error) {
+        settle(error);
+      }
+    };
+    const onBroken = (): void => settle(bodyAborted());
+    const settle = (error?: unknown): void => {
+      stream.off("data", onData).off("end", onEnd).off("close", onBroken);
+      call.onExpiry(undefined);
+      if (error === undefined) return;
+      // The listener handles the rest, once the response was sent.
+      stream.pause();
+      reject(error);
+    };
+    call.onExpiry(settle);
+    stream.on("data", onData).on("end", onEnd).on("close", onBroken);
+    if (stream.destroyed) onBroken();
+    // A stream whose headers are all that comes has ended before anybody listened.
+    else if (stream.readableEnded) onEnd();
+  });
+}
+
+/** The one message of a body, as its chunks arrive. */
+class EnvelopedMessage {
+  readonly #contentType: string;
+  readonly #limitBytes: number;
+  readonly #account: BodyAccount;
+  readonly #head = Buffer.alloc(ENVELOPE_BYTES);
+  #headBytes = 0;
+  #message: Uint8Array | undefined;
+  #messageBytes = 0;
+  /** Dropped bytes behind the message. */
+  #extraBytes = 0;
+
+  constructor(contentType: string, limitBytes: number, account: BodyAccount) {
+    this.#contentType = contentType;
+    this.#limitBytes = limitBytes;
+    this.#account = account;
+  }
+
+  add(chunk: Uint8Array): void {
+    let rest = chunk;
+    if (this.#headBytes < ENVELOPE_BYTES) {
+      rest = this.#addToHead(rest);
+      if (this.#headBytes < ENVELOPE_BYTES) return;
+    }
+    const message = this.#message;
+    if (!message) {
+      rest = this.#begin(rest);
+    } else {
+      const piece = rest.subarray(0, message.length - this.#messageBytes);
+      message.set(piece, this.#messageBytes);
+      this.#messageBytes += piece.length;
+      rest = rest.subarray(piece.length);
+    }
+    this.#extraBytes += rest.length;
+    // A client may not notice an answer that comes while it sends, so only a large rest is not waited for.
+    if (this.#extraBytes > this.#limitBytes) throw extraMessage();
+  }
+
+  /** Returns the message, to be called at the end of the body. */
+  whole(): Uint8Array {
+    const message = this.#message;
+    if (!message || this.#messageBytes < message.length) throw this.#incomplete();
+    if (this.#extraBytes > 0) throw extraMessage();
+    if (this.#head.readUInt8() & COMPRESSED_FLAG) {
+      // A fault of the caller in spite of the code, which is the protocol layer's own.
+      const problem = "received compressed envelope, but do not know how to decompress";
+      throw new ConnectError(problem, Code.Internal);
+    }
+    return message;
+  }
+
+  #incomplete(): ConnectError {
+    // The protocol layer takes an envelope without a first byte of its message for nothing.
+    const isNothing = this.#message ? this.#messageBytes === 0 : this.#headBytes === 0;
+    return isNothing
+      ? new ConnectError("protocol error: missing input message for unary method", Code.Unimplemented)
+      : new ConnectError("protocol error: incomplete envelope", Code.InvalidArgument);
+  }
+
+  /** @returns the bytes behind the head */
+  #addToHead(chunk: Uint8Array): Uint8Array {
+    const [first] = chunk;
+    if (first !== undefined && this.#headBytes === 0) requireEnvelope(this.#contentType, first);
+    const piece = chunk.subarray(0, ENVELOPE_BYTES - this.#headBytes);
+    this.#head.set(piece, this.#headBytes);
+    this.#headBytes += piece.length;
+    return chunk.subarray(piece.length);
+  }
+
+  /**
+   * @param chunk what has arrived behind the head; a small message has mostly
+   *   arrived whole, and is used as it is
+   * @returns the bytes behind the message
+   */
+  #begin(chunk: Uint8Array): Uint8Array {
+    const length = this.#head.readUInt32BE(1);
+    if (length > this.#limitBytes) throw bodyTooLarge(this.#limitBytes);
+    this.#account.set(length);
+    this.#messageBytes = Math.min(length, chunk.length);
+    if (chunk.length >= length) {
+      this.#message = chunk.subarray(0, length);
+    } else {
+      // The system allocates memory as bytes are written to it, not for the promised length.
+      this.#message = new Uint8Array(length);
+      this.#message.set(chunk);
+    }
+    return chunk.subarray(this.#messageBytes);
+  }
+}
+
+function extraMessage(): ConnectError {
+  return new ConnectError(
+    "protocol error: received extra input message for unary method",
+    Code.Unimplemented,
+  );
+}

@@ -1,0 +1,66 @@
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import type { OutputAccount } from "../rpc/access/call-record.ts";
+import type { UnaryOperation } from "../rpc/routes.ts";
+import type { HttpRequest, HttpResponse, UnaryCall } from "./unary-call.ts";
+import type { Body } from "./write-pieces.ts";
+
+/** Counts the bytes of one request body against the limits on all bodies. */
+export interface BodyAccount {
+  /** @throws ConnectError BODY_BUDGET_EXCEEDED */
+  set(bytes: number): void;
+  release(): void;
+}
+
+/** A whole response, before it is compressed and framed. */
+export interface WholeAnswer {
+  /** The error that is sent; undefined for a success. */
+  readonly error: ConnectError | undefined;
+  /** The headers that the operation or an error has set. */
+  readonly header: Headers | undefined;
+  readonly trailer: Headers | undefined;
+  readonly body: Body;
+  /** False for a response that is sent uncompressed, however large. */
+  readonly mayCompress: boolean;
+}
+
+/** The fields of a message, as operations answer them. */
+export type Init = MessageInitShape<DescMessage>;
+
+/** The form of one request: how its message is read, and how its answer is written. */
+export interface UnaryForm {
+  readonly protocolName: "connect" | "grpc";
+  readonly isBinary: boolean;
+  /**
+   * Reads the body of a request.
+   *
+   * @param body counts the bytes as soon as their number is known
+   * @returns the message, immediately when all of it has arrived
+   * @throws ConnectError
+   */
+  read(
+    operation: UnaryOperation,
+    req: HttpRequest,
+    call: UnaryCall,
+    body: BodyAccount,
+  ): Uint8Array | Promise<Uint8Array>;
+  /**
+   * @param answer a message of the operation's output, or one that `storedTexts`
+   *   knows
+   * @throws when the answer cannot be written
+   */
+  success(operation: UnaryOperation, call: UnaryCall, answer: object): WholeAnswer;
+  /** @param isOwn true for an error of the catalogue, which was thrown as it is */
+  failure(call: UnaryCall, error: ConnectError, isOwn: boolean): WholeAnswer;
+  /**
+   * Sends an answer, compressed if its client accepts that and it is large.
+   *
+   * @param output counts the body until the client has received it
+   */
+  write(
+    req: HttpRequest,
+    res: HttpResponse,
+    answer: WholeAnswer,
+    output: OutputAccount | undefined,
+  ): Promise<void>;
+}
