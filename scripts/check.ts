@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brokenRules } from "./layers.ts";
+import { brokenScopes } from "./scopes.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -59,6 +60,7 @@ const outcomes = await Promise.all([
   run("types", "tsc", ["-p", "."]),
   run("biome", "biome", ["check", "."]),
   Promise.resolve({ name: "layers and areas", problem: brokenRules(root).join("\n") }),
+  Promise.resolve({ name: "scopes of store/", problem: brokenScopes(root).join("\n") }),
 ]);
 for (const { name, problem } of outcomes) {
   process.stdout.write(`${problem ? "FAILS" : "holds"}  ${name}\n`);
