@@ -7,6 +7,7 @@ import { DomainError } from "../../domain/error.ts";
 import { PolicyDenied } from "../../domain/policy/policy-decision.ts";
 import { StoreUnavailable } from "../../store/store.ts";
 import { ConstraintViolated } from "../check.ts";
+import { isEngineLimit, isMalformed, redactErrorMessage, sizeLimitIn } from "./protocol-texts.ts";
 
 /** The one table from reasons to codes. */
 export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
@@ -59,23 +60,6 @@ export interface CallNames {
   readonly requestId: string;
   readonly operation: string;
 }
-
-/**
- * Messages in which the protocol layer blames the server, when the caller's bytes
- * cannot be decoded or decompressed.
- */
-const MALFORMED = /^(parse binary: |decompression failed$|received compressed envelope, )/;
-
-/**
- * Messages of the JavaScript engine at one of its limits. The protocol layer
- * passes them on as if the caller's bytes were at fault, with a text that helps
- * nobody.
- */
-const ENGINE =
-  /^(?:parse binary: |serialize binary: )?(?:Maximum call stack size exceeded|Invalid (?:string|array|typed array|array buffer) length|Array buffer allocation failed|Set maximum size exceeded|Map maximum size exceeded|Maximum BigInt size exceeded)/;
-
-/** The message in which the protocol layer names an operation's size limit. */
-const LIMIT = / readMaxBytes (\d+)/;
 
 /** The challenge of every 401, wherever it originates (RFC 9110, section 11.6.1). */
 const CHALLENGE = 'Bearer realm="chartroom"';
@@ -142,13 +126,13 @@ export function hasReason(error: ConnectError): boolean {
  */
 export function addDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
   if (hasReason(error)) return error;
-  if (ENGINE.test(error.rawMessage)) return internal(error, call, report);
-  const malformed = error.code === Code.Internal && MALFORMED.test(error.rawMessage);
+  if (isEngineLimit(error.rawMessage)) return internal(error, call, report);
+  const malformed = error.code === Code.Internal && isMalformed(error.rawMessage);
   if (malformed || error.code === Code.InvalidArgument) {
     return writeConnectError(ErrorReason.BODY_MALFORMED, redactErrorMessage(error.rawMessage));
   }
   if (error.code === Code.ResourceExhausted) {
-    const limit = LIMIT.exec(error.rawMessage)?.[1];
+    const limit = sizeLimitIn(error.rawMessage);
     return limit ? bodyTooLarge(limit) : writeConnectError(ErrorReason.BODY_TOO_LARGE, error.rawMessage);
   }
   if (error.code === Code.DeadlineExceeded)
@@ -172,62 +156,4 @@ function internal(error: unknown, call: CallNames, report: ReportFault): Connect
 export function bodyTooLarge(limitBytes: number | string): ConnectError {
   const message = `the request is larger than the ${limitBytes} bytes that the operation takes`;
   return writeConnectError(ErrorReason.BODY_TOO_LARGE, message, { limit_bytes: String(limitBytes) });
-}
-
-/**
- * The decoded field, such as `cannot decode field
- * service.v1.GetProjectRequest.project_id from JSON`, and the reason.
- */
-const DECODING = /^(cannot decode (?:\w+ )?[\w.]+ from JSON)(?:: | |$)(.*)$/s;
-
-/**
- * The reasons for which JSON is no message, as far as they quote nothing of the
- * caller's. An unknown name is included where it could be meant as a field's
- * name, since the caller looks for it; secrets contain digits or signs.
- */
-const REASONS: readonly RegExp[] = [
-  /^key "[A-Za-z_]{1,40}" is unknown$/,
-  // The forms of time-forms.ts, which the next reason would cut off.
-  /^expected (?:seconds|an existing instant) [\w ,.:-]+$/,
-  /^(?:list item #\d+: )?expected (?:enum [\w.]+|\w+(?: \(\w+\))?)/,
-  /^(?:list item|map value) must not be null$/,
-  /^(?:oneof )?set multiple times(?: by \w+ and \w+)?$/,
-  /^maximum recursion depth of \d+ reached$/,
-  /^invalid RFC 3339 string$/,
-  /^must be from \S+ to \S+ inclusive$/,
-  /^path names must be lowerCamelCase$/,
-  /^the escape \\u[\da-fA-F]{4} is half a character without its other half$/,
-  /^The encoded data was not valid for encoding utf-8$/,
-  /^Unexpected end of JSON input$/,
-  /^[^"\d]{1,80} JSON at position \d+(?: \(line \d+ column \d+\))?$/,
-];
-
-/** The parser's message when it quotes the text around an error. */
-const QUOTING = / is not valid JSON$/;
-
-/** The values that the protocol layer quotes from headers. */
-const HEADER_VALUES: readonly [RegExp, string][] = [
-  [/^(unknown compression) ".*"(: supported encodings are .*)$/s, "$1$2"],
-  [/^(protocol error: invalid (?:connect|grpc) timeout value): .*$/s, "$1"],
-  [/^(\S+ must be "\w+"): got ".*"$/s, "$1"],
-];
-
-/**
- * Returns a message of the protocol layer about a request, without the values of
- * the request that it quotes: one of them may be a secret in a wrong place. Its
- * words about JSON are included only where they are known to hold none.
- */
-export function redactErrorMessage(message: string): string {
-  const decoding = DECODING.exec(message);
-  if (!decoding) {
-    if (QUOTING.test(message)) return "the body is no valid JSON";
-    return HEADER_VALUES.reduce((text, [quoting, rest]) => text.replace(quoting, rest), message);
-  }
-  const [, what = "", why = ""] = decoding;
-  if (QUOTING.test(why)) return `${what}: the body is no valid JSON`;
-  for (const reason of REASONS) {
-    const known = reason.exec(why);
-    if (known) return `${what}: ${known[0]}`;
-  }
-  return what;
 }
