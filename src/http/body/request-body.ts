@@ -1,6 +1,7 @@
 import { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import type { Readable } from "node:stream";
+import { replacePush } from "../connection/node-internals.ts";
 
 /** Receives the events of a request body. No method reads from the body or changes its flow. */
 export interface BodyObserver {
@@ -79,34 +80,31 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
   if (stream.endAfterHeaders) return EMPTY_BODY;
   const mayClientSend = () => (stream.state.localWindowSize ?? FRAME_BYTES) >= FRAME_BYTES;
   const body = new ObservedBody(observer, mayClientSend);
-  const { push, _read: read } = stream;
-  const pass = (chunk: Buffer | null, encoding?: BufferEncoding) => body.pass(stream, push, chunk, encoding);
   let isEnding = false;
 
   const fail = (): void => {
     if (!body.isOver) req.destroy(connectionBroken());
   };
-  const end = (): void => {
-    if (stream.closed) fail();
-    pass(null);
-  };
   // Before Node's own listener, which would fail the reader with an error that names no cause.
   stream.prependListener("aborted", fail);
-  stream.push = (chunk, encoding) => {
-    if (chunk !== null || body.isOver) return pass(chunk, encoding);
-    if (stream.closed) {
-      end();
-    } else if (!isEnding) {
-      // A reset that arrived with it shows in a moment: then the stream is closed.
-      isEnding = true;
-      setImmediate(end);
-    }
-    return false;
-  };
-  stream._read = (size) => {
-    observer.wanted();
-    read.call(stream, size);
-  };
+  replacePush(stream, {
+    pushed(push, chunk, encoding) {
+      if (chunk !== null || body.isOver) return body.pass(stream, push, chunk, encoding);
+      const end = (): void => {
+        if (stream.closed) fail();
+        body.pass(stream, push, null, undefined);
+      };
+      if (stream.closed) {
+        end();
+      } else if (!isEnding) {
+        // A reset that arrived with it shows in a moment: then the stream is closed.
+        isEnding = true;
+        setImmediate(end);
+      }
+      return false;
+    },
+    wanted: () => observer.wanted(),
+  });
   return body;
 }
 

@@ -7,9 +7,10 @@ import {
   observeHttp1Body,
   type RequestBody,
 } from "../body/request-body.ts";
-import { BODY_TOO_SLOW, type RejectedRequest, reject, suppressWrites } from "../dispatch/rejected-request.ts";
+import { BODY_TOO_SLOW, type RejectedRequest, reject } from "../dispatch/rejected-request.ts";
 import { destroyWithin } from "./close-connection.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
+import { suppressWrites } from "./node-internals.ts";
 import type { ServerContext } from "./server-context.ts";
 
 /** One request of HTTP/1 and its response, from the request's headers until the response was sent. */

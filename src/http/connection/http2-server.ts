@@ -11,11 +11,11 @@ import {
   NO_TUNNEL,
   type RejectedRequest,
   reject,
-  suppressWrites,
   UNKNOWN_EXPECTATION,
 } from "../dispatch/rejected-request.ts";
 import { hasValidTarget } from "../dispatch/request-target.ts";
 import type { Connection } from "./connections.ts";
+import { suppressWrites } from "./node-internals.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = http2.constants;

@@ -72,30 +72,6 @@ export function rejectConnection(socket: Duplex, refusal: RejectedRequest): void
   socket.end(Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]));
 }
 
-/**
- * Makes a response ignore its handler's writes, without an error, as the response
- * has been sent by other code.
- */
-export function suppressWrites(res: HttpResponse): void {
-  const self = () => res;
-  const nothing = () => {};
-  const taken = () => true;
-  Object.assign(res, {
-    writeHead: self,
-    setHeader: self,
-    appendHeader: self,
-    removeHeader: nothing,
-    addTrailers: nothing,
-    flushHeaders: nothing,
-    writeContinue: nothing,
-    write: taken,
-    end: self,
-    destroy: self,
-  });
-  const { statusCode } = res;
-  Object.defineProperty(res, "statusCode", { get: () => statusCode, set: nothing });
-}
-
 function bodyOf({ error }: RejectedRequest): Uint8Array {
   return errorToJsonBytes(error, JSON_OPTIONS);
 }

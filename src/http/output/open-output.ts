@@ -1,6 +1,7 @@
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { handleOf, type SocketHandle } from "../connection/node-internals.ts";
 import type { AnswerOutput, AnswerTransport, Turn } from "./output-account.ts";
 import type { OutputBudget } from "./output-budget.ts";
 
@@ -8,17 +9,6 @@ import type { OutputBudget } from "./output-budget.ts";
 export function openOutput(budget: OutputBudget, req: HttpRequest, res: HttpResponse): AnswerOutput {
   const connection = ("stream" in req && req.stream.session) || req.socket;
   return budget.open(connection, new ResponseTransport(req, res));
-}
-
-/**
- * The system's handle of a socket. Node has no public name for the unsent part of
- * a large write; its own timeouts read this too.
- */
-interface SocketHandle {
-  /** All bytes that were passed to the system. */
-  readonly bytesWritten: number;
-  /** The part of them that the system has not accepted. */
-  readonly writeQueueSize: number;
 }
 
 /** One for each request, so it has fields and no closures. */
@@ -70,6 +60,6 @@ class ResponseTransport implements AnswerTransport {
   #handle(): SocketHandle | null {
     const session = this.#session;
     if (session?.destroyed) return null;
-    return ((session ?? this.#req).socket as Socket & { _handle: SocketHandle | null })._handle;
+    return handleOf((session ?? this.#req).socket as Socket);
   }
 }

@@ -1,0 +1,67 @@
+// What the server reads or replaces of Node's sockets, streams and responses beyond their documented ways.
+// node-internals.test.ts holds each of them against real connections, and fails when a new Node does otherwise.
+import type { Socket } from "node:net";
+import type { Readable } from "node:stream";
+import type { HttpResponse } from "./listener.ts";
+
+/** Receives what a stream of the system pushes to its reader. */
+export interface PushObserver {
+  /**
+   * Gets a chunk in place of the stream's own `push`; null is the end.
+   * @param push the stream's own
+   * @returns whether the stream takes more
+   */
+  pushed(push: Readable["push"], chunk: Buffer | null, encoding: BufferEncoding | undefined): boolean;
+  /** The reader wants more. */
+  wanted(): void;
+}
+
+/** Replaces how a stream is filled: HTTP/2 pushes frames into it, and tells nobody else. */
+export function replacePush(stream: Readable, { pushed, wanted }: PushObserver): void {
+  const { push, _read: read } = stream;
+  stream.push = (chunk, encoding) => pushed(push, chunk, encoding);
+  stream._read = (size) => {
+    wanted();
+    read.call(stream, size);
+  };
+}
+
+/**
+ * Makes a response ignore its handler's writes, without an error, as the response
+ * has been sent by other code.
+ */
+export function suppressWrites(res: HttpResponse): void {
+  const self = () => res;
+  const nothing = () => {};
+  const taken = () => true;
+  Object.assign(res, {
+    writeHead: self,
+    setHeader: self,
+    appendHeader: self,
+    removeHeader: nothing,
+    addTrailers: nothing,
+    flushHeaders: nothing,
+    writeContinue: nothing,
+    write: taken,
+    end: self,
+    destroy: self,
+  });
+  const { statusCode } = res;
+  Object.defineProperty(res, "statusCode", { get: () => statusCode, set: nothing });
+}
+
+/**
+ * The system's handle of a socket. Node has no public name for the unsent part of
+ * a large write; its own timeouts read this too.
+ */
+export interface SocketHandle {
+  /** All bytes that were passed to the system. */
+  readonly bytesWritten: number;
+  /** The part of them that the system has not accepted. */
+  readonly writeQueueSize: number;
+}
+
+/** Returns the handle of a socket; null for one that is closed. */
+export function handleOf(socket: Socket): SocketHandle | null {
+  return (socket as Socket & { readonly _handle: SocketHandle | null })._handle;
+}
