@@ -23,13 +23,13 @@ const RETRY_AFTER_MS = 60_000;
 export async function endExpiredLeases(store: Store, now: number): Promise<number> {
   const expired = await findExpiredLeases(store.reader, now, LEASES_PER_RUN);
   const failures: unknown[] = [];
-  for (const { id, fence } of expired) {
+  for (const { id, organization_id: organizationId, fence } of expired) {
+    const scope = { organizationId };
     const ending = store.write(SYSTEM, "job/leases", async (tx) => {
-      const lease = await findLease(tx.db, id);
+      const lease = await findLease(tx.db, scope, id);
       // It may have been renewed, finished or given out again since.
       if (!lease || lease.fence !== fence || lease.leased_by === null) return;
       if ((lease.expires_at ?? 0) > tx.now) return;
-      const scope = { organizationId: lease.organization_id };
       await handlerOf(lease.kind).end(tx, scope, lease, { kind: "lost" });
     });
     await ending.catch(async (error: unknown) => {

@@ -20,6 +20,19 @@ export interface Scope {
   readonly subject?: { readonly id: string };
 }
 
+declare const found: unique symbol;
+
+/**
+ * The id of a row that a function of store/ found in the scope of its caller. Functions over what belongs to the row,
+ * which names no organization, take it instead of a scope; nothing outside of store/ can make one of a text.
+ */
+export type Handle<Table extends keyof Schema> = string & { readonly [found]: Table };
+
+/** A row or resource with the handle for its id. */
+export type Found<Row extends { readonly id: string }, Table extends keyof Schema> = Row & {
+  readonly id: Handle<Table>;
+};
+
 /** The author of a change: a principal of the contract, the operator, or the system itself. */
 export interface Actor {
   /**

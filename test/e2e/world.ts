@@ -296,7 +296,7 @@ function endActions(server: Pick<TestServer, "dataDir">, organizationId: string,
     store.write(OPERATOR, "test", async (tx) => {
       const scope = { organizationId };
       for (const id of ids) {
-        await stopWork(tx, WorkKind.ACTION, id);
+        await stopWork(tx, scope, WorkKind.ACTION, id);
         await beginAction(tx, scope, id, { environmentId: v7(), attempt: 1 });
         const printed = new TextEncoder().encode("2 problems found\n");
         await appendLog(tx, { actionId: id, attempt: 1, stepIndex: 1 }, { offset: 0, data: printed });

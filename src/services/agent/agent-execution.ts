@@ -99,9 +99,8 @@ export async function queueAgentExecution(
   environment: Environment,
 ): Promise<void> {
   if (phaseOfAgentExecution(execution) !== Phase.PENDING) return;
-  if (await findWork(tx.db, WorkKind.AGENT, execution.id)) return;
-  await insertWork(tx, {
-    organizationId: scope.organizationId,
+  if (await findWork(tx.db, scope, WorkKind.AGENT, execution.id)) return;
+  await insertWork(tx, scope, {
     kind: WorkKind.AGENT,
     subjectId: execution.id,
     groupId: execution.metadata?.creator?.id ?? "",

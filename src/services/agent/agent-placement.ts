@@ -92,7 +92,7 @@ async function getExistingEnvironment(
   if (environment.spec?.desiredPhase !== EnvironmentPhase.RUNNING)
     return startEnvironment(tx, caller, environment);
   // It may have stopped by itself, and nothing has been queued for it since.
-  if (needsWork(environment) && !(await findWork(tx.db, WorkKind.ENVIRONMENT, id))) {
+  if (needsWork(environment) && !(await findWork(tx.db, caller, WorkKind.ENVIRONMENT, id))) {
     await queueEnvironmentWork(tx, caller, environment);
   }
   return environment;

@@ -48,7 +48,7 @@ export async function haltAgentExecution(
   { failure, immediate = false }: StopOptions = {},
 ): Promise<void> {
   if (hasStopped(before) || (isWantedStopped(before) && !immediate)) return;
-  const isLeased = (await stopWork(tx, WorkKind.AGENT, before.id)) === "stopping";
+  const isLeased = (await stopWork(tx, scope, WorkKind.AGENT, before.id)) === "stopping";
   if (!isLeased || immediate)
     return endAgentExecution(tx, scope, before.id, { event: "stop", failure }, { immediate: immediate });
   const stopping = stoppingAgentExecution(before, { session: tx.newId(), now: tx.now }) ?? before;

@@ -33,8 +33,7 @@ export async function removeWorkspace(
 ): Promise<void> {
   const after = { ...before, state: "removing", stopsAtMs: undefined, failure } as const;
   await updatePrebuild(tx, scope, before, after);
-  await insertWork(tx, {
-    organizationId: scope.organizationId,
+  await insertWork(tx, scope, {
     kind: WorkKind.PREBUILD_REMOVAL,
     subjectId: before.id,
     groupId: before.projectId,
@@ -69,7 +68,7 @@ async function stopPrebuild(
   before: Prebuild,
   failure: string,
 ): Promise<void> {
-  const stopped = await stopWork(tx, WorkKind.PREBUILD, before.id);
+  const stopped = await stopWork(tx, scope, WorkKind.PREBUILD, before.id);
   if (stopped !== "stopping") return removeWorkspace(tx, scope, before, failure);
   await updatePrebuild(tx, scope, before, { ...before, stopsAtMs: undefined, failure });
 }

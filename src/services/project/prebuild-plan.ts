@@ -50,8 +50,7 @@ async function planPrebuild(
   };
   await removeSuperseded(tx, scope, prebuild);
   if (!(await insertPrebuild(tx, scope, prebuild)) || failure !== "") return;
-  await insertWork(tx, {
-    organizationId: scope.organizationId,
+  await insertWork(tx, scope, {
     kind: WorkKind.PREBUILD,
     subjectId: prebuild.id,
     groupId: project.id,

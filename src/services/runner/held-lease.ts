@@ -51,6 +51,5 @@ export async function requireLease(
   { leaseId, fence }: LeaseReference,
   now: number,
 ): Promise<Lease> {
-  // A runner belongs to one organization, so only leases of that organization name it.
-  return requireHeld(await findLease(db, leaseId), { runnerId: caller.subject.id, fence }, now);
+  return requireHeld(await findLease(db, caller, leaseId), { runnerId: caller.subject.id, fence }, now);
 }

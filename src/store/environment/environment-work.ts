@@ -21,8 +21,7 @@ export async function queueEnvironmentWork(
   // Stopping and cleaning up is done for nobody: it must continue when the creator's account is
   // blocked.
   const isForCreator = spec?.desiredPhase === EnvironmentPhase.RUNNING;
-  await insertWork(tx, {
-    organizationId: scope.organizationId,
+  await insertWork(tx, scope, {
     kind: WorkKind.ENVIRONMENT,
     subjectId: id,
     groupId: creatorId,
@@ -44,8 +43,8 @@ export async function syncEnvironmentWork(
   after: Environment,
 ): Promise<void> {
   if (before.spec?.desiredPhase === after.spec?.desiredPhase) return;
-  if (after.spec?.desiredPhase !== EnvironmentPhase.RUNNING) await stopActionOf(tx, after);
-  if ((await stopWork(tx, WorkKind.ENVIRONMENT, after.id)) === "stopping") return;
+  if (after.spec?.desiredPhase !== EnvironmentPhase.RUNNING) await stopActionOf(tx, scope, after);
+  if ((await stopWork(tx, scope, WorkKind.ENVIRONMENT, after.id)) === "stopping") return;
   await queueEnvironmentWork(tx, scope, after);
 }
 
@@ -56,29 +55,37 @@ export async function removeEnvironmentDependents(
   environment: Environment,
 ): Promise<void> {
   const { id } = environment;
-  await stopActionOf(tx, environment);
-  const work = await findWork(tx.db, WorkKind.ENVIRONMENT, id);
+  await stopActionOf(tx, scope, environment);
+  const work = await findWork(tx.db, scope, WorkKind.ENVIRONMENT, id);
   if (work) await removeWork(tx, work.id);
   for (const token of await findTokens(tx.db, scope, "environment", id)) await removeToken(tx, scope, token);
 }
 
-const selectActionIn = prepared<{ id: string; environmentId: string }, { id: string }>(
-  (db, { id, environmentId }) =>
-    db
-      .selectFrom("workflow_action")
-      .select("id")
-      .where("id", "=", id)
-      .where("environment_id", "=", environmentId),
+const selectActionIn = prepared<
+  { id: string; organizationId: string; environmentId: string },
+  { id: string }
+>((db, { id, organizationId, environmentId }) =>
+  db
+    .selectFrom("workflow_action")
+    .select("id")
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId)
+    .where("environment_id", "=", environmentId),
 );
 
 /**
  * Asks the action of an environment to stop, unless it works in another one by now: the environment
  * of a lost attempt no longer concerns it.
  */
-async function stopActionOf(tx: WriteTransaction, { id: environmentId, spec }: Environment): Promise<void> {
+async function stopActionOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  { id: environmentId, spec }: Environment,
+): Promise<void> {
+  const { organizationId } = scope;
   if (!spec?.workflowActionId) return;
-  const [action] = await selectActionIn(tx.db, { id: spec.workflowActionId, environmentId });
-  if (action) await stopHolder(tx, WorkKind.ACTION, action.id);
+  const [action] = await selectActionIn(tx.db, { id: spec.workflowActionId, organizationId, environmentId });
+  if (action) await stopHolder(tx, scope, WorkKind.ACTION, action.id);
 }
 
 const selectAccountId = prepared<{ id: string; organizationId: string }, { account_id: string }>(

@@ -221,7 +221,7 @@ export async function removePrebuild(
     .where("organization_id", "=", scope.organizationId)
     .execute();
   for (const kind of [WorkKind.PREBUILD, WorkKind.PREBUILD_REMOVAL]) {
-    const work = await findWork(tx.db, kind, id);
+    const work = await findWork(tx.db, scope, kind, id);
     if (work) await removeWork(tx, work.id);
   }
   record(tx, scope, { id, kind: "deleted", before: bodyOf(prebuild), ...(reason && { reason }) });

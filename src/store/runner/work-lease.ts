@@ -1,13 +1,11 @@
 import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
-import type { WorkTable } from "./runner-schema.ts";
-import { readyWorkOf } from "./work.ts";
+import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
+import { readyWorkOf, type StoredWork } from "./work.ts";
 
 /** A runner that asks for work, and the work that it accepts. */
-export interface Claimant {
-  readonly organizationId: string;
+export interface Claimant extends Scope {
   /**
    * Ids that work may be bound to: the runner's own, and for a local runner also that of the local
    * configuration.
@@ -50,11 +48,11 @@ function nextOfKind(db: Reader, { organizationId, kind, runnerId, otherRunnerId,
   );
 }
 
-const selectNext = prepared<NextOfKind, WorkTable>((db, next) =>
+const selectNext = prepared<NextOfKind, StoredWork>((db, next) =>
   nextOfKind(db, next).where("environment_class_id", "is", null),
 );
 
-const selectNextOfClass = prepared<NextOfKind & { environmentClassId: string }, WorkTable>((db, next) =>
+const selectNextOfClass = prepared<NextOfKind & { environmentClassId: string }, StoredWork>((db, next) =>
   nextOfKind(db, next).where("environment_class_id", "=", next.environmentClassId),
 );
 
@@ -67,9 +65,9 @@ export async function findClaimable(
   db: Reader,
   { organizationId, runnerIds, kinds, environmentClassIds }: Claimant,
   now: number,
-): Promise<WorkTable | undefined> {
+): Promise<StoredWork | undefined> {
   const [runnerId = "", otherRunnerId = runnerId] = runnerIds;
-  let first: WorkTable | undefined;
+  let first: StoredWork | undefined;
   for (const kind of kinds.length > 0 ? kinds : EVERY_KIND) {
     const next = { organizationId, kind, runnerId, otherRunnerId, now };
     const found = await selectNext(db, next);
@@ -81,12 +79,12 @@ export async function findClaimable(
   return first;
 }
 
-function comesBefore(one: WorkTable, other: WorkTable): boolean {
+function comesBefore(one: StoredWork, other: StoredWork): boolean {
   if (one.turn !== other.turn) return one.turn < other.turn;
   return one.group_id === other.group_id ? one.id < other.id : one.group_id < other.group_id;
 }
 
-const setLease = prepared<{ id: string; runnerId: string; expiresAt: number }, WorkTable>(
+const setLease = prepared<{ id: string; runnerId: string; expiresAt: number }, StoredWork>(
   (db, { id, runnerId, expiresAt }) =>
     db
       .updateTable("work")
@@ -117,9 +115,9 @@ const setTurn = prepared<{ organizationId: string; turn: number }, unknown>((db,
 /** Leases work that nobody holds to a runner, under the next fence. */
 export async function claimWork(
   tx: WriteTransaction,
-  work: Pick<WorkTable, "id" | "organization_id" | "turn">,
+  work: Pick<StoredWork, "id" | "organization_id" | "turn">,
   { runnerId, leaseMs }: { readonly runnerId: string; readonly leaseMs: number },
-): Promise<WorkTable> {
+): Promise<StoredWork> {
   const [leased] = await setLease(tx.db, { id: work.id, runnerId, expiresAt: tx.now + leaseMs });
   if (!leased) throw new Error(`the work ${work.id} is leased already`);
   await setTurn(tx.db, { organizationId: work.organization_id, turn: work.turn });
@@ -127,25 +125,30 @@ export async function claimWork(
 }
 
 /** A lease with whether the account that its work is done for is blocked. */
-export interface Lease extends WorkTable {
+export type Lease = StoredWork & {
   readonly blocked_at: number | null;
-}
+};
 
-const selectLease = prepared<{ id: string }, Lease>((db, { id }) =>
+const selectLease = prepared<{ id: string; organizationId: string }, Lease>((db, { id, organizationId }) =>
   db
     .selectFrom("work")
     .leftJoin("account", "account.id", "work.account_id")
     .selectAll("work")
     .select("account.blocked_at")
-    .where("work.id", "=", id),
+    .where("work.id", "=", id)
+    .where("work.organization_id", "=", organizationId),
 );
 
 /**
  * Returns work by the id of its lease, leased or not. The caller must hold it: see
  * services/runner/lease.ts.
  */
-export async function findLease(db: Reader, id: string): Promise<Lease | undefined> {
-  const [row] = await selectLease(db, { id });
+export async function findLease(
+  db: Reader,
+  { organizationId }: Scope,
+  id: string,
+): Promise<Lease | undefined> {
+  const [row] = await selectLease(db, { id, organizationId });
   return row;
 }
 
@@ -161,14 +164,14 @@ const clearLease = prepared<{ id: string; notBefore: number }, { organization_id
 /** Returns work to the queue in its old place; its attempts and its fence are kept. */
 export async function releaseWork(
   tx: WriteTransaction,
-  id: string,
+  id: Handle<"work">,
   { notBefore = 0 }: { readonly notBefore?: number } = {},
 ): Promise<void> {
   const [released] = await clearLease(tx.db, { id, notBefore });
   if (released) tx.touch(readyWorkOf(released.organization_id));
 }
 
-const selectExpired = prepared<{ now: number; limit: number }, WorkTable>((db, { now, limit }) =>
+const selectExpired = prepared<{ now: number; limit: number }, StoredWork>((db, { now, limit }) =>
   db
     .selectFrom("work")
     .selectAll()
@@ -181,7 +184,7 @@ const selectExpired = prepared<{ now: number; limit: number }, WorkTable>((db, {
 /**
  * Returns up to `limit` expired leases, of all organizations. For the system, so without a scope.
  */
-export async function findExpiredLeases(db: Reader, now: number, limit: number): Promise<WorkTable[]> {
+export async function findExpiredLeases(db: Reader, now: number, limit: number): Promise<StoredWork[]> {
   return selectExpired(db, { now, limit });
 }
 
@@ -190,7 +193,7 @@ const setRunner = prepared<{ id: string; runnerId: string }, unknown>((db, { id,
 );
 
 /** Binds work to one runner from now on, also after it is returned to the queue. */
-export async function bindWork(tx: WriteTransaction, id: string, runnerId: string): Promise<void> {
+export async function bindWork(tx: WriteTransaction, id: Handle<"work">, runnerId: string): Promise<void> {
   await setRunner(tx.db, { id, runnerId });
 }
 
@@ -199,7 +202,7 @@ const setExpiry = prepared<{ id: string; expiresAt: number }, unknown>((db, { id
 );
 
 /** Extends a lease; the caller must have verified it. */
-export async function renewLease(tx: WriteTransaction, id: string, expiresAt: number): Promise<void> {
+export async function renewLease(tx: WriteTransaction, id: Handle<"work">, expiresAt: number): Promise<void> {
   await setExpiry(tx.db, { id, expiresAt });
 }
 
@@ -208,7 +211,11 @@ const setNotBefore = prepared<{ id: string; notBefore: number }, unknown>((db, {
 );
 
 /** Leaves work in the queue that is not handed out before an instant. */
-export async function postponeWork(tx: WriteTransaction, id: string, notBefore: number): Promise<void> {
+export async function postponeWork(
+  tx: WriteTransaction,
+  id: Handle<"work">,
+  notBefore: number,
+): Promise<void> {
   await setNotBefore(tx.db, { id, notBefore });
 }
 
@@ -217,6 +224,6 @@ const clearAttempts = prepared<{ id: string }, unknown>((db, { id }) =>
 );
 
 /** Resets the number of attempts at work, because a long attempt has made progress. */
-export async function resetAttempts(tx: WriteTransaction, id: string): Promise<void> {
+export async function resetAttempts(tx: WriteTransaction, id: Handle<"work">): Promise<void> {
   await clearAttempts(tx.db, { id });
 }

@@ -1,17 +1,18 @@
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope } from "../store.ts";
-import type { WorkTable } from "./runner-schema.ts";
+import type { StoredWork } from "./work.ts";
 
 /**
  * Returns the work whose lease a runner holds, including expired leases that were not ended yet.
  */
-export async function findWorkLeasedBy(db: Reader, scope: Scope, runnerId: string): Promise<WorkTable[]> {
+export async function findWorkLeasedBy(db: Reader, scope: Scope, runnerId: string): Promise<StoredWork[]> {
   return builderOf(db)
     .selectFrom("work")
     .selectAll()
     .where("leased_by", "=", runnerId)
     .where("organization_id", "=", scope.organizationId)
     .orderBy("id")
+    .$castTo<StoredWork>()
     .execute();
 }
 
@@ -21,7 +22,7 @@ export async function findWorkBoundTo(
   scope: Scope,
   runnerId: string,
   classIds: readonly string[],
-): Promise<WorkTable[]> {
+): Promise<StoredWork[]> {
   return builderOf(db)
     .selectFrom("work")
     .selectAll()
@@ -33,5 +34,6 @@ export async function findWorkBoundTo(
       ]),
     )
     .orderBy("id")
+    .$castTo<StoredWork>()
     .execute();
 }

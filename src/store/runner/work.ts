@@ -1,14 +1,13 @@
 import type { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Found, Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
 
 /** A piece of work in the queue, as it is stored. */
-export type StoredWork = WorkTable;
+export type StoredWork = Found<WorkTable, "work">;
 
 /** Work for a runner; ids are those of the columns of WorkTable. */
 export interface NewWork {
-  readonly organizationId: string;
   readonly kind: WorkKind;
   readonly subjectId: string;
   readonly groupId: string;
@@ -64,8 +63,12 @@ const insertRow = prepared<WorkTable, unknown>((db, row) =>
  * current turn where the group has been served up to here. So groups alternate, however much work
  * each of them has. The subject must have no open work of this kind.
  */
-export async function insertWork(tx: WriteTransaction, work: NewWork): Promise<void> {
-  const { organizationId, groupId } = work;
+export async function insertWork(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  work: NewWork,
+): Promise<void> {
+  const { groupId } = work;
   const turns = await selectLastTurns(tx.db, { organizationId, groupId });
   await insertRow(tx.db, {
     id: tx.newId(),
@@ -87,17 +90,29 @@ export async function insertWork(tx: WriteTransaction, work: NewWork): Promise<v
   tx.touch(readyWorkOf(organizationId));
 }
 
-const selectWork = prepared<{ kind: WorkKind; subjectId: string }, WorkTable>((db, { kind, subjectId }) =>
-  db.selectFrom("work").selectAll().where("kind", "=", kind).where("subject_id", "=", subjectId),
+interface Subject {
+  readonly organizationId: string;
+  readonly kind: WorkKind;
+  readonly subjectId: string;
+}
+
+const selectWork = prepared<Subject, StoredWork>((db, { organizationId, kind, subjectId }) =>
+  db
+    .selectFrom("work")
+    .selectAll()
+    .where("kind", "=", kind)
+    .where("subject_id", "=", subjectId)
+    .where("organization_id", "=", organizationId),
 );
 
 /** Returns the open work of one kind on a subject. */
 export async function findWork(
   db: Reader,
+  { organizationId }: Scope,
   kind: WorkKind,
   subjectId: string,
-): Promise<WorkTable | undefined> {
-  const [row] = await selectWork(db, { kind, subjectId });
+): Promise<StoredWork | undefined> {
+  const [row] = await selectWork(db, { organizationId, kind, subjectId });
   return row;
 }
 
@@ -109,10 +124,11 @@ export async function findWork(
  */
 export async function stopWork(
   tx: WriteTransaction,
+  scope: Scope,
   kind: WorkKind,
   subjectId: string,
 ): Promise<"stopping" | "removed" | "none"> {
-  const work = await findWork(tx.db, kind, subjectId);
+  const work = await findWork(tx.db, scope, kind, subjectId);
   if (!work) return "none";
   if (work.leased_by === null) {
     await removeWork(tx, work.id);
@@ -127,18 +143,24 @@ const setStop = prepared<{ id: string }, unknown>((db, { id }) =>
   db.updateTable("work").set({ stop: 1 }).where("id", "=", id),
 );
 
-const setStopOfLeased = prepared<{ kind: WorkKind; subjectId: string }, unknown>((db, { kind, subjectId }) =>
+const setStopOfLeased = prepared<Subject, unknown>((db, { organizationId, kind, subjectId }) =>
   db
     .updateTable("work")
     .set({ stop: 1 })
     .where("kind", "=", kind)
     .where("subject_id", "=", subjectId)
+    .where("organization_id", "=", organizationId)
     .where("leased_by", "is not", null),
 );
 
 /** Asks the holder of work to stop, if any; work without a holder stays in the queue. */
-export async function stopHolder(tx: WriteTransaction, kind: WorkKind, subjectId: string): Promise<void> {
-  await setStopOfLeased(tx.db, { kind, subjectId });
+export async function stopHolder(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  kind: WorkKind,
+  subjectId: string,
+): Promise<void> {
+  await setStopOfLeased(tx.db, { organizationId, kind, subjectId });
   tx.touch(subjectId);
 }
 
@@ -147,6 +169,6 @@ const deleteRow = prepared<{ id: string }, unknown>((db, { id }) =>
 );
 
 /** Removes work from the queue permanently, leased or not; its lease is lost with it. */
-export async function removeWork(tx: WriteTransaction, id: string): Promise<void> {
+export async function removeWork(tx: WriteTransaction, id: Handle<"work">): Promise<void> {
   await deleteRow(tx.db, { id });
 }

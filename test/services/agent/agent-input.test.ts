@@ -8,7 +8,7 @@ import { AgentControlInputSchema, AgentInputReceipt as Receipt } from "#gen/serv
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
-import { resetAttempts } from "../../../src/store/runner/work-lease.ts";
+import { findLease, resetAttempts } from "../../../src/store/runner/work-lease.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { replay } from "../../harness/seed.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -255,7 +255,10 @@ describe("whatever is done to a queue and its runner", () => {
         isIdle = true;
         await report(run, { state: State.WAITING });
         // So that three losses in a row do not end the run.
-        await made.store.write(SYSTEM, "test", (tx) => resetAttempts(tx, run.given.leaseId));
+        await made.store.write(SYSTEM, "test", async (tx) => {
+          const lease = await findLease(tx.db, run.caller, run.given.leaseId);
+          if (lease) await resetAttempts(tx, lease.id);
+        });
       }
     }
     await stream.leave();

@@ -81,7 +81,7 @@ export async function openPrebuilt() {
     act: (tx: WriteTransaction, scope: Scope, lease: Lease) => Promise<T>,
   ): Promise<T> =>
     store.write(SYSTEM, "test", async (tx) => {
-      const held = await findLease(tx.db, leaseId);
+      const held = await findLease(tx.db, caller, leaseId);
       if (!held) throw new Error("the lease is lost");
       return act(tx, caller, held);
     });

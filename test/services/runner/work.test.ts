@@ -2,7 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { builderOf } from "../../../src/store/query-builder.ts";
-import { findWork, insertWork, type NewWork, removeWork, stopWork } from "../../../src/store/runner/work.ts";
+import {
+  findWork,
+  insertWork,
+  type NewWork,
+  removeWork,
+  type StoredWork,
+  stopWork,
+} from "../../../src/store/runner/work.ts";
 import {
   bindWork,
   type Claimant,
@@ -14,7 +21,7 @@ import {
   releaseWork,
   renewLease,
 } from "../../../src/store/runner/work-lease.ts";
-import { type Store, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
+import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
 import { replay } from "../../harness/seed.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
@@ -48,10 +55,9 @@ const claimant = (more: Partial<Claimant> = {}): Claimant => ({
 });
 
 /** Queues work for a subject; its group is the part of the name before the dash. */
-const queue = (subjectId: string, more: Partial<NewWork> = {}) =>
+const queue = (subjectId: string, more: Partial<NewWork> = {}, scope: Scope = { organizationId }) =>
   write((tx) =>
-    insertWork(tx, {
-      organizationId,
+    insertWork(tx, scope, {
       kind: WorkKind.ACTION,
       subjectId,
       groupId: subjectId.split("-")[0] ?? "",
@@ -71,6 +77,12 @@ const take = (more?: Partial<Claimant>) =>
     const next = await findClaimable(tx.db, claimant(more), tx.now);
     return next && claimWork(tx, next, { runnerId, leaseMs: LEASE_MS });
   });
+
+/** Returns the handle of work that must be there. */
+const idOf = (work: StoredWork | undefined) => {
+  if (!work) throw new Error("there is no work");
+  return work.id;
+};
 
 const takeAll = async () => {
   const subjects: string[] = [];
@@ -104,7 +116,7 @@ describe("the queue of work", () => {
     for (const subject of ["a-1", "b-1", "a-2", "b-2"]) await queue(subject);
     const first = await take();
     await take();
-    await write((tx) => releaseWork(tx, first?.id ?? ""));
+    await write((tx) => releaseWork(tx, idOf(first)));
     expect(await takeAll()).toEqual(["a-1", "a-2", "b-2"]);
   });
 
@@ -124,7 +136,7 @@ describe("the queue of work", () => {
         const waiting = new Map<string, number>();
         // How often one group was served more than another while both had work without a break.
         const lead = new Map<string, number>();
-        const held: string[] = [];
+        const held: StoredWork["id"][] = [];
         let serial = 0;
         for (const each of commands) {
           if (each.kind === "queue") {
@@ -164,7 +176,9 @@ describe("the queue of work", () => {
     await queue("a-1");
     await expect(queue("a-1")).rejects.toThrow();
     await queue("a-1", { kind: WorkKind.ENVIRONMENT });
-    expect((await findWork(store.reader, WorkKind.ACTION, "a-1"))?.kind).toBe(WorkKind.ACTION);
+    expect((await findWork(store.reader, { organizationId }, WorkKind.ACTION, "a-1"))?.kind).toBe(
+      WorkKind.ACTION,
+    );
   });
 
   test("leaves no record", async () => {
@@ -181,7 +195,7 @@ describe("work is given only to a runner", () => {
     await queue("a-1");
     expect(await claimable({ organizationId: other.organizationId })).toBeUndefined();
     // The turns of one organization are not those of another.
-    await queue("z-1", { organizationId: other.organizationId });
+    await queue("z-1", {}, other);
     const [work] = await builderOf(store.reader)
       .selectFrom("work")
       .selectAll()
@@ -197,8 +211,8 @@ describe("work is given only to a runner", () => {
     expect(await claimable({ runnerIds: [runnerId, otherRunnerId] })).toBe("a-1");
     await queue("b-1");
     expect(await claimable()).toBe("b-1");
-    const work = await findWork(store.reader, WorkKind.ACTION, "b-1");
-    await write((tx) => bindWork(tx, work?.id ?? "", otherRunnerId));
+    const work = await findWork(store.reader, { organizationId }, WorkKind.ACTION, "b-1");
+    await write((tx) => bindWork(tx, idOf(work), otherRunnerId));
     expect(await claimable()).toBeUndefined();
   });
 
@@ -219,8 +233,8 @@ describe("work is given only to a runner", () => {
 
   test("from the instant on that it is put off to", async () => {
     await queue("a-1");
-    const work = await findWork(store.reader, WorkKind.ACTION, "a-1");
-    await write((tx) => postponeWork(tx, work?.id ?? "", tx.now + 5_000));
+    const work = await findWork(store.reader, { organizationId }, WorkKind.ACTION, "a-1");
+    await write((tx) => postponeWork(tx, idOf(work), tx.now + 5_000));
     made.clock.now += 4_999;
     expect(await claimable()).toBeUndefined();
     made.clock.now += 1;
@@ -234,8 +248,8 @@ describe("a lease", () => {
     const first = await take();
     expect(first).toMatchObject({ fence: 1, attempt: 1, leased_by: runnerId });
     expect(await claimable()).toBeUndefined();
-    await write((tx) => releaseWork(tx, first?.id ?? ""));
-    expect(await findLease(store.reader, first?.id ?? "")).toMatchObject({
+    await write((tx) => releaseWork(tx, idOf(first)));
+    expect(await findLease(store.reader, { organizationId }, first?.id ?? "")).toMatchObject({
       leased_by: null,
       fence: 1,
       stop: 0,
@@ -259,12 +273,12 @@ describe("a lease", () => {
       (await findExpiredLeases(store.reader, made.clock.now, 10)).map(({ id }) => id);
     made.clock.now += LEASE_MS - 1;
     expect(await expired()).toEqual([]);
-    await write((tx) => renewLease(tx, work?.id ?? "", tx.now + 10));
+    await write((tx) => renewLease(tx, idOf(work), tx.now + 10));
     made.clock.now += 9;
     expect(await expired()).toEqual([]);
     made.clock.now += 1;
     expect(await expired()).toEqual([work?.id]);
-    await write((tx) => releaseWork(tx, work?.id ?? ""));
+    await write((tx) => releaseWork(tx, idOf(work)));
     expect(await expired()).toEqual([]);
   });
 
@@ -275,9 +289,11 @@ describe("a lease", () => {
       .executeTakeFirstOrThrow();
     await queue("a-1", { accountId });
     const work = await take();
-    expect((await findLease(store.reader, work?.id ?? ""))?.blocked_at).toBe(null);
+    expect((await findLease(store.reader, { organizationId }, work?.id ?? ""))?.blocked_at).toBe(null);
     await write(({ db, now }) => builderOf(db).updateTable("account").set({ blocked_at: now }).execute());
-    expect((await findLease(store.reader, work?.id ?? ""))?.blocked_at).toBe(made.clock.now);
+    expect((await findLease(store.reader, { organizationId }, work?.id ?? ""))?.blocked_at).toBe(
+      made.clock.now,
+    );
   });
 });
 
@@ -286,12 +302,13 @@ describe("stopping work", () => {
     await queue("a-1");
     await queue("b-1");
     const held = await take();
-    const stop = (subject: string) => write((tx) => stopWork(tx, WorkKind.ACTION, subject));
+    const stop = (subject: string) =>
+      write((tx) => stopWork(tx, { organizationId }, WorkKind.ACTION, subject));
     expect(await stop("b-1")).toBe("removed");
     expect(await stop("b-1")).toBe("none");
     expect(await stop("a-1")).toBe("stopping");
     expect(await stop("a-1")).toBe("stopping");
-    expect((await findLease(store.reader, held?.id ?? ""))?.stop).toBe(1);
+    expect((await findLease(store.reader, { organizationId }, held?.id ?? ""))?.stop).toBe(1);
     expect(await claimable()).toBeUndefined();
   });
 });

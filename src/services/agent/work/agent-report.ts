@@ -39,7 +39,7 @@ export async function reportAgent(deps: LeaseDependencies, req: ReportAgentReque
       ? (stored?.lastSequence ?? 0)
       : await applyReport(tx, scope, lease, stored, req);
     // The report itself may have stopped the environment, and the agent execution with it.
-    const stop = isOver || (await findLease(tx.db, lease.id))?.stop === 1;
+    const stop = isOver || (await findLease(tx.db, scope, lease.id))?.stop === 1;
     return create(ReportAgentResponseSchema, {
       expiresAt: timestampFromMs(expiresAt),
       stop,

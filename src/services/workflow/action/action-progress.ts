@@ -123,7 +123,7 @@ export async function expireAction(tx: WriteTransaction, scope: Scope, actionId:
   const after = expiredAction(before);
   if (!after) return;
   await changeAction(tx, scope, before, after);
-  await stopWork(tx, WorkKind.ACTION, actionId);
+  await stopWork(tx, scope, WorkKind.ACTION, actionId);
 }
 
 /** Adds a warning to an action that has none of this reason, such as why it waits. */

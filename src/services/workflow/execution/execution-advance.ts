@@ -84,8 +84,7 @@ async function fillQueue(tx: WriteTransaction, scope: Scope, execution: Workflow
         await updateAction(tx, scope, action, failed);
         continue;
       }
-      await insertWork(tx, {
-        organizationId: scope.organizationId,
+      await insertWork(tx, scope, {
         kind: WorkKind.ACTION,
         subjectId: action.id,
         groupId: execution.id,

@@ -200,7 +200,7 @@ async function stopAction(
   before: WorkflowExecutionAction,
   after: WorkflowExecutionAction,
 ): Promise<void> {
-  await stopWork(tx, WorkKind.ACTION, before.id);
+  await stopWork(tx, scope, WorkKind.ACTION, before.id);
   await updateAction(tx, scope, before, after);
   await actionChanged.call(tx, scope, after);
 }
