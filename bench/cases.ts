@@ -23,22 +23,28 @@ const WRITERS: readonly PeerName[] = ["ours", "one-commit-each", "connect-node"]
 const VARIETY = 200;
 
 export const CASES: readonly Case[] = [
-  read("get", "GetProject", ({ projectIds }) =>
-    varied((index) => request("GetProject", { projectId: projectIds[index % projectIds.length] })),
-  ),
+  read("get", "GetProject", someProjects),
   read("list25", "ListProjects of 25", () => [request("ListProjects", { pagination: { pageSize: 25 } })]),
   read("list100", "ListProjects of 100", () => [request("ListProjects", { pagination: { pageSize: 100 } })]),
   read("search-rare", "a search that few projects match", () => [search(RARE_WORD)]),
   read("search-common", "a search that a third of the projects match", () => [search(COMMON_WORD)]),
   {
     name: "binary-get",
-    title: "GetProject in the binary form: Connect over HTTP/1.1, and gRPC",
+    title: "GetProject in binary: Connect over HTTP/1.1, against gRPC",
     group: "reads",
-    peers: ["ours", "ours-grpc", "grpc-js"],
+    peers: ["ours", "grpc-js"],
     connections: 32,
-    requests: ({ projectIds }) =>
-      varied((index) => request("GetProject", { projectId: projectIds[index % projectIds.length] })),
-    forms: { ours: "binary", "ours-grpc": "grpc", "grpc-js": "grpc" },
+    requests: someProjects,
+    forms: { ours: "binary", "grpc-js": "grpc" },
+  },
+  {
+    name: "grpc-get",
+    title: "GetProject by gRPC",
+    group: "reads",
+    peers: ["ours", "grpc-js"],
+    connections: 32,
+    requests: someProjects,
+    forms: { ours: "grpc", "grpc-js": "grpc" },
   },
   write("create1", "CreateProject, durable, 1 connection", 1, created),
   write("create32", "CreateProject, durable, 32 connections", 32, created),
@@ -67,6 +73,10 @@ function read(name: string, title: string, requests: Case["requests"]): Case {
 
 function write(name: string, title: string, connections: number, requests: Case["requests"]): Case {
   return { name, title, group: "writes", peers: WRITERS, connections, requests };
+}
+
+function someProjects({ projectIds }: Seeded): LoadRequest[] {
+  return varied((index) => request("GetProject", { projectId: projectIds[index % projectIds.length] }));
 }
 
 function request(operation: string, body: object): LoadRequest {

@@ -52,7 +52,7 @@ time. Latencies of a round are means of those parts. Processor time is that of a
 divided by the requests that it answered. Peers authenticate, validate, log and ask the database as the server does; what
 each of them is and leaves out is said at the head of its file in bench/peers.
 
-- ours, and the two kinds of it below: as \`npm start\` starts it, which tells Node how much memory to take; Node chooses
+- ours, and the kind of it below: as \`npm start\` starts it, which tells Node how much memory to take; Node chooses
   for the others
 - ceiling: node:http, prepared statements of better-sqlite3, and the stored JSON copied as text
 - fastify: Fastify with schemas for Ajv and fast-json-stringify, and better-sqlite3
@@ -60,7 +60,6 @@ each of them is and leaves out is said at the head of its file in bench/peers.
 - grpc-js: @grpc/grpc-js with the .proto file loaded, and better-sqlite3; it is loaded by a client of grpc-js, with as
   many connections of HTTP/2
 - one-commit-each: our server with a commit for every write
-- ours-grpc: our server, asked like grpc-js
 
 ## What was promised
 

@@ -6,7 +6,7 @@ import type { Load } from "./load/load.ts";
 import type { LoadResult, LoadTask } from "./load/task.ts";
 import { threadsMs } from "./machine.ts";
 import type { Options } from "./options.ts";
-import { expectSameAnswers } from "./peers/same-answers.ts";
+import { expectSameAnswers, expectSameGrpcAnswers } from "./peers/same-answers.ts";
 import { expectSameRows } from "./peers/same-rows.ts";
 import { type Peer, type PeerName, startPeer } from "./peers/start-peer.ts";
 
@@ -98,6 +98,9 @@ async function expectAlike(cases: readonly Case[], data: Seeded, peers: Map<Peer
     const [first] = requests(data);
     if (!first) continue;
     if (group === "reads" && !forms) await expectSameAnswers(asked, data.token, first);
+    if (forms && asked.every(({ name }) => forms[name] === "grpc")) {
+      await expectSameGrpcAnswers(asked, data.token, first);
+    }
     if (CHANGES_OF_ONE.test(first.operation)) await expectSameRows(asked, data.token, first);
   }
 }

@@ -7,15 +7,8 @@ import packageJson from "../../package.json" with { type: "json" };
 
 const root = join(import.meta.dirname, "../..");
 
-/** What is compared: our server as it ships, by gRPC, and with grouping off; and the peers of bench/peers. */
-export type PeerName =
-  | "ours"
-  | "ours-grpc"
-  | "one-commit-each"
-  | "ceiling"
-  | "fastify"
-  | "connect-node"
-  | "grpc-js";
+/** What is compared: our server as it ships, and with grouping off; and the peers of bench/peers. */
+export type PeerName = "ours" | "one-commit-each" | "ceiling" | "fastify" | "connect-node" | "grpc-js";
 
 export interface Peer {
   readonly name: PeerName;
@@ -31,7 +24,7 @@ const LOG_FILE = "access.log";
 
 /** What `npm start` tells Node. */
 const OWN_FLAGS = startFlags(packageJson.scripts.start);
-const OWN: readonly PeerName[] = ["ours", "ours-grpc", "one-commit-each"];
+const OWN: readonly PeerName[] = ["ours", "one-commit-each"];
 
 /** Starts a peer on a data folder of its own. `nodeFlags` are for profiling. */
 export async function startPeer(
@@ -40,7 +33,7 @@ export async function startPeer(
   nodeFlags: readonly string[] = [],
 ): Promise<Peer> {
   const program =
-    name === "ours" || name === "ours-grpc"
+    name === "ours"
       ? ["bin/chartroom.js", "serve", "--port", "0", "--log-level", "info", "--data-dir", dataDir]
       : [`bench/peers/${name}.ts`, dataDir];
   const logFile = openSync(join(dataDir, LOG_FILE), "a");
