@@ -23,6 +23,7 @@ import { findClaimable } from "../../src/store/runner/work-lease.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import type { Handle } from "../../src/store/store.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow/workflow-execution.ts";
 import {
   findActionPage,
@@ -146,12 +147,13 @@ test("the outputs of an execution are found by the execution, however many other
 });
 
 test("what an idle stream of inputs looks for is found by the run, and due timers by their time", async () => {
-  await findQueuedInputs(db, "e");
-  await findUnseenInput(db, "e", 7);
-  await hasUnseenInput(db, "e");
-  await findLastSeenId(db, "e", 1);
-  await findOutput(db, "e", 7, 32);
-  await findInputPage(db, "e", { includePast: false, after: undefined, limit: 26 });
+  const id = "e" as Handle<"agent_execution">;
+  await findQueuedInputs(db, id);
+  await findUnseenInput(db, id, 7);
+  await hasUnseenInput(db, id);
+  await findLastSeenId(db, id, 1);
+  await findOutput(db, id, 7, 32);
+  await findInputPage(db, id, { includePast: false, after: undefined, limit: 26 });
   const ofRun =
     /^SEARCH agent_(in|out)put USING ((COVERING )?INDEX agent_input_in_order|PRIMARY KEY) \(execution_id=\?/;
   for (const plan of plans()) {

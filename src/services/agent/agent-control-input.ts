@@ -23,7 +23,7 @@ import { type StoredAgentExecution, updateAgentExecution } from "../../store/age
 import { findInput, type InputTurn, setInputDeleted } from "../../store/agent/agent-input.ts";
 import { setProgress } from "../../store/agent/agent-progress.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Handle, WriteTransaction } from "../../store/store.ts";
 import { queueInput, readQueue, reorderQueue } from "./agent-queue.ts";
 
 /** Goal actions that policies may forbid: those that give the agent a goal. To end a goal is always allowed. */
@@ -75,7 +75,7 @@ export async function handleControlInput(
 /** @throws DomainError NOT_FOUND when the id names no queued message of a user */
 async function requireQueuedMessage(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   inputId: string,
 ): Promise<string> {
   const { input } = (await findInput(tx.db, executionId, inputId)) ?? {};

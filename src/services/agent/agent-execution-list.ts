@@ -80,12 +80,12 @@ export async function listAgentInputs(
   { agentExecutionId: id, includePast, pagination }: ListAgentInputsRequest,
 ) {
   // Read before the inputs: a request with this revision is rejected if the queue has changed since.
-  const { queueRevision } = await getReadableAgentExecution(deps.store.reader, caller, id);
+  const { execution, queueRevision } = await getReadableAgentExecution(deps.store.reader, caller, id);
   const { rows, page } = await listPage(deps, caller, {
     operation: "ListAgentInputs",
     parts: [{ id, includePast }],
     pagination,
-    find: (db, after, limit) => findInputPage(db, id, { includePast, after: after?.key, limit }),
+    find: (db, after, limit) => findInputPage(db, execution.id, { includePast, after: after?.key, limit }),
   });
   return { ...page, inputs: rows, queueRevision: BigInt(queueRevision) };
 }

@@ -55,7 +55,7 @@ export async function insertStartedAgentExecution(
 ): Promise<StoredAgentExecution> {
   const { agent, environment, createdEnvironment, parent, action } = start;
   const { takesSettings } = agent.agent;
-  const execution = newAgentExecution({
+  const started = newAgentExecution({
     id: tx.newId(),
     session: tx.newId(),
     agentId: agent.agent.id,
@@ -80,7 +80,7 @@ export async function insertStartedAgentExecution(
     runnerId: start.runnerId || null,
     stepKey: action?.stepKey ?? null,
   };
-  await insertAgentExecution(tx, scope, execution, {
+  const execution = await insertAgentExecution(tx, scope, started, {
     ...facts,
     projectId: environment.metadata?.projectId || null,
     startKey: parent?.startKey || null,

@@ -61,7 +61,7 @@ export function sendToAgentExecution(
     const stored = await requireMaySend(tx, ctx, caller, req.agentExecutionId);
     requireInputKind(caller, req);
     requireTakesInput(stored.execution);
-    if (!(await isRepeated(tx, req))) {
+    if (!(await isRepeated(tx, stored, req))) {
       await acceptInput(tx, caller, stored, req);
       await recordInput(tx, caller, stored, req);
     }
@@ -87,10 +87,11 @@ async function requireMaySend(
 /** Tells whether the agent execution already has a message with this id, queued or past. */
 async function isRepeated(
   tx: WriteTransaction,
-  { agentExecutionId, input }: SendToAgentExecutionRequest,
+  { execution }: StoredAgentExecution,
+  { input }: SendToAgentExecutionRequest,
 ): Promise<boolean> {
   if (input.case !== "userInput" || input.value.id === "") return false;
-  return (await findInput(tx.db, agentExecutionId, input.value.id)) !== undefined;
+  return (await findInput(tx.db, execution.id, input.value.id)) !== undefined;
 }
 
 async function acceptInput(

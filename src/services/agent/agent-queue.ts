@@ -3,7 +3,7 @@ import { type AgentQueue, newlyPlacedInputs, withInput } from "../../domain/agen
 import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findQueuedInputs, type InputTurn, insertInput, setPlaces } from "../../store/agent/agent-input.ts";
 import { raiseQueueRevision } from "../../store/agent/agent-progress.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Handle, WriteTransaction } from "../../store/store.ts";
 
 /** The options of the delivery of an input. */
 export interface InputDelivery {
@@ -41,7 +41,7 @@ export async function queueInput(
 /** Writes the new order of a queue, if it has changed. */
 export async function reorderQueue(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   before: AgentQueue,
   after: AgentQueue,
 ): Promise<void> {
@@ -50,7 +50,7 @@ export async function reorderQueue(
 
 async function writeOrder(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   placed: Parameters<typeof setPlaces>[2],
 ): Promise<void> {
   await setPlaces(tx, executionId, placed);

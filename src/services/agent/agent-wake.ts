@@ -6,6 +6,7 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { changedAgentExecution, hasStopped, isWantedStopped } from "../../domain/agent/agent-execution.ts";
 import { endedWaits, remainingWaitingInfo } from "../../domain/agent/agent-interest.ts";
 import {
+  type FoundAgentExecution,
   findAgentExecution,
   type StoredAgentExecution,
   updateAgentExecution,
@@ -87,7 +88,7 @@ export async function hideInterests(
 export async function wakeForSubagent(
   tx: WriteTransaction,
   scope: Scope,
-  subagent: AgentExecution,
+  subagent: FoundAgentExecution,
 ): Promise<void> {
   for (const name of await findInterestsInSubagent(tx.db, subagent.id)) {
     await fireInterest(tx, scope, name, subagentPayload(subagent));
@@ -115,7 +116,7 @@ export async function wakeForEnvironment(
   for (const { phase, failureMessages } of endedWaits(before, after)) {
     const failureMessage = failureMessages.map((message) => truncate(message, MAX_FAILURE_CHARACTERS));
     const value = { environmentId: before.id, phase, failureMessage };
-    for (const name of await findInterestsInEnvironment(tx.db, before.id, phase)) {
+    for (const name of await findInterestsInEnvironment(tx.db, scope, before.id, phase)) {
       await fireInterest(tx, scope, name, { case: "environment", value });
     }
   }

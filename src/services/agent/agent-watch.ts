@@ -69,7 +69,7 @@ export async function* watchAgentExecution(
       ctx.values.get(streamBegunKey)();
       if (sentState.hasChanged(agentExecution))
         yield { news: { case: "agentExecution", value: agentExecution } };
-      const blocks = await findOutput(store.reader, id, after, BLOCKS_PER_READ);
+      const blocks = await findOutput(store.reader, stored.execution.id, after, BLOCKS_PER_READ);
       for (const block of blocks) {
         yield { news: { case: "block", value: block } };
         after = Number(block.sequence);

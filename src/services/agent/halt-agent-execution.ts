@@ -96,9 +96,9 @@ export async function endAgentExecution(
   const stored = await findAgentExecution(tx.db, scope, id);
   if (!stored || hasStopped(stored.execution)) return;
   const { execution: before, environmentId } = stored;
-  const after = stoppedAgentExecution(before, { ...end, session: tx.newId(), now: tx.now });
-  await updateAgentExecution(tx, scope, before, after);
-  await replaceInterests(tx, id, []);
+  const stopped = stoppedAgentExecution(before, { ...end, session: tx.newId(), now: tx.now });
+  const after = await updateAgentExecution(tx, scope, before, stopped);
+  await replaceInterests(tx, before.id, []);
   await removeAgentTokens(tx, scope, environmentId, id);
   await wakeForSubagent(tx, scope, after);
   await stopSubagents(tx, scope, id, { immediate: immediate });
@@ -115,8 +115,8 @@ async function stopSubagents(
 }
 
 async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
-  if (await hasOpenAgentExecution(tx.db, environmentId)) return;
-  if (!(await isCreatedForAgent(tx.db, environmentId))) return;
+  if (await hasOpenAgentExecution(tx.db, scope, environmentId)) return;
+  if (!(await isCreatedForAgent(tx.db, scope, environmentId))) return;
   const before = await findEnvironment(tx.db, scope, environmentId);
   if (before?.spec?.desiredPhase !== EnvironmentPhase.RUNNING) return;
   const after = stoppedEnvironment(before);

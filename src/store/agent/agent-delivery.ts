@@ -1,7 +1,7 @@
 import { AgentInputSchema, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { fromBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, WriteTransaction } from "../store.ts";
 import { type InputTurn, type StoredInput, storedOfInput, turnText } from "./agent-input.ts";
 import { removeImages } from "./agent-input-image.ts";
 import type { AgentInputTable } from "./agent-schema.ts";
@@ -59,7 +59,7 @@ const selectUnseen = prepared<{ executionId: string; after: number }, AgentInput
  */
 export async function findUnseenInput(
   db: Reader,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   after: number,
 ): Promise<StoredInput | undefined> {
   const [row] = await selectUnseen(db, { executionId, after });
@@ -75,7 +75,7 @@ const selectAnyUnseen = prepared<{ executionId: string }, { input_id: string }>(
     .limit(1),
 );
 
-export async function hasUnseenInput(db: Reader, executionId: string): Promise<boolean> {
+export async function hasUnseenInput(db: Reader, executionId: Handle<"agent_execution">): Promise<boolean> {
   return (await selectAnyUnseen(db, { executionId })).length > 0;
 }
 
@@ -93,7 +93,10 @@ const selectWakes = prepared<{ executionId: string }, { body: string }>((db, { e
  * Returns the ids of an execution's interests that have fired and whose wake event the agent has
  * not received.
  */
-export async function findUnseenWakeInterestIds(db: Reader, executionId: string): Promise<string[]> {
+export async function findUnseenWakeInterestIds(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+): Promise<string[]> {
   const rows = await selectWakes(db, { executionId });
   return rows.flatMap(({ body }) => {
     const { input } = fromBody(AgentInputSchema, body);
@@ -116,7 +119,7 @@ const setSeen = prepared<{ executionId: string; inputId: string; fence: number; 
  */
 export async function setInputSeen(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   inputId: string,
   fence: number,
 ): Promise<void> {
@@ -142,7 +145,7 @@ const selectLastSeen = prepared<{ executionId: string; fence: number }, { input_
  */
 export async function findLastSeenId(
   db: Reader,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   fence: number,
 ): Promise<string | undefined> {
   const [row] = await selectLastSeen(db, { executionId, fence });

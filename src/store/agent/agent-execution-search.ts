@@ -7,7 +7,7 @@ import {
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import { unindexed } from "../sqlite/expressions.ts";
-import type { Reader, Scope } from "../store.ts";
+import type { Handle, Reader, Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 
@@ -61,33 +61,48 @@ function openOf(db: Reader, scope: Scope, asked: OpenAgentExecutions) {
   return query.orderBy("id");
 }
 
-const selectOpenIn = prepared<{ environmentId: string }, { id: string }>((db, { environmentId }) =>
+interface EnvironmentKey {
+  readonly organizationId: string;
+  readonly environmentId: string;
+}
+
+const selectOpenIn = prepared<EnvironmentKey, { id: string }>((db, { organizationId, environmentId }) =>
   db
     .selectFrom("agent_execution")
     .select("id")
     .where("environment_id", "=", environmentId)
+    .where(unindexed("agent_execution.organization_id"), "=", organizationId)
     .where("stopped_at", "is", null)
     .limit(1),
 );
 
 /** Returns whether an execution that has not stopped works in an environment. */
-export async function hasOpenAgentExecution(db: Reader, environmentId: string): Promise<boolean> {
-  return (await selectOpenIn(db, { environmentId })).length > 0;
+export async function hasOpenAgentExecution(
+  db: Reader,
+  { organizationId }: Scope,
+  environmentId: string,
+): Promise<boolean> {
+  return (await selectOpenIn(db, { organizationId, environmentId })).length > 0;
 }
 
-const selectForCreatedEnvironment = prepared<{ environmentId: string }, { id: string }>(
-  (db, { environmentId }) =>
+const selectForCreatedEnvironment = prepared<EnvironmentKey, { id: string }>(
+  (db, { organizationId, environmentId }) =>
     db
       .selectFrom("agent_execution")
       .select("id")
       .where("environment_id", "=", environmentId)
+      .where(unindexed("agent_execution.organization_id"), "=", organizationId)
       .where("made_environment", "=", 1)
       .limit(1),
 );
 
 /** Returns whether an environment was created for an agent execution. */
-export async function isCreatedForAgent(db: Reader, environmentId: string): Promise<boolean> {
-  return (await selectForCreatedEnvironment(db, { environmentId })).length > 0;
+export async function isCreatedForAgent(
+  db: Reader,
+  { organizationId }: Scope,
+  environmentId: string,
+): Promise<boolean> {
+  return (await selectForCreatedEnvironment(db, { organizationId, environmentId })).length > 0;
 }
 
 const selectOpenChildCount = prepared<{ parentId: string }, { count: number }>((db, { parentId }) =>
@@ -99,7 +114,7 @@ const selectOpenChildCount = prepared<{ parentId: string }, { count: number }>((
 );
 
 /** Returns the number of sub-agents of an execution that have not stopped. */
-export async function countOpenSubagents(db: Reader, parentId: string): Promise<number> {
+export async function countOpenSubagents(db: Reader, parentId: Handle<"agent_execution">): Promise<number> {
   const [row] = await selectOpenChildCount(db, { parentId });
   return row?.count ?? 0;
 }
@@ -119,20 +134,23 @@ const selectByStartKey = prepared<{ parentId: string; startKey: string }, AgentE
  */
 export async function findSubagentByKey(
   db: Reader,
-  parentId: string,
+  parentId: Handle<"agent_execution">,
   startKey: string,
 ): Promise<StoredAgentExecution | undefined> {
   const [row] = await selectByStartKey(db, { parentId, startKey });
   return row && storedOfRow(row);
 }
 
-const selectByStepKey = prepared<{ actionId: string; stepKey: string }, AgentExecutionTable>(
-  (db, { actionId, stepKey }) =>
-    db
-      .selectFrom("agent_execution")
-      .selectAll()
-      .where("action_id", "=", actionId)
-      .where("step_key", "=", stepKey),
+const selectByStepKey = prepared<
+  { organizationId: string; actionId: string; stepKey: string },
+  AgentExecutionTable
+>((db, { organizationId, actionId, stepKey }) =>
+  db
+    .selectFrom("agent_execution")
+    .selectAll()
+    .where("action_id", "=", actionId)
+    .where("step_key", "=", stepKey)
+    .where(unindexed("agent_execution.organization_id"), "=", organizationId),
 );
 
 /**
@@ -141,10 +159,11 @@ const selectByStepKey = prepared<{ actionId: string; stepKey: string }, AgentExe
  */
 export async function findStepAgent(
   db: Reader,
+  { organizationId }: Scope,
   actionId: string,
   stepKey: string,
 ): Promise<StoredAgentExecution | undefined> {
-  const [row] = await selectByStepKey(db, { actionId, stepKey });
+  const [row] = await selectByStepKey(db, { organizationId, actionId, stepKey });
   return row && storedOfRow(row);
 }
 
@@ -180,6 +199,25 @@ function subagentOfRow(row: AgentExecutionTable): Subagent {
     ...(metadata?.createdAt && { createdAt: metadata.createdAt }),
     updatedAt: timestampFromMs(row.changed_at),
   });
+}
+
+const selectHandle = prepared<{ id: string; organizationId: string }, { id: Handle<"agent_execution"> }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("agent_execution")
+      .select("id")
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** Returns the handle of an execution, for reads of what belongs to it. */
+export async function findAgentExecutionHandle(
+  db: Reader,
+  { organizationId }: Scope,
+  id: string,
+): Promise<Handle<"agent_execution"> | undefined> {
+  const [row] = await selectHandle(db, { id, organizationId });
+  return row?.id;
 }
 
 const selectSession = prepared<{ sessionId: string; organizationId: string }, { id: string }>(

@@ -13,9 +13,12 @@ import type { EventFacts } from "../../domain/event-facts.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { Found, Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import { progressOf, progressText } from "./agent-progress.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
+
+/** An agent execution that was found or started in the scope of the caller. */
+export type FoundAgentExecution = Found<AgentExecution, "agent_execution">;
 
 /** An agent execution with the values that its body does not contain. */
 export interface StoredAgentExecution {
@@ -23,7 +26,7 @@ export interface StoredAgentExecution {
    * Execution in the form for changes: services/agent/agent-execution-list.ts adds progress and
    * sub-agents to responses.
    */
-  readonly execution: AgentExecution;
+  readonly execution: FoundAgentExecution;
   readonly progress: AgentProgress;
   /** Id of the account that it runs for; null for a service account's. */
   readonly accountId: string | null;
@@ -57,7 +60,7 @@ type StoredColumns =
 
 export function storedOfRow(row: Pick<AgentExecutionTable, StoredColumns>): StoredAgentExecution {
   return {
-    execution: fromBody(AgentExecutionSchema, row.body),
+    execution: fromBody(AgentExecutionSchema, row.body) as FoundAgentExecution,
     progress: progressOf(row.progress),
     accountId: row.account_id,
     environmentId: row.environment_id,
@@ -132,13 +135,16 @@ const insertRow = prepared<AgentExecutionTable, unknown>((db, row) =>
   }),
 );
 
-/** Writes a new execution, with an empty queue. */
+/**
+ * Writes a new execution, with an empty queue.
+ * @returns the same execution
+ */
 export async function insertAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
   execution: AgentExecution,
   facts: NewAgentExecution,
-): Promise<void> {
+): Promise<FoundAgentExecution> {
   const { metadata, spec } = execution;
   const columns = changingColumns(execution);
   await insertRow(tx.db, {
@@ -174,6 +180,7 @@ export async function insertAgentExecution(
   touchParent(tx, execution);
   const change = { organizationId: scope.organizationId, type: "agent_execution", id: execution.id } as const;
   tx.record({ ...change, kind: "created", after: columns.body, facts: agentExecutionFacts(execution) });
+  return execution as FoundAgentExecution;
 }
 
 type ChangingColumns = ReturnType<typeof changingColumns>;
@@ -198,29 +205,33 @@ const setStopped = prepared<{ id: string; stoppedAt: number }, unknown>((db, { i
   db.updateTable("agent_execution").set({ stopped_at: stoppedAt, first_turn: null }).where("id", "=", id),
 );
 
-/** Changes an execution: its phases, its goal, its spec. */
+/**
+ * Changes an execution: its phases, its goal, its spec.
+ * @returns the changed execution
+ */
 export async function updateAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
-  before: AgentExecution,
+  before: FoundAgentExecution,
   after: AgentExecution,
-): Promise<void> {
+): Promise<FoundAgentExecution> {
   const columns = changingColumns(after);
   const organization_id = scope.organizationId;
-  await updateRow(tx.db, { ...columns, id: after.id, organization_id, changed_at: tx.now });
+  await updateRow(tx.db, { ...columns, id: before.id, organization_id, changed_at: tx.now });
   if (hasStopped(after) && !hasStopped(before)) {
-    await setStopped(tx.db, { id: after.id, stoppedAt: tx.now });
+    await setStopped(tx.db, { id: before.id, stoppedAt: tx.now });
   }
   touchParent(tx, after);
   tx.record({
     organizationId: scope.organizationId,
     type: "agent_execution",
-    id: after.id,
+    id: before.id,
     kind: "updated",
     before: toBody(AgentExecutionSchema, before),
     after: columns.body,
     facts: agentExecutionFacts(after),
   });
+  return after as FoundAgentExecution;
 }
 
 const updateCreatedEnvironment = prepared<{ id: string }, unknown>((db, { id }) =>
@@ -228,7 +239,10 @@ const updateCreatedEnvironment = prepared<{ id: string }, unknown>((db, { id }) 
 );
 
 /** Marks the environment of an execution as created for it, so that it is deleted with it. */
-export async function setCreatedEnvironment(tx: WriteTransaction, id: string): Promise<void> {
+export async function setCreatedEnvironment(
+  tx: WriteTransaction,
+  id: Handle<"agent_execution">,
+): Promise<void> {
   await updateCreatedEnvironment(tx.db, { id });
 }
 

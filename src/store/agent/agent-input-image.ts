@@ -1,11 +1,11 @@
 import type { AgentInput, UserInputBlock_ImageInput as Image } from "#gen/service/v1/agent_pb.js";
 import { prepared } from "../prepared.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, WriteTransaction } from "../store.ts";
 import type { AgentInputImageTable } from "./agent-schema.ts";
 
 /** The key of an input: its execution and its id. */
 export interface InputKey {
-  readonly executionId: string;
+  readonly executionId: Handle<"agent_execution">;
   readonly inputId: string;
 }
 
@@ -55,7 +55,11 @@ export async function insertImages(
 }
 
 /** Puts the data of its images into an input, which is modified; pauses after each of them. */
-export async function* fillImages(db: Reader, executionId: string, input: AgentInput): AsyncGenerator<void> {
+export async function* fillImages(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+  input: AgentInput,
+): AsyncGenerator<void> {
   for (const [position, image] of imagesOf(input)) {
     const [row] = await selectImage(db, { executionId, inputId: input.id, position });
     if (row) image.data = row.data;

@@ -4,7 +4,7 @@ import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import { checkDeadline } from "../sqlite/expressions.ts";
-import type { Reader } from "../store.ts";
+import type { Handle, Reader } from "../store.ts";
 import { inputOfRow } from "./agent-input.ts";
 
 /** The conditions and position of a list of an execution's inputs. */
@@ -16,13 +16,10 @@ export interface InputQuery {
   readonly limit: number;
 }
 
-/**
- * Returns inputs of an execution, which was found in its organization, without the data of images:
- * the queue in the order of delivery, or all.
- */
+/** Returns inputs of an execution without the data of images: the queue in the order of delivery, or all. */
 export async function findInputPage(
   db: Reader,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   { includePast, after, limit }: InputQuery,
 ): Promise<ListedRow<AgentInput>[]> {
   const key = includePast ? "number" : "place";

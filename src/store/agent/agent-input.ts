@@ -7,7 +7,7 @@ import { type AgentInput, AgentInputSchema, AgentInputReceipt as Receipt } from 
 import type { QueuedInput } from "../../domain/agent/agent-queue.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, WriteTransaction } from "../store.ts";
 import { extractImages, insertImages, removeImages } from "./agent-input-image.ts";
 import type { AgentInputTable } from "./agent-schema.ts";
 
@@ -58,7 +58,7 @@ const selectInput = prepared<{ executionId: string; inputId: string }, AgentInpu
 
 export async function findInput(
   db: Reader,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   inputId: string,
 ): Promise<StoredInput | undefined> {
   const [row] = await selectInput(db, { executionId, inputId });
@@ -76,7 +76,10 @@ const selectQueue = prepared<{ executionId: string }, { id: string; place: numbe
 );
 
 /** Returns the waiting inputs of an execution, in the order of delivery. */
-export async function findQueuedInputs(db: Reader, executionId: string): Promise<QueuedInput[]> {
+export async function findQueuedInputs(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+): Promise<QueuedInput[]> {
   const rows = await selectQueue(db, { executionId });
   return rows.map(({ id, place, steer }) => ({ id, place, steer: steer === 1 }));
 }
@@ -105,7 +108,7 @@ const insertRow = prepared<AgentInputTable, unknown>((db, row) =>
 /** Writes a new input, which waits in the queue; the data of its images goes to rows of its own. */
 export async function insertInput(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   input: AgentInput,
   { place, steer }: QueuedInput,
   turn: InputTurn,
@@ -140,7 +143,7 @@ const setPlace = prepared<{ executionId: string; inputId: string; place: number;
 /** Moves waiting inputs to other places. */
 export async function setPlaces(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   inputs: readonly QueuedInput[],
 ): Promise<void> {
   for (const { id, place, steer } of inputs) {
@@ -160,7 +163,7 @@ const setDeleted = prepared<{ executionId: string; inputId: string }, unknown>(
 /** Marks a waiting input as deleted, and removes its content. */
 export async function setInputDeleted(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   inputId: string,
 ): Promise<void> {
   await setDeleted(tx.db, { executionId, inputId });

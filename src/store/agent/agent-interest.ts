@@ -1,10 +1,11 @@
 import { prepared } from "../prepared.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import { unindexed } from "../sqlite/expressions.ts";
+import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { AgentInterestTable } from "./agent-schema.ts";
 
 /** The key of an interest: its execution and its id. */
 export interface InterestKey {
-  readonly executionId: string;
+  readonly executionId: Handle<"agent_execution">;
   readonly interestId: string;
 }
 
@@ -32,7 +33,7 @@ const deleteAll = prepared<{ executionId: string }, unknown>((db, { executionId 
 /** Replaces the interests of an execution. */
 export async function replaceInterests(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   interests: readonly Omit<AgentInterestTable, "execution_id">[],
 ): Promise<void> {
   await deleteAll(tx.db, { executionId });
@@ -44,7 +45,10 @@ const selectInterests = prepared<{ executionId: string }, AgentInterestTable>((d
 );
 
 /** Returns the interests of an execution, by id. */
-export async function findInterests(db: Reader, executionId: string): Promise<AgentInterestTable[]> {
+export async function findInterests(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+): Promise<AgentInterestTable[]> {
   return selectInterests(db, { executionId });
 }
 
@@ -78,7 +82,7 @@ const deleteOfMessages = prepared<{ executionId: string }, { interest_id: string
  */
 export async function removeUserMessageInterests(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
 ): Promise<string[]> {
   return (await deleteOfMessages(tx.db, { executionId })).map(({ interest_id }) => interest_id);
 }
@@ -113,28 +117,33 @@ const selectOfSubagent = prepared<{ subagentId: string }, InterestKey>((db, { su
 );
 
 /** Returns the interests in the end of a sub-agent; only its parent can have them. */
-export async function findInterestsInSubagent(db: Reader, subagentId: string): Promise<InterestKey[]> {
+export async function findInterestsInSubagent(
+  db: Reader,
+  subagentId: Handle<"agent_execution">,
+): Promise<InterestKey[]> {
   return selectOfSubagent(db, { subagentId });
 }
 
-const selectOfEnvironment = prepared<{ environmentId: string; phase: string }, InterestKey>(
-  (db, { environmentId, phase }) =>
-    db
-      .selectFrom("agent_interest")
-      .select(["execution_id as executionId", "interest_id as interestId"])
-      .where("environment_id", "=", environmentId)
-      .where((eb) => eb.or([eb("environment_phase", "=", ""), eb("environment_phase", "=", phase)]))
-      .orderBy("execution_id"),
+const selectOfEnvironment = prepared<
+  { organizationId: string; environmentId: string; phase: string },
+  InterestKey
+>((db, { organizationId, environmentId, phase }) =>
+  db
+    .selectFrom("agent_interest")
+    .innerJoin("agent_execution", "agent_execution.id", "agent_interest.execution_id")
+    .select(["execution_id as executionId", "interest_id as interestId"])
+    .where("agent_interest.environment_id", "=", environmentId)
+    .where(unindexed("agent_execution.organization_id"), "=", organizationId)
+    .where((eb) => eb.or([eb("environment_phase", "=", ""), eb("environment_phase", "=", phase)]))
+    .orderBy("execution_id"),
 );
 
-/**
- * Returns the interests in a phase of an environment, or in any; all of them are of its
- * organization.
- */
+/** Returns the interests in a phase of an environment, or in any. */
 export async function findInterestsInEnvironment(
   db: Reader,
+  { organizationId }: Scope,
   environmentId: string,
   phase: string,
 ): Promise<InterestKey[]> {
-  return selectOfEnvironment(db, { environmentId, phase });
+  return selectOfEnvironment(db, { organizationId, environmentId, phase });
 }

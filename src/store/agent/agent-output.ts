@@ -1,7 +1,7 @@
 import { type AgentOutputBlock, AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, WriteTransaction } from "../store.ts";
 import { setLastSequence } from "./agent-progress.ts";
 import type { AgentOutputTable } from "./agent-schema.ts";
 
@@ -18,7 +18,7 @@ const insertRow = prepared<AgentOutputTable, unknown>((db, row) =>
  */
 export async function appendOutput(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   blocks: readonly AgentOutputBlock[],
 ): Promise<void> {
   const last = blocks.at(-1);
@@ -48,7 +48,7 @@ const selectAfter = prepared<{ executionId: string; after: number; limit: number
  */
 export async function findOutput(
   db: Reader,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   after: number,
   limit: number,
 ): Promise<AgentOutputBlock[]> {
@@ -70,7 +70,7 @@ const selectBefore = prepared<{ executionId: string; before: number; limit: numb
 /** Returns up to `limit` blocks of an execution before a number, the newest first. */
 export async function findOutputBefore(
   db: Reader,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   before: number,
   limit: number,
 ): Promise<AgentOutputBlock[]> {

@@ -3,7 +3,7 @@ import { ReportAgentRequest_UsageSchema as UsageSchema } from "#gen/runner/v1/ag
 import { type TurnOptions, TurnOptionsSchema } from "#gen/service/v1/agent_pb.js";
 import type { AgentProgress } from "../../domain/agent/agent-progress.ts";
 import { prepared } from "../prepared.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, WriteTransaction } from "../store.ts";
 
 const updateProgress = prepared<
   { id: string; progress: string; changedAt: number },
@@ -17,7 +17,11 @@ const updateProgress = prepared<
 );
 
 /** Stores the progress of an execution without an audit row, and wakes its listeners. */
-export async function setProgress(tx: WriteTransaction, id: string, progress: AgentProgress): Promise<void> {
+export async function setProgress(
+  tx: WriteTransaction,
+  id: Handle<"agent_execution">,
+  progress: AgentProgress,
+): Promise<void> {
   const values = { id, progress: progressText(progress), changedAt: tx.now };
   const [row] = await updateProgress(tx.db, values);
   tx.touch(id);
@@ -37,7 +41,10 @@ const raiseRevision = prepared<{ id: string }, { queue_revision: number }>((db, 
  * Counts a change of the queue.
  * @returns the new revision of the queue
  */
-export async function raiseQueueRevision(tx: WriteTransaction, id: string): Promise<number> {
+export async function raiseQueueRevision(
+  tx: WriteTransaction,
+  id: Handle<"agent_execution">,
+): Promise<number> {
   const [row] = await raiseRevision(tx.db, { id });
   if (!row) throw new Error(`there is no agent run ${id}`);
   return row.queue_revision;
@@ -51,7 +58,7 @@ const selectRevision = prepared<{ id: string }, { queue_revision: number }>((db,
  * Returns the revision of the queue of an execution that was found in its organization; 0 for one
  * that was removed.
  */
-export async function findQueueRevision(db: Reader, id: string): Promise<number> {
+export async function findQueueRevision(db: Reader, id: Handle<"agent_execution">): Promise<number> {
   return (await selectRevision(db, { id }))[0]?.queue_revision ?? 0;
 }
 
@@ -60,7 +67,11 @@ const updateSequence = prepared<{ id: string; lastSequence: number }, unknown>((
 );
 
 /** Stores the number of the newest output block. */
-export async function setLastSequence(tx: WriteTransaction, id: string, lastSequence: number): Promise<void> {
+export async function setLastSequence(
+  tx: WriteTransaction,
+  id: Handle<"agent_execution">,
+  lastSequence: number,
+): Promise<void> {
   await updateSequence(tx.db, { id, lastSequence });
 }
 
@@ -76,7 +87,10 @@ const clearFirstTurn = prepared<{ id: string }, unknown>((db, { id }) =>
  * Takes the options of the first turn that the execution was started with; they are returned only
  * once.
  */
-export async function takeFirstTurn(tx: WriteTransaction, id: string): Promise<TurnOptions | undefined> {
+export async function takeFirstTurn(
+  tx: WriteTransaction,
+  id: Handle<"agent_execution">,
+): Promise<TurnOptions | undefined> {
   const text = (await selectFirstTurn(tx.db, { id }))[0]?.first_turn;
   if (!text) return undefined;
   await clearFirstTurn(tx.db, { id });

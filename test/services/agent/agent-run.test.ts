@@ -16,7 +16,7 @@ import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { LEASE_MS, type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
 import { type Services, servicesOf } from "../services.ts";
-import { addAgent, type Runs, runsOn } from "./agents.ts";
+import { addAgent, handleOf, type Runs, runsOn } from "./agents.ts";
 
 let made: TestStore;
 let caller: Caller;
@@ -188,7 +188,7 @@ describe("a run whose runner is lost", () => {
     });
     await expire();
     expect(await phaseOf(id)).toBe(Phase.PENDING);
-    const [, lost] = await findOutput(made.store.reader, id, 0, 10);
+    const [, lost] = await findOutput(made.store.reader, await handleOf(made, caller, id), 0, 10);
     expect(lost).toMatchObject({
       sequence: 2n,
       inputId: "go on",
@@ -202,7 +202,7 @@ describe("a run whose runner is lost", () => {
   test("has no error in its answers where no turn was going on", async () => {
     const { id } = await runs.running();
     await expire();
-    expect(await findOutput(made.store.reader, id, 0, 10)).toEqual([]);
+    expect(await findOutput(made.store.reader, await handleOf(made, caller, id), 0, 10)).toEqual([]);
     expect((await runs.takeOn()).attempt).toBe(2);
   });
 

@@ -12,7 +12,7 @@ import { fireInterest } from "../../../src/services/agent/agent-wake.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
-import { addAgent, inputsOf, type Runs, runsOn } from "./agents.ts";
+import { addAgent, handleOf, inputsOf, type Runs, runsOn } from "./agents.ts";
 
 type Interest = MessageInitShape<typeof InterestSchema>;
 
@@ -89,7 +89,7 @@ describe("timers", () => {
   test("whose write fails are due as before, and nothing of the wake is left", async () => {
     await wait(ours, [timer("one", 1_000)]);
     made.clock.now += 1_000;
-    const name = { executionId: ours.id, interestId: "one" };
+    const name = { executionId: await handleOf(made, ours.caller, ours.id), interestId: "one" };
     const failing = made.store.write(SYSTEM, "test", async (tx) => {
       await fireInterest(tx, ours.caller, name, { case: "timer", value: {} });
       throw new Error("killed in between");

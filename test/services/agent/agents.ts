@@ -14,6 +14,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { registerAgent } from "../../../src/services/agent/agent-registry.ts";
 import { AgentService } from "../../../src/services/agent/agent-service.ts";
 import { AgentWorkService } from "../../../src/services/agent/work/agent-work-service.ts";
+import { findAgentExecutionHandle } from "../../../src/store/agent/agent-execution-search.ts";
 import { contextOf, operationsOf, type TestStore } from "../../harness/test-store.ts";
 import { type RegisteredRunner, workDependencies } from "../runner/work-service.ts";
 
@@ -119,3 +120,10 @@ export function runsOn(made: TestStore, caller: Caller, runner: RegisteredRunner
 }
 
 export type Runs = ReturnType<typeof runsOn>;
+
+/** Returns the handle of an execution of the caller's organization. */
+export async function handleOf({ store }: TestStore, caller: Caller, id: string) {
+  const handle = await findAgentExecutionHandle(store.reader, caller, id);
+  if (handle === undefined) throw new Error(`there is no agent execution ${id}`);
+  return handle;
+}

@@ -8,6 +8,7 @@ import {
   type NewWork,
   removeWork,
   type StoredWork,
+  stopHolder,
   stopWork,
 } from "../../../src/store/runner/work.ts";
 import {
@@ -255,6 +256,20 @@ describe("a lease", () => {
       stop: 0,
     });
     expect(await take()).toMatchObject({ id: first?.id, fence: 2, attempt: 2 });
+  });
+
+  test("is nothing to another organization, also by its id or subject", async () => {
+    const other = await made.found("island");
+    await queue("a-1");
+    const work = await take();
+    expect(await findLease(store.reader, other, idOf(work))).toBeUndefined();
+    expect(await findLease(store.reader, { organizationId }, idOf(work))).toBeDefined();
+    expect(await findWork(store.reader, other, WorkKind.ACTION, "a-1")).toBeUndefined();
+    expect(await write((tx) => stopWork(tx, other, WorkKind.ACTION, "a-1"))).toBe("none");
+    await write((tx) => stopHolder(tx, other, WorkKind.ACTION, "a-1"));
+    expect(await findWork(store.reader, { organizationId }, WorkKind.ACTION, "a-1")).toMatchObject({
+      stop: 0,
+    });
   });
 
   test("is given once, also when two find the same work", async () => {

@@ -9,7 +9,7 @@ import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { isWantedStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
 import { nextInput, type QueuedInput, withoutInput } from "../../../domain/agent/agent-queue.ts";
-import { shuttingDown } from "../../../domain/error.ts";
+import { leaseLost, shuttingDown } from "../../../domain/error.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
 import {
   deliverInput,
@@ -18,11 +18,12 @@ import {
   hasUnseenInput,
 } from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
+import { findAgentExecutionHandle } from "../../../store/agent/agent-execution-search.ts";
 import { findInput, findQueuedInputs, type StoredInput } from "../../../store/agent/agent-input.ts";
 import { fillImages } from "../../../store/agent/agent-input-image.ts";
 import { takeFirstTurn } from "../../../store/agent/agent-progress.ts";
 import type { Lease } from "../../../store/runner/work-lease.ts";
-import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Handle, Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
@@ -54,7 +55,8 @@ export async function* streamInputs(
   const readLease = () => requireLease(store.reader, caller, req, now());
   const first = await readLease();
   requireWorkKind(first, WorkKind.AGENT, "an agent run");
-  const executionId = first.subject_id;
+  const executionId = await findAgentExecutionHandle(store.reader, caller, first.subject_id);
+  if (executionId === undefined) throw leaseLost();
   const { replaced, close } = streams(first.id);
   const notifier = createNotifier((wake) => store.onChange(executionId, wake), [ended, draining, replaced]);
   let expiresAt = first.expires_at ?? 0;
@@ -74,7 +76,8 @@ export async function* streamInputs(
         sent = unseen.place;
         unseen = await findUnseenInput(store.reader, executionId, sent);
       }
-      if (await findDueInput(store.reader, caller, lease)) await deliverDue(deps, req, ctx);
+      if (await findDueInput(store.reader, caller, executionId, lease))
+        await deliverDue(deps, executionId, req, ctx);
       else await changed;
     }
   } finally {
@@ -91,9 +94,9 @@ export async function* streamInputs(
 async function findDueInput(
   db: Reader,
   scope: Scope,
-  lease: Lease,
+  executionId: Handle<"agent_execution">,
+  { fence }: Lease,
 ): Promise<{ readonly stored: StoredAgentExecution; readonly input: QueuedInput } | undefined> {
-  const { subject_id: executionId, fence } = lease;
   const inputs = await findQueuedInputs(db, executionId);
   if (inputs.length === 0) return undefined;
   const stored = await findAgentExecution(db, scope, executionId);
@@ -108,11 +111,12 @@ async function findDueInput(
 /** Delivers the due input. It is read again in the transaction, since the queue may have changed. */
 async function deliverDue(
   deps: LeaseDependencies,
+  executionId: Handle<"agent_execution">,
   req: StreamInputsRequest,
   ctx: HandlerContext,
 ): Promise<void> {
   await writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
-    const due = await findDueInput(tx.db, scope, lease);
+    const due = await findDueInput(tx.db, scope, executionId, lease);
     if (!due) return;
     const { stored, input } = due;
     const { id } = stored.execution;
@@ -124,7 +128,7 @@ async function deliverDue(
 }
 
 /** Returns the turn of an input. The first turn has the options of the start, unless its input has its own. */
-async function resolveTurn(tx: WriteTransaction, executionId: string, inputId: string) {
+async function resolveTurn(tx: WriteTransaction, executionId: Handle<"agent_execution">, inputId: string) {
   const { input, turn = {} } = (await findInput(tx.db, executionId, inputId)) ?? {};
   // A control input begins no turn.
   if (input?.input.case === "controlInput") return turn;
@@ -134,7 +138,7 @@ async function resolveTurn(tx: WriteTransaction, executionId: string, inputId: s
 
 async function toDelivery(
   db: Reader,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   { input, steer, turn }: StoredInput,
 ): Promise<StreamInputsResponse> {
   for await (const _ of fillImages(db, executionId, input)) await yieldToEventLoop();

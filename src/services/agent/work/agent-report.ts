@@ -20,7 +20,7 @@ import { findInput } from "../../../store/agent/agent-input.ts";
 import { appendOutput } from "../../../store/agent/agent-output.ts";
 import { setProgress } from "../../../store/agent/agent-progress.ts";
 import { findLease, type Lease, renewLease, resetAttempts } from "../../../store/runner/work-lease.ts";
-import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { recordHeartbeat } from "../../runner/heartbeat.ts";
 import { type LeaseDependencies, writeUnderLease } from "../../runner/held-lease.ts";
@@ -78,7 +78,7 @@ async function applyReport(
  */
 async function acknowledge(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   inputIds: readonly string[],
   fence: number,
 ): Promise<boolean> {

@@ -27,13 +27,14 @@ import {
 import { goalAfterReport } from "../../../domain/agent/goal/agent-goal.ts";
 import { findUnseenWakeInterestIds } from "../../../store/agent/agent-delivery.ts";
 import {
+  type FoundAgentExecution,
   findAgentExecution,
   type StoredAgentExecution,
   updateAgentExecution,
 } from "../../../store/agent/agent-execution.ts";
 import { replaceInterests } from "../../../store/agent/agent-interest.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
-import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
 import { fireInterest, subagentPayload, type WakePayload } from "../agent-wake.ts";
 
 /** The fields of a report that change the state of an agent execution. */
@@ -102,7 +103,7 @@ function withStateChange(before: AgentExecution, { state, goal, waitingInfo }: S
 /** Returns the interests that have not fired. Each fires once, and an agent that has not seen the wake event yet registers it again. */
 async function withoutFired(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   interests: readonly Interest[],
 ): Promise<readonly Interest[]> {
   if (interests.length === 0) return interests;
@@ -119,7 +120,7 @@ interface FiredInterest {
 async function registerInterests(
   tx: WriteTransaction,
   scope: Scope,
-  agentExecution: AgentExecution,
+  agentExecution: FoundAgentExecution,
   interests: readonly Interest[],
 ): Promise<FiredInterest[]> {
   requireValidInterests(interests);

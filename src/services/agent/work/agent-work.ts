@@ -30,7 +30,7 @@ import { findSourceSetters } from "../../../store/identity/source-setter.ts";
 import type { StoredWork } from "../../../store/runner/work.ts";
 import { removeWork } from "../../../store/runner/work.ts";
 import { releaseWork, resetAttempts } from "../../../store/runner/work-lease.ts";
-import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
@@ -58,8 +58,10 @@ export const agentWork: WorkHandler = {
       });
       return undefined;
     }
-    const execution = begunAgentExecution(stored.execution) ?? stored.execution;
-    if (execution !== stored.execution) await updateAgentExecution(tx, scope, stored.execution, execution);
+    const begun = begunAgentExecution(stored.execution);
+    const execution = begun
+      ? await updateAgentExecution(tx, scope, stored.execution, begun)
+      : stored.execution;
     return {
       work: {
         case: "agent",
@@ -155,7 +157,7 @@ async function endLostLease(
 /** Appends an error to the output. The input is not delivered again, so people must learn that its answer may be missing. */
 async function appendLostTurnError(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   { inputId, sequence }: { readonly inputId: string; readonly sequence: number },
 ): Promise<void> {
   const message = "the runner was lost in the middle of a turn";

@@ -15,7 +15,7 @@ import { findAgentExecution, type StoredAgentExecution } from "../../../store/ag
 import { findQueuedInputs } from "../../../store/agent/agent-input.ts";
 import { findInterests } from "../../../store/agent/agent-interest.ts";
 import { findOutput, findOutputBefore } from "../../../store/agent/agent-output.ts";
-import type { Reader } from "../../../store/store.ts";
+import type { Handle, Reader } from "../../../store/store.ts";
 import { callerOf } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { requireLease } from "../../runner/held-lease.ts";
@@ -71,7 +71,11 @@ async function lastAnswer(db: Reader, { execution, lastSequence }: StoredAgentEx
 }
 
 /** Returns the sequence number of the first block of the latest turn. */
-async function findTurnBegin(db: Reader, executionId: string, lastSequence: number): Promise<number> {
+async function findTurnBegin(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+  lastSequence: number,
+): Promise<number> {
   let begin = lastSequence + 1;
   let inputId: string | undefined;
   for (;;) {

@@ -45,7 +45,8 @@ export function startStepAgent(
     requireWorkKind(lease, WorkKind.ACTION, "an action");
     const key = stepKey(lease.attempt, req.stepIndex, req.outputKey);
     const { execution } =
-      (await findStepAgent(tx.db, lease.subject_id, key)) ?? (await startForStep(tx, scope, lease, key, req));
+      (await findStepAgent(tx.db, scope, lease.subject_id, key)) ??
+      (await startForStep(tx, scope, lease, key, req));
     return create(StartStepAgentResponseSchema, { agentExecutionId: execution.id });
   });
 }
