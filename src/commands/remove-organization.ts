@@ -50,7 +50,7 @@ export async function removeOrganization(
         );
       }
       return await store.write(OPERATOR, "chartroom organization remove", async (tx) => {
-        const organization = await findOrganization(tx.db, id);
+        const organization = await findOrganization(tx.db, { organizationId: id });
         if (!organization) throw new StartError(`no organization has the id ${id}`);
         if (!force) await requireNothingRuns(tx.db, organization);
         let removed = 0;

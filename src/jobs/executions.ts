@@ -9,7 +9,7 @@ import {
   type PendingSearch,
 } from "../services/workflow/execution/execution-expand.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import { findUnexpandedExecutions } from "../store/workflow/workflow-execution.ts";
+import { findUnexpandedExecutions } from "../store/workflow/workflow-execution-list.ts";
 import type { MakeJob } from "./job.ts";
 
 const EVERY_MS = 1_000;

@@ -8,7 +8,7 @@ import {
   setNextPrebuilds,
 } from "../store/project/prebuild-schedule.ts";
 import { findProject } from "../store/project/project.ts";
-import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
+import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import type { MakeJob } from "./job.ts";
 
 const EVERY_MS = 1_000;
@@ -31,8 +31,8 @@ export async function makeDuePrebuilds(store: Store, now: number): Promise<void>
   for (;;) {
     const due = await findDuePrebuildSchedules(store.reader, now, PROJECTS_PER_BATCH);
     const made = await Promise.allSettled(
-      due.map(({ project_id: projectId }) =>
-        store.write(SYSTEM, "job/prebuilds", (tx) => makePrebuilds(tx, projectId)),
+      due.map(({ project_id: projectId, organization_id: organizationId }) =>
+        store.write(SYSTEM, "job/prebuilds", (tx) => makePrebuilds(tx, { organizationId }, projectId)),
       ),
     );
     const failures = made.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
@@ -57,18 +57,17 @@ export async function stopTimedOutPrebuilds(store: Store, now: number): Promise<
   });
 }
 
-async function makePrebuilds(tx: WriteTransaction, projectId: string): Promise<void> {
+async function makePrebuilds(tx: WriteTransaction, scope: Scope, projectId: string): Promise<void> {
   // Another run or a change of the project may have been written first.
-  const schedule = await findPrebuildSchedule(tx.db, projectId);
+  const schedule = await findPrebuildSchedule(tx.db, scope, projectId);
   if (!schedule || schedule.next_at > tx.now) return;
-  const scope = { organizationId: schedule.organization_id };
   const project = await findProject(tx.db, scope, projectId);
   const hourUtc = project && prebuildHour(project);
   if (!project || hourUtc === undefined)
     throw new Error(`the project ${projectId} gets no prebuilds, and they are due`);
   const { instantMs, nextMs } = duePrebuild(hourUtc, projectId, tx.now);
   await planPrebuilds(tx, scope, project, instantMs);
-  await setNextPrebuilds(tx, projectId, nextMs);
+  await setNextPrebuilds(tx, scope, projectId, nextMs);
 }
 
 /** Creates the prebuilds that are due. */

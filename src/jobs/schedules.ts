@@ -40,14 +40,14 @@ export async function fireSchedules(store: Store, now: number): Promise<void> {
 /** @returns whether it was due */
 async function fireSchedule(tx: WriteTransaction, found: StoredSchedule): Promise<boolean> {
   // Another run or a change of the workflow may have been written first.
-  const schedule = await findSchedule(tx.db, found);
+  const scope = { organizationId: found.organization_id };
+  const schedule = await findSchedule(tx.db, scope, found);
   if (!schedule) return false;
   const { cron_expression: cronExpression, time_zone: timeZone } = schedule;
   const { next_at: nextAt, trigger_index: triggerIndex } = schedule;
   const due = dueInstant({ cronExpression, timeZone }, nextAt - 1, tx.now);
   if (!due) return false;
   const { instantMs, missed } = due;
-  const scope = { organizationId: schedule.organization_id };
   const workflow = await findWorkflow(tx.db, scope, schedule.workflow_id);
   const executor = workflow?.metadata?.executor;
   if (!workflow || !executor) throw new Error(`the schedule of ${schedule.workflow_id} has no workflow`);
@@ -62,7 +62,7 @@ async function fireSchedule(tx: WriteTransaction, found: StoredSchedule): Promis
     });
   }
   await fireTimeTrigger(tx, { ...scope, workflow, triggerIndex, instantMs, creator: executor });
-  await setNextInstant(tx, schedule, nextInstant({ cronExpression, timeZone }, instantMs));
+  await setNextInstant(tx, scope, schedule, nextInstant({ cronExpression, timeZone }, instantMs));
   return true;
 }
 

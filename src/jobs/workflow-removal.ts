@@ -1,6 +1,5 @@
-import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
-import { findDeletingWorkflows, removeWorkflow } from "../store/workflow/workflow.ts";
+import { type FoundWorkflow, findDeletingWorkflows, removeWorkflow } from "../store/workflow/workflow.ts";
 import { findOpenExecutionIds } from "../store/workflow/workflow-execution.ts";
 import {
   PARTS_OF_WORKFLOW,
@@ -52,7 +51,7 @@ export async function removeDeletedWorkflows(store: Store): Promise<number> {
 }
 
 /** Removes a workflow in batches. The next run removes the rest after an interruption. */
-async function removeEnded(store: Store, scope: Scope, workflow: Workflow): Promise<void> {
+async function removeEnded(store: Store, scope: Scope, workflow: FoundWorkflow): Promise<void> {
   const { id } = workflow;
   for (const part of PARTS_OF_WORKFLOW) {
     await removeInBatches(store, (tx) => removePartsOfWorkflow(tx, part, id, ROWS_PER_BATCH));

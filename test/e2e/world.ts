@@ -11,6 +11,7 @@ import { findAgents } from "../../src/store/agent/agent.ts";
 import { stopWork } from "../../src/store/runner/work.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { appendLog } from "../../src/store/workflow/step-log.ts";
+import { findAction } from "../../src/store/workflow/workflow-action.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { addMember, besideServer } from "../harness/member.ts";
 import type { TestServer } from "../harness/server.ts";
@@ -297,9 +298,11 @@ function endActions(server: Pick<TestServer, "dataDir">, organizationId: string,
       const scope = { organizationId };
       for (const id of ids) {
         await stopWork(tx, scope, WorkKind.ACTION, id);
+        const action = await findAction(tx.db, scope, id);
+        if (!action) throw new Error(`there is no action ${id}`);
         await beginAction(tx, scope, id, { environmentId: v7(), attempt: 1 });
         const printed = new TextEncoder().encode("2 problems found\n");
-        await appendLog(tx, { actionId: id, attempt: 1, stepIndex: 1 }, { offset: 0, data: printed });
+        await appendLog(tx, { actionId: action.id, attempt: 1, stepIndex: 1 }, { offset: 0, data: printed });
         const outputs = { score: new TextEncoder().encode("7") };
         const reported = [
           { stepIndex: 0, state: "running" } as const,

@@ -82,8 +82,9 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
   }
 
   async getOrganization({ organizationId }: GetOrganizationRequest, ctx: HandlerContext) {
-    requireOwnOrganization(callerOf(ctx), organizationId);
-    const organization = await findOrganization(this.#deps.store.reader, organizationId);
+    const caller = callerOf(ctx);
+    requireOwnOrganization(caller, organizationId);
+    const organization = await findOrganization(this.#deps.store.reader, caller);
     if (!organization) throw notFound("organization");
     return { organization: organizationMessage(organization) };
   }

@@ -73,7 +73,11 @@ export async function findReplay(
 ): Promise<StoredResponse | undefined> {
   const request = ctx.values.get(repeatableKey);
   if (!request) return undefined;
-  const stored = await findStoredResponse(tx, { callerId: caller.subject.id, operation, key: request.key });
+  const stored = await findStoredResponse(tx, caller, {
+    callerId: caller.subject.id,
+    operation,
+    key: request.key,
+  });
   if (stored && !request.hashes.some((hash) => equal(hash, stored.request_hash))) throw keyReused(operation);
   return stored;
 }

@@ -3,7 +3,7 @@ import { requireMayReadSecretOf } from "../../domain/workflow/execution/workflow
 import { webhookSecret } from "../../domain/workflow/trigger/webhook-signature.ts";
 import { requireNotDeleting } from "../../domain/workflow/workflow.ts";
 import type { Keys } from "../../keys.ts";
-import type { Reader, WriteTransaction } from "../../store/store.ts";
+import type { Handle, Reader, WriteTransaction } from "../../store/store.ts";
 import {
   findWebhookSecrets,
   insertWebhookSecret,
@@ -63,7 +63,7 @@ export function rotateWebhookSecret({ store, keys }: Dependencies, workflowId: s
 export async function makeWebhookSecret(
   tx: WriteTransaction,
   keys: Pick<Keys, "seal" | "randomSecret">,
-  workflowId: string,
+  workflowId: Handle<"workflow">,
 ): Promise<void> {
   await insertWebhookSecret(
     tx,

@@ -42,8 +42,8 @@ export function createWorkflow(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const workflow = newWorkflow(req, { id: tx.newId(), creator: caller.subject, now: tx.now });
     await checkWritten(tx, caller, req, workflow);
-    await insertWorkflow(tx, caller, workflow);
-    await makeWebhookSecret(tx, keys, workflow.id);
+    const { id } = await insertWorkflow(tx, caller, workflow);
+    await makeWebhookSecret(tx, keys, id);
     return { workflow: answered(workflow, baseUrl(), tx.now) };
   });
 }

@@ -32,7 +32,7 @@ const setDelivered = prepared<
 /** Records that an input is delivered to the runner of a lease, as the latest one so far. */
 export async function deliverInput(
   tx: WriteTransaction,
-  executionId: string,
+  executionId: Handle<"agent_execution">,
   inputId: string,
   { fence, turn }: { readonly fence: number; readonly turn: InputTurn },
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import { builderOf } from "../query-builder.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { OrganizationStorageTable, OrganizationTable } from "./identity-schema.ts";
 
 /** An organization, as it is stored. */
@@ -27,9 +27,16 @@ export async function hadOrganization(db: Reader): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Returns an organization, for the operator or for a caller of it. */
-export async function findOrganization(db: Reader, id: string): Promise<OrganizationTable | undefined> {
-  return builderOf(db).selectFrom("organization").selectAll().where("id", "=", id).executeTakeFirst();
+/** Returns the organization of a scope. */
+export async function findOrganization(
+  db: Reader,
+  { organizationId }: Scope,
+): Promise<OrganizationTable | undefined> {
+  return builderOf(db)
+    .selectFrom("organization")
+    .selectAll()
+    .where("id", "=", organizationId)
+    .executeTakeFirst();
 }
 
 /** Returns every organization, oldest first. Only for the operator. */

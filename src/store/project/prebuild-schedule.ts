@@ -60,8 +60,13 @@ export async function findDuePrebuildSchedules(
     .execute();
 }
 
-const selectSchedule = prepared<{ projectId: string }, PrebuildScheduleTable>((db, { projectId }) =>
-  db.selectFrom("prebuild_schedule").selectAll().where("project_id", "=", projectId),
+const selectSchedule = prepared<{ projectId: string; organizationId: string }, PrebuildScheduleTable>(
+  (db, { projectId, organizationId }) =>
+    db
+      .selectFrom("prebuild_schedule")
+      .selectAll()
+      .where("project_id", "=", projectId)
+      .where("organization_id", "=", organizationId),
 );
 
 /**
@@ -70,21 +75,28 @@ const selectSchedule = prepared<{ projectId: string }, PrebuildScheduleTable>((d
  */
 export async function findPrebuildSchedule(
   db: Reader,
+  { organizationId }: Scope,
   projectId: string,
 ): Promise<PrebuildScheduleTable | undefined> {
-  const [row] = await selectSchedule(db, { projectId });
+  const [row] = await selectSchedule(db, { projectId, organizationId });
   return row;
 }
 
-const setNext = prepared<{ projectId: string; nextAt: number }, unknown>((db, { projectId, nextAt }) =>
-  db.updateTable("prebuild_schedule").set({ next_at: nextAt }).where("project_id", "=", projectId),
+const setNext = prepared<{ projectId: string; organizationId: string; nextAt: number }, unknown>(
+  (db, { projectId, organizationId, nextAt }) =>
+    db
+      .updateTable("prebuild_schedule")
+      .set({ next_at: nextAt })
+      .where("project_id", "=", projectId)
+      .where("organization_id", "=", organizationId),
 );
 
 /** Sets the time at which a project's prebuilds are due next. */
 export async function setNextPrebuilds(
   tx: WriteTransaction,
+  { organizationId }: Scope,
   projectId: string,
   nextAt: number,
 ): Promise<void> {
-  await setNext(tx.db, { projectId, nextAt });
+  await setNext(tx.db, { projectId, organizationId, nextAt });
 }

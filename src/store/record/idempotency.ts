@@ -15,26 +15,28 @@ export interface ResponseKey {
 
 export type StoredResponse = Pick<IdempotencyTable, "request_hash" | "response" | "redacted">;
 
-const selectResponse = prepared<ResponseKey & { after: number }, StoredResponse>(
-  (db, { callerId, operation, key, after }) =>
+const selectResponse = prepared<ResponseKey & { organizationId: string; after: number }, StoredResponse>(
+  (db, { callerId, operation, key, organizationId, after }) =>
     db
       .selectFrom("idempotency")
       .select(["request_hash", "response", "redacted"])
       .where("caller_id", "=", callerId)
       .where("operation", "=", operation)
       .where("key", "=", key)
+      .where("organization_id", "=", organizationId)
       .where("created_at", ">", after),
 );
 
 /**
  * Returns the response stored under a key; undefined when there is none or it is older than {@link
- * KEEP_MS}.
+ * RESPONSE_VALID_MS}.
  */
 export async function findStoredResponse(
   tx: WriteTransaction,
+  { organizationId }: Scope,
   place: ResponseKey,
 ): Promise<StoredResponse | undefined> {
-  const [row] = await selectResponse(tx.db, { ...place, after: tx.now - RESPONSE_VALID_MS });
+  const [row] = await selectResponse(tx.db, { ...place, organizationId, after: tx.now - RESPONSE_VALID_MS });
   return row;
 }
 

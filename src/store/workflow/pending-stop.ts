@@ -15,8 +15,7 @@ export interface PendingStop {
 }
 
 /** A stop as it is stored. */
-export interface StoredStop extends PendingStop {
-  readonly organizationId: string;
+export interface StoredStop extends PendingStop, Scope {
   /**
    * Id generated when the stop was requested: resources that began later have greater ids, and are
    * not affected.

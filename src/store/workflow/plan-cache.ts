@@ -8,7 +8,7 @@ export interface CachedPlan {
 }
 
 /**
- * A cache of the most recently used plans, by the id of their execution, limited by the characters
+ * A cache of the most recently used plans, by a key of their execution, limited by the characters
  * of their texts.
  */
 export class PlanCache {
@@ -20,25 +20,25 @@ export class PlanCache {
     this.#mostCharacters = mostCharacters;
   }
 
-  get(executionId: string): CachedPlan | undefined {
-    return this.#plans.get(executionId);
+  get(key: string): CachedPlan | undefined {
+    return this.#plans.get(key);
   }
 
   /** Adds a plan as the most recent one, and evicts the oldest ones beyond the limit. */
-  put(executionId: string, plan: CachedPlan): void {
-    this.#forget(executionId);
-    this.#plans.set(executionId, plan);
-    this.#characters += plan.characters + executionId.length;
+  put(key: string, plan: CachedPlan): void {
+    this.#forget(key);
+    this.#plans.set(key, plan);
+    this.#characters += plan.characters + key.length;
     for (const oldest of this.#plans.keys()) {
       if (this.#characters <= this.#mostCharacters) break;
       this.#forget(oldest);
     }
   }
 
-  #forget(executionId: string): void {
-    const plan = this.#plans.get(executionId);
+  #forget(key: string): void {
+    const plan = this.#plans.get(key);
     if (!plan) return;
-    this.#plans.delete(executionId);
-    this.#characters -= plan.characters + executionId.length;
+    this.#plans.delete(key);
+    this.#characters -= plan.characters + key.length;
   }
 }

@@ -1,12 +1,12 @@
 import { prepared } from "../prepared.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, WriteTransaction } from "../store.ts";
 
 /** Bytes that are kept of the beginning of a step's output, and of its end: 1 MiB together. */
 const MAX_BYTES_PER_END = 512 * 1024;
 
 /** The key of a log: one step in one attempt of an action. */
 export interface LogOwner {
-  readonly actionId: string;
+  readonly actionId: Handle<"workflow_action">;
   /** From 1. */
   readonly attempt: number;
   /** From 0. */

@@ -1,13 +1,13 @@
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, WriteTransaction } from "../store.ts";
 import type { WebhookDeliveryTable } from "./workflow-schema.ts";
 
 /**
  * The key of a delivery: the workflow that it was posted to, and the id that its sender gave it.
  */
 export interface DeliveryKey {
-  readonly workflowId: string;
+  readonly workflowId: Handle<"workflow">;
   readonly deliveryId: string;
 }
 

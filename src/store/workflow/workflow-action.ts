@@ -15,17 +15,20 @@ import { isFinalAction } from "../../domain/workflow/execution/workflow-transiti
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
 import { addActionErrors } from "./workflow-action-errors.ts";
 import { changeCounts } from "./workflow-execution.ts";
 import type { WorkflowActionTable } from "./workflow-schema.ts";
+
+/** An action that was found in the scope of the caller. */
+export type FoundAction = Found<WorkflowExecutionAction, "workflow_action">;
 
 /**
  * Returns an action without its steps, which all actions of an execution share:
  * domain/workflow/execution/workflow-action.ts adds them.
  */
-export function actionOfRow({ body }: Pick<WorkflowActionTable, "body">): WorkflowExecutionAction {
-  return fromBody(WorkflowExecutionActionSchema, body);
+export function actionOfRow({ body }: Pick<WorkflowActionTable, "body">): FoundAction {
+  return fromBody(WorkflowExecutionActionSchema, body) as FoundAction;
 }
 
 const selectAction = prepared<{ id: string; organizationId: string }, { body: string }>(
@@ -37,97 +40,9 @@ const selectAction = prepared<{ id: string; organizationId: string }, { body: st
       .where("organization_id", "=", organizationId),
 );
 
-export async function findAction(
-  db: Reader,
-  scope: Scope,
-  id: string,
-): Promise<WorkflowExecutionAction | undefined> {
+export async function findAction(db: Reader, scope: Scope, id: string): Promise<FoundAction | undefined> {
   const [row] = await selectAction(db, { id, organizationId: scope.organizationId });
   return row && actionOfRow(row);
-}
-
-const selectWaiting = prepared<{ executionId: string; limit: number }, { body: string }>(
-  (db, { executionId, limit }) =>
-    db
-      .selectFrom("workflow_action")
-      .select("body")
-      .where("execution_id", "=", executionId)
-      // Literals, so that the engine uses the partial index of these rows.
-      .where((eb) =>
-        eb.and([
-          eb("phase", "=", eb.lit(WorkflowExecutionActionPhase.PENDING)),
-          eb("queued", "=", eb.lit(0)),
-        ]),
-      )
-      .orderBy("id")
-      .limit(limit),
-);
-
-/**
- * Returns up to `limit` actions of an execution that are not in the work queue yet, in their order.
- */
-export async function findWaitingActions(
-  db: Reader,
-  executionId: string,
-  limit: number,
-): Promise<WorkflowExecutionAction[]> {
-  const rows = await selectWaiting(db, { executionId, limit });
-  return rows.map(actionOfRow);
-}
-
-const selectQueued = prepared<{ executionId: string }, { body: string }>((db, { executionId }) =>
-  db
-    .selectFrom("workflow_action")
-    .select("body")
-    .where("execution_id", "=", executionId)
-    .where((eb) => eb("queued", "=", eb.lit(1)))
-    .orderBy("id"),
-);
-
-/** Number of waiting actions that are read at a time. */
-const WAITING_PER_READ = 16;
-
-/**
- * Yields the actions of an execution that have not ended: those that are in the work queue or on a
- * runner, then those that wait for the queue. The caller must change each action before it reads
- * on: otherwise it is found again.
- */
-export async function* findOpenActions(
-  db: Reader,
-  executionId: string,
-): AsyncGenerator<WorkflowExecutionAction> {
-  for (const row of await selectQueued(db, { executionId })) yield actionOfRow(row);
-  for (;;) {
-    const waiting = await findWaitingActions(db, executionId, WAITING_PER_READ);
-    yield* waiting;
-    if (waiting.length < WAITING_PER_READ) return;
-  }
-}
-
-const selectQueuedCount = prepared<{ executionId: string }, { count: number }>((db, { executionId }) =>
-  db
-    .selectFrom("workflow_action")
-    .select((eb) => eb.fn.countAll<number>().as("count"))
-    .where("execution_id", "=", executionId)
-    .where((eb) => eb("queued", "=", eb.lit(1))),
-);
-
-/** Returns the number of an execution's actions that are in the work queue or on a runner. */
-export async function countQueuedActions(db: Reader, executionId: string): Promise<number> {
-  const [row] = await selectQueuedCount(db, { executionId });
-  return row?.count ?? 0;
-}
-
-const selectReport = prepared<{ executionId: string }, { id: string }>((db, { executionId }) =>
-  db
-    .selectFrom("workflow_action")
-    .select("id")
-    .where("execution_id", "=", executionId)
-    .where("is_report", "=", 1),
-);
-
-export async function hasReportAction(db: Reader, executionId: string): Promise<boolean> {
-  return (await selectReport(db, { executionId })).length > 0;
 }
 
 /**
@@ -224,7 +139,9 @@ export async function updateAction(
 ): Promise<void> {
   const columns = changingColumns(after);
   await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
-  if (isFinalAction(phaseOf(after))) await setQueued(tx.db, { id: after.id, queued: 0 });
+  if (isFinalAction(phaseOf(after))) {
+    await setQueued(tx.db, { id: after.id, organizationId: scope.organizationId, queued: 0 });
+  }
   const [from, to] = [countedAs(before), countedAs(after)];
   if (from !== to) {
     const change = { ...UNCHANGED, [from]: -1, [to]: 1 };
@@ -260,13 +177,18 @@ export async function setBegunSteps(
   await setBody(tx.db, { id: action.id, organizationId: scope.organizationId, body });
 }
 
-const setQueued = prepared<{ id: string; queued: number }, unknown>((db, { id, queued }) =>
-  db.updateTable("workflow_action").set({ queued }).where("id", "=", id),
+const setQueued = prepared<{ id: string; organizationId: string; queued: number }, unknown>(
+  (db, { id, organizationId, queued }) =>
+    db
+      .updateTable("workflow_action")
+      .set({ queued })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
 );
 
 /** Records that an action is in the work queue; its end resets this. */
-export async function markQueued(tx: WriteTransaction, id: string): Promise<void> {
-  await setQueued(tx.db, { id, queued: 1 });
+export async function markQueued(tx: WriteTransaction, { organizationId }: Scope, id: string): Promise<void> {
+  await setQueued(tx.db, { id, organizationId, queued: 1 });
 }
 
 const UNCHANGED: Record<ActionCount, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };

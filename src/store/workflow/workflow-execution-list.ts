@@ -87,10 +87,27 @@ export async function findExecutionPage(
       if (!execution) return undefined;
       const { plan, plan_bytes } = execution;
       const isLeftOut = plan === null && plan_bytes !== null;
-      const planText = isLeftOut ? await findPlanText(db, execution.id) : plan;
+      const planText = isLeftOut ? await findPlanText(db, scope, execution.id) : plan;
       return withPlan(responseExecution(execution), planOfText(planText));
     },
   }));
+}
+
+/**
+ * Returns up to `limit` executions whose actions are not created yet, of all organizations, by id.
+ * For the system.
+ */
+export async function findUnexpandedExecutions(
+  db: Reader,
+  limit: number,
+): Promise<{ readonly organizationId: string; readonly id: string; readonly startedAt: number }[]> {
+  return builderOf(db)
+    .selectFrom("workflow_execution")
+    .select(["organization_id as organizationId", "id", "started_at as startedAt"])
+    .where((eb) => eb("expanded", "=", eb.lit(0)))
+    .orderBy("id")
+    .limit(limit)
+    .execute();
 }
 
 /** The conditions of a list of actions, combined likewise. */

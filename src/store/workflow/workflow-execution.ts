@@ -75,24 +75,7 @@ export async function findWholeExecution(
   id: string,
 ): Promise<StoredExecution | undefined> {
   const [row] = await selectExecution(db, { id, organizationId: scope.organizationId });
-  return row && storedOfRow(row, await findPlan(db, id));
-}
-
-/**
- * Returns up to `limit` executions whose actions are not created yet, of all organizations, by id.
- * For the system.
- */
-export async function findUnexpandedExecutions(
-  db: Reader,
-  limit: number,
-): Promise<{ readonly organizationId: string; readonly id: string; readonly startedAt: number }[]> {
-  return builderOf(db)
-    .selectFrom("workflow_execution")
-    .select(["organization_id as organizationId", "id", "started_at as startedAt"])
-    .where((eb) => eb("expanded", "=", eb.lit(0)))
-    .orderBy("id")
-    .limit(limit)
-    .execute();
+  return row && storedOfRow(row, await findPlan(db, scope, id));
 }
 
 /**
@@ -187,7 +170,7 @@ export async function insertExecution(
     action_warnings: "[]",
     retried_execution_id: metadata?.retriedExecutionId || null,
   });
-  await insertPlan(tx, execution);
+  await insertPlan(tx, scope, execution);
   tx.record({
     organizationId: scope.organizationId,
     type: "workflow_execution",
@@ -235,13 +218,21 @@ export async function updateExecution(
   });
 }
 
-const markExpanded = prepared<{ id: string }, unknown>((db, { id }) =>
-  db.updateTable("workflow_execution").set({ expanded: 1 }).where("id", "=", id),
+const markExpanded = prepared<{ id: string; organizationId: string }, unknown>((db, { id, organizationId }) =>
+  db
+    .updateTable("workflow_execution")
+    .set({ expanded: 1 })
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
 );
 
 /** Records that an execution's actions have been created, or never will be. */
-export async function setExpanded(tx: WriteTransaction, id: string): Promise<void> {
-  await markExpanded(tx.db, { id });
+export async function setExpanded(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  id: string,
+): Promise<void> {
+  await markExpanded(tx.db, { id, organizationId });
 }
 
 /** The difference of each count of an execution. */

@@ -7,18 +7,25 @@ import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
-const setOutputsText = prepared<{ id: string; outputs: string | null }, unknown>((db, { id, outputs }) =>
-  db.updateTable("workflow_action").set({ outputs }).where("id", "=", id),
+const setOutputsText = prepared<{ id: string; organizationId: string; outputs: string | null }, unknown>(
+  (db, { id, organizationId, outputs }) =>
+    db
+      .updateTable("workflow_action")
+      .set({ outputs })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
 );
 
 /** Stores the outputs of an action; undefined removes them. */
 export async function setOutputs(
   tx: WriteTransaction,
+  { organizationId }: Scope,
   actionId: string,
   outputs: ActionOutput | undefined,
 ): Promise<void> {
   await setOutputsText(tx.db, {
     id: actionId,
+    organizationId,
     outputs: outputs ? toBody(ActionOutputSchema, outputs) : null,
   });
 }

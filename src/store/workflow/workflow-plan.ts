@@ -4,7 +4,7 @@ import { fromBody, toBody } from "../json.ts";
 import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
 import { bytesOf } from "../sqlite/expressions.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { type CachedPlan, PlanCache } from "./plan-cache.ts";
 import type { WorkflowPlanTable } from "./workflow-schema.ts";
 
@@ -19,25 +19,33 @@ const insertRow = prepared<WorkflowPlanTable, unknown>((db, row) =>
 );
 
 /** Writes the plan of a new execution. */
-export async function insertPlan({ db }: WriteTransaction, execution: WorkflowExecution): Promise<void> {
+export async function insertPlan(
+  { db }: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+): Promise<void> {
   const plan = planOf(execution);
   const body = toBody(WorkflowExecution_SpecSchema, plan);
   await insertRow(db, { execution_id: execution.id, body });
-  planCache.put(execution.id, { plan, characters: body.length });
+  planCache.put(keyOf(scope, execution.id), { plan, characters: body.length });
 }
 
-const selectPlan = prepared<{ id: string }, { body: Uint8Array }>((db, { id }) =>
-  db
-    .selectFrom("workflow_plan")
-    .select(bytesOf("workflow_plan.body").as("body"))
-    .where("execution_id", "=", id),
+const selectPlan = prepared<{ id: string; organizationId: string }, { body: Uint8Array }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("workflow_execution")
+      .innerJoin("workflow_plan", "workflow_plan.execution_id", "workflow_execution.id")
+      .select(bytesOf("workflow_plan.body").as("body"))
+      .where("workflow_execution.id", "=", id)
+      .where("workflow_execution.organization_id", "=", organizationId),
 );
 
 /** Returns the plan of an execution, whose parts must not be modified: others share them. */
-export async function findPlan(db: Reader, executionId: string): Promise<WorkflowPlan> {
-  const known = planCache.get(executionId);
-  const found = known ?? (await readPlan(db, executionId));
-  planCache.put(executionId, found);
+export async function findPlan(db: Reader, scope: Scope, executionId: string): Promise<WorkflowPlan> {
+  const key = keyOf(scope, executionId);
+  const known = planCache.get(key);
+  const found = known ?? (await readPlan(db, scope, executionId));
+  planCache.put(key, found);
   return found.plan;
 }
 
@@ -47,12 +55,21 @@ export function planOfText(body: string | null | undefined): WorkflowPlan {
 }
 
 /** Returns the stored text of a plan; undefined without one. */
-export async function findPlanText(db: Reader, executionId: string): Promise<string | undefined> {
-  const [row] = await selectPlan(db, { id: executionId });
+export async function findPlanText(
+  db: Reader,
+  { organizationId }: Scope,
+  executionId: string,
+): Promise<string | undefined> {
+  const [row] = await selectPlan(db, { id: executionId, organizationId });
   return row && textOf(row.body);
 }
 
-async function readPlan(db: Reader, id: string): Promise<CachedPlan> {
-  const body = await findPlanText(db, id);
+/** Returns the key of a cached plan, which no other organization has. */
+function keyOf({ organizationId }: Scope, executionId: string): string {
+  return `${organizationId} ${executionId}`;
+}
+
+async function readPlan(db: Reader, scope: Scope, id: string): Promise<CachedPlan> {
+  const body = await findPlanText(db, scope, id);
   return { plan: planOfText(body), characters: body?.length ?? 0 };
 }

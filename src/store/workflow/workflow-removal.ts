@@ -1,6 +1,6 @@
 import { builderOf } from "../query-builder.ts";
 import { octets } from "../sqlite/expressions.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Handle, Scope, WriteTransaction } from "../store.ts";
 import { wholeBody } from "./workflow-execution-row.ts";
 
 /**
@@ -69,14 +69,13 @@ export const PARTS_OF_WORKFLOW = [
 
 /**
  * Removes up to `limit` rows of one kind that belong to a workflow: pieces of the logs of its
- * actions, its actions, or the entries of its ledger. For the system, so without a scope; it leaves
- * no record.
+ * actions, its actions, or the entries of its ledger. It leaves no record.
  * @returns the number of removed rows
  */
 export async function removePartsOfWorkflow(
   { db }: WriteTransaction,
   part: (typeof PARTS_OF_WORKFLOW)[number],
-  workflowId: string,
+  workflowId: Handle<"workflow">,
   limit: number,
 ): Promise<number> {
   if (part === "step_log") return removeLogs(db, workflowId, limit);

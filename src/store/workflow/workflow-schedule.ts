@@ -50,21 +50,29 @@ export async function findDueSchedules(
     .execute();
 }
 
-const selectSchedule = prepared<{ workflowId: string; triggerIndex: number }, WorkflowScheduleTable>(
-  (db, { workflowId, triggerIndex }) =>
-    db
-      .selectFrom("workflow_schedule")
-      .selectAll()
-      .where("workflow_id", "=", workflowId)
-      .where("trigger_index", "=", triggerIndex),
+const selectSchedule = prepared<
+  { organizationId: string; workflowId: string; triggerIndex: number },
+  WorkflowScheduleTable
+>((db, { organizationId, workflowId, triggerIndex }) =>
+  db
+    .selectFrom("workflow_schedule")
+    .selectAll()
+    .where("workflow_id", "=", workflowId)
+    .where("trigger_index", "=", triggerIndex)
+    .where("organization_id", "=", organizationId),
 );
 
-/** Returns a time trigger as it is now; undefined when it is never due again. For the system. */
+/** Returns a time trigger as it is now; undefined when it is never due again. */
 export async function findSchedule(
   db: Reader,
+  { organizationId }: Scope,
   { workflow_id, trigger_index }: Pick<WorkflowScheduleTable, "workflow_id" | "trigger_index">,
 ): Promise<WorkflowScheduleTable | undefined> {
-  const [row] = await selectSchedule(db, { workflowId: workflow_id, triggerIndex: trigger_index });
+  const [row] = await selectSchedule(db, {
+    organizationId,
+    workflowId: workflow_id,
+    triggerIndex: trigger_index,
+  });
   return row;
 }
 
@@ -73,6 +81,7 @@ export async function findSchedule(
  */
 export async function setNextInstant(
   tx: WriteTransaction,
+  { organizationId }: Scope,
   schedule: Pick<WorkflowScheduleTable, "workflow_id" | "trigger_index">,
   nextAt: number | undefined,
 ): Promise<void> {
@@ -82,6 +91,7 @@ export async function setNextInstant(
       .deleteFrom("workflow_schedule")
       .where("workflow_id", "=", workflow_id)
       .where("trigger_index", "=", trigger_index)
+      .where("organization_id", "=", organizationId)
       .execute();
     return;
   }
@@ -90,6 +100,7 @@ export async function setNextInstant(
     .set({ next_at: nextAt })
     .where("workflow_id", "=", workflow_id)
     .where("trigger_index", "=", trigger_index)
+    .where("organization_id", "=", organizationId)
     .execute();
 }
 

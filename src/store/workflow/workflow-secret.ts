@@ -5,7 +5,7 @@ import { subjectsOf, subjectsText } from "../identity/source-setter.ts";
 import { toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowSecretTable } from "./workflow-schema.ts";
 
 /** An encrypted secret, and the id of its key. */
@@ -25,7 +25,7 @@ const selectSecrets = prepared<{ workflowId: string }, WorkflowSecretTable>((db,
   db.selectFrom("workflow_secret").selectAll().where("workflow_id", "=", workflowId),
 );
 
-/** Returns the secrets of a workflow, which the caller has found in its own scope. */
+/** Returns the secrets of a workflow by which a delivery proves itself before anything else of it is read. */
 export async function findWebhookSecrets(
   db: Reader,
   workflowId: string,
@@ -40,7 +40,7 @@ export async function findWebhookSecrets(
  */
 export async function findWebhookSecretHolders(
   db: Reader,
-  workflowId: string,
+  workflowId: Handle<"workflow">,
   now: number,
 ): Promise<Subject[]> {
   const [row] = await selectSecrets(db, { workflowId });
@@ -52,7 +52,7 @@ export async function findWebhookSecretHolders(
 /** Stores the first secret of a new workflow; the workflow's own record covers both. */
 export async function insertWebhookSecret(
   { db }: WriteTransaction,
-  workflowId: string,
+  workflowId: Handle<"workflow">,
   current: SealedSecret,
 ): Promise<void> {
   const columns = secretColumns({ current, previous: undefined });

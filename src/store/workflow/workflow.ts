@@ -6,8 +6,11 @@ import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import { bytesOf } from "../sqlite/expressions.ts";
-import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
 import { replaceSchedules } from "./workflow-schedule.ts";
+
+/** A workflow that was found or created in the scope of the caller. */
+export type FoundWorkflow = Found<Workflow, "workflow">;
 
 const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: Uint8Array }>(
   (db, { id, organizationId }) =>
@@ -19,9 +22,9 @@ const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: 
 );
 
 /** Returns a workflow without its webhookUrl, which the row does not contain. */
-export async function findWorkflow(db: Reader, scope: Scope, id: string): Promise<Workflow | undefined> {
+export async function findWorkflow(db: Reader, scope: Scope, id: string): Promise<FoundWorkflow | undefined> {
   const [row] = await selectWorkflow(db, { id, organizationId: scope.organizationId });
-  return row && fromBody(WorkflowSchema, textOf(row.body));
+  return row && (fromBody(WorkflowSchema, textOf(row.body)) as FoundWorkflow);
 }
 
 const selectAnyWorkflow = prepared<{ id: string }, { organization_id: string; body: string }>((db, { id }) =>
@@ -34,9 +37,14 @@ const selectAnyWorkflow = prepared<{ id: string }, { organization_id: string; bo
 export async function findAnyWorkflow(
   db: Reader,
   id: string,
-): Promise<{ readonly organizationId: string; readonly workflow: Workflow } | undefined> {
+): Promise<{ readonly organizationId: string; readonly workflow: FoundWorkflow } | undefined> {
   const [row] = await selectAnyWorkflow(db, { id });
-  return row && { organizationId: row.organization_id, workflow: fromBody(WorkflowSchema, row.body) };
+  return (
+    row && {
+      organizationId: row.organization_id,
+      workflow: fromBody(WorkflowSchema, row.body) as FoundWorkflow,
+    }
+  );
 }
 
 const selectOfExecutor = prepared<{ executorId: string; organizationId: string }, { body: string }>(
@@ -67,7 +75,7 @@ export async function findDeletingWorkflows(
   db: Reader,
   afterId: string,
   limit: number,
-): Promise<{ organizationId: string; workflow: Workflow }[]> {
+): Promise<{ organizationId: string; workflow: FoundWorkflow }[]> {
   const rows = await builderOf(db)
     .selectFrom("workflow")
     .select(["organization_id", "body"])
@@ -78,11 +86,16 @@ export async function findDeletingWorkflows(
     .execute();
   return rows.map((row) => ({
     organizationId: row.organization_id,
-    workflow: fromBody(WorkflowSchema, row.body),
+    workflow: fromBody(WorkflowSchema, row.body) as FoundWorkflow,
   }));
 }
 
-export async function insertWorkflow(tx: WriteTransaction, scope: Scope, workflow: Workflow): Promise<void> {
+/** @returns the same workflow */
+export async function insertWorkflow(
+  tx: WriteTransaction,
+  scope: Scope,
+  workflow: Workflow,
+): Promise<FoundWorkflow> {
   const columns = changingColumns(workflow);
   await builderOf(tx.db)
     .insertInto("workflow")
@@ -102,6 +115,7 @@ export async function insertWorkflow(tx: WriteTransaction, scope: Scope, workflo
     kind: "created",
     after: columns.body,
   });
+  return workflow as FoundWorkflow;
 }
 
 export async function updateWorkflow(

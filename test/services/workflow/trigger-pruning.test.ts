@@ -4,6 +4,7 @@ import { pruneTriggers } from "../../../src/jobs/trigger-pruning.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../../../src/store/workflow/webhook-delivery.ts";
+import { findWorkflow } from "../../../src/store/workflow/workflow.ts";
 import { DAY_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
 import { REPOSITORY, type TriggeredWorkflows, triggeredWorkflows } from "./triggered-workflow.ts";
 
@@ -19,8 +20,15 @@ beforeEach(async () => {
 });
 afterEach(() => testStore.close());
 
+const handle = async () => {
+  const workflow = await findWorkflow(testStore.store.reader, caller, workflowId);
+  if (!workflow) throw new Error("the workflow is gone");
+  return workflow.id;
+};
 const note = (deliveryId: string, eventIds: readonly string[]) =>
-  testStore.store.write(SYSTEM, "test", (tx) => insertDelivery(tx, { workflowId, deliveryId }, eventIds));
+  testStore.store.write(SYSTEM, "test", async (tx) =>
+    insertDelivery(tx, { workflowId: await handle(), deliveryId }, eventIds),
+  );
 const prune = () => pruneTriggers(testStore.store, testStore.clock.now);
 
 test("the ledger is kept for 30 days, and leaves executions and the audit trail as they are", async () => {
@@ -63,17 +71,21 @@ test("ids of deliveries are forgotten after 24 hours", async () => {
   testStore.clock.now += 1;
   expect(await prune()).toBe(1);
   const { reader } = testStore.store;
-  expect(await findDeliveryEvents(reader, { workflowId, deliveryId: "first" }, 0)).toBeUndefined();
-  expect(await findDeliveryEvents(reader, { workflowId, deliveryId: "second" }, 0)).toEqual([]);
+  expect(
+    await findDeliveryEvents(reader, { workflowId: await handle(), deliveryId: "first" }, 0),
+  ).toBeUndefined();
+  expect(await findDeliveryEvents(reader, { workflowId: await handle(), deliveryId: "second" }, 0)).toEqual(
+    [],
+  );
 });
 
 test("an id that is too old to count is taken anew before it is forgotten", async () => {
   await note("first", ["old"]);
   testStore.clock.now += DAY_MS;
-  const found = () =>
+  const found = async () =>
     findDeliveryEvents(
       testStore.store.reader,
-      { workflowId, deliveryId: "first" },
+      { workflowId: await handle(), deliveryId: "first" },
       testStore.clock.now - DAY_MS,
     );
   expect(await found()).toBeUndefined();

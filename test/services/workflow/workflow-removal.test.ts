@@ -13,6 +13,7 @@ import { WorkflowService } from "../../../src/services/workflow/workflow-service
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { appendLog } from "../../../src/store/workflow/step-log.ts";
+import { findAction } from "../../../src/store/workflow/workflow-action.ts";
 import { findOpenExecutionIds } from "../../../src/store/workflow/workflow-execution.ts";
 import { openTestStore, operationsOf, START_MS, type TestStore } from "../../harness/test-store.ts";
 import { insertRun } from "./workflow-run.ts";
@@ -141,7 +142,9 @@ test("the logs go first and in parts, so that no other write waits for all of th
     .where("workflow_id", "=", id)
     .execute();
   await store.write(SYSTEM, "test", async (tx) => {
-    for (const action of actions) {
+    for (const { id: actionId } of actions) {
+      const action = await findAction(tx.db, caller, actionId);
+      if (!action) throw new Error("the action is gone");
       const owner = { actionId: action.id, attempt: 1, stepIndex: 0 };
       for (let offset = 0; offset < 50; offset += 10) {
         await appendLog(tx, owner, { offset, data: Buffer.from("0123456789") });

@@ -72,10 +72,13 @@ describe("the webhook secret of a workflow", () => {
 
   test("is known to who was given it, and after a rotation to them for as long as it verifies", async () => {
     const id = await make();
-    const known = async () =>
-      (await findWebhookSecretHolders(testStore.store.reader, id, testStore.clock.now)).map(
-        (subject) => subject.id,
-      );
+    const known = async () => {
+      const workflow = await findWorkflow(testStore.store.reader, caller, id);
+      if (!workflow) throw new Error("the workflow is gone");
+      const { reader } = testStore.store;
+      const holders = await findWebhookSecretHolders(reader, workflow.id, testStore.clock.now);
+      return holders.map((subject) => subject.id);
+    };
     expect(await known()).toEqual([]);
     await secretOf(id);
     await secretOf(id);

@@ -26,7 +26,7 @@ const isKept = (key: string) =>
   testStore.store.write(
     SYSTEM,
     "test",
-    async (tx) => (await findStoredResponse(tx, placeOf(key))) !== undefined,
+    async (tx) => (await findStoredResponse(tx, caller, placeOf(key))) !== undefined,
   );
 const rows = () =>
   builderOf(testStore.store.reader).selectFrom("idempotency").select("key").orderBy("key").execute();

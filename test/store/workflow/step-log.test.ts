@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { builderOf } from "../../../src/store/query-builder.ts";
-import { SYSTEM } from "../../../src/store/store.ts";
+import { type Handle, SYSTEM } from "../../../src/store/store.ts";
 import { appendLog, findLogPieces, type LogOwner } from "../../../src/store/workflow/step-log.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 
 const MIB = 1024 * 1024;
 const HALF = MIB / 2;
 
-const OWNER: LogOwner = { actionId: "action", attempt: 1, stepIndex: 0 };
+const OWNER: LogOwner = { actionId: "action" as Handle<"workflow_action">, attempt: 1, stepIndex: 0 };
 
 let made: TestStore;
 beforeEach(async () => {

@@ -46,7 +46,7 @@ export async function* streamActionLogs(
     const newest = attemptOf(action);
     if (attempt !== undefined && attempt !== newest) position = { stepIndex: stepIndex ?? 0, offset: 0 };
     attempt = newest;
-    const owner = { actionId: id, attempt };
+    const owner = { actionId: action.id, attempt };
     const pieces = await findLogPieces(store.reader, owner, position, lastStep, PIECES_A_READ);
     return { pieces, attempt, isOver: isFinalAction(phaseOf(action)) };
   };

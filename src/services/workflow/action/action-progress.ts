@@ -19,7 +19,12 @@ import { isFinalAction } from "../../../domain/workflow/execution/workflow-trans
 import { stopWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { removeEarlierLogs } from "../../../store/workflow/step-log.ts";
-import { findAction, setBegunSteps, updateAction } from "../../../store/workflow/workflow-action.ts";
+import {
+  type FoundAction,
+  findAction,
+  setBegunSteps,
+  updateAction,
+} from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findOutputs, setOutputs } from "../../../store/workflow/workflow-output.ts";
 import { actionChanged } from "../execution/action-change.ts";
@@ -52,7 +57,7 @@ export async function beginAction(
   const before = await foundAction(tx, scope, actionId);
   const action = begunAction(before, { ...start, now: tx.now });
   await updateAction(tx, scope, before, action);
-  await removeEarlierLogs(tx, { actionId, attempt: start.attempt });
+  await removeEarlierLogs(tx, { actionId: before.id, attempt: start.attempt });
   const { execution, variables } = await executionOf(tx, scope, before);
   const begun = begunExecution(execution);
   if (begun) await updateExecution(tx, scope, execution, begun);
@@ -83,7 +88,7 @@ export async function advanceSteps(
   if (Object.keys(values).length > 0) {
     const known = await findOutputs(tx.db, scope, actionId);
     const merged = { ...known?.values, ...values };
-    await setOutputs(tx, actionId, create(ActionOutputSchema, { actionId, values: merged }));
+    await setOutputs(tx, scope, actionId, create(ActionOutputSchema, { actionId, values: merged }));
   }
   return { stop: mustStop(action) };
 }
@@ -110,7 +115,7 @@ export async function finishAction(
   const after = endedAction(before, end, warnings, tx.now);
   await changeAction(tx, scope, before, after);
   if (!isFinalAction(phaseOf(after))) {
-    await setOutputs(tx, actionId, undefined);
+    await setOutputs(tx, scope, actionId, undefined);
     return "again";
   }
   await advanceExecution(tx, scope, after.metadata?.workflowExecutionId ?? "");
@@ -149,11 +154,7 @@ async function changeAction(
   await actionChanged.call(tx, scope, after);
 }
 
-async function foundAction(
-  tx: WriteTransaction,
-  scope: Scope,
-  actionId: string,
-): Promise<WorkflowExecutionAction> {
+async function foundAction(tx: WriteTransaction, scope: Scope, actionId: string): Promise<FoundAction> {
   const action = await findAction(tx.db, scope, actionId);
   if (!action) throw notFound("workflow execution action");
   return action;

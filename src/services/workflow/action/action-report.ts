@@ -17,7 +17,7 @@ import { isFinalAction } from "../../../domain/workflow/execution/workflow-trans
 import type { StoredWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { appendLog } from "../../../store/workflow/step-log.ts";
-import { findAction } from "../../../store/workflow/workflow-action.ts";
+import { type FoundAction, findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { advanceSteps } from "./action-progress.ts";
@@ -79,8 +79,8 @@ function moveOf(
 
 async function appendLogs(
   tx: WriteTransaction,
-  { subject_id: actionId, attempt }: StoredWork,
-  { status }: WorkflowExecutionAction,
+  { attempt }: StoredWork,
+  { id: actionId, status }: FoundAction,
   chunks: readonly LogChunk[],
 ): Promise<void> {
   const stepCount = status?.stepStatuses.length ?? 0;

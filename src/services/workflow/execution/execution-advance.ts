@@ -12,15 +12,13 @@ import {
 import { withPlan } from "../../../domain/workflow/execution/workflow-plan.ts";
 import { insertWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { setLastCompletion } from "../../../store/workflow/workflow.ts";
 import {
   countQueuedActions,
   findWaitingActions,
   hasReportAction,
-  insertActions,
-  markQueued,
-  updateAction,
-} from "../../../store/workflow/workflow-action.ts";
+} from "../../../store/workflow/open-actions.ts";
+import { setLastCompletion } from "../../../store/workflow/workflow.ts";
+import { insertActions, markQueued, updateAction } from "../../../store/workflow/workflow-action.ts";
 import { findExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findPlan } from "../../../store/workflow/workflow-plan.ts";
 import { findAccountOfExecutor } from "../../identity/executor.ts";
@@ -71,9 +69,9 @@ export async function endExecution(
  */
 async function fillQueue(tx: WriteTransaction, scope: Scope, execution: WorkflowExecution): Promise<boolean> {
   const maxParallel = execution.spec?.action?.limits?.maxParallel ?? 1;
-  let given = await countQueuedActions(tx.db, execution.id);
+  let given = await countQueuedActions(tx.db, scope, execution.id);
   while (given < maxParallel) {
-    const waiting = await findWaitingActions(tx.db, execution.id, maxParallel - given);
+    const waiting = await findWaitingActions(tx.db, scope, execution.id, maxParallel - given);
     if (waiting.length === 0) break;
     const executor = execution.metadata?.executor;
     const accountId = executor ? await findAccountOfExecutor(tx, scope, executor) : null;
@@ -91,7 +89,7 @@ async function fillQueue(tx: WriteTransaction, scope: Scope, execution: Workflow
         accountId,
         ...place,
       });
-      await markQueued(tx, action.id);
+      await markQueued(tx, scope, action.id);
       given += 1;
     }
   }
@@ -104,9 +102,9 @@ async function makeReport(
   scope: Scope,
   execution: WorkflowExecution,
 ): Promise<boolean> {
-  if (!execution.spec?.report || (await hasReportAction(tx.db, execution.id))) return false;
+  if (!execution.spec?.report || (await hasReportAction(tx.db, scope, execution.id))) return false;
   if (actionCount(execution) === 0) return false;
-  const whole = withPlan(execution, await findPlan(tx.db, execution.id));
+  const whole = withPlan(execution, await findPlan(tx.db, scope, execution.id));
   const report = newAction(whole, {
     id: tx.newId(),
     session: tx.newId(),

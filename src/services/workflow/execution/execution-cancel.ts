@@ -17,13 +17,9 @@ import {
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { stopWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { countQueuedActions, findOpenActions } from "../../../store/workflow/open-actions.ts";
 import { insertPendingStop, type StopMode } from "../../../store/workflow/pending-stop.ts";
-import {
-  countQueuedActions,
-  findAction,
-  findOpenActions,
-  updateAction,
-} from "../../../store/workflow/workflow-action.ts";
+import { findAction, updateAction } from "../../../store/workflow/workflow-action.ts";
 import {
   findExecution,
   findOpenExecutionIds,
@@ -139,13 +135,13 @@ export async function stopExecution(
   if (!stored || hasEnded(stored.execution)) return true;
   const { execution } = stored;
   const stoppedAll = await stopActions(tx, scope, id, mode, turn);
-  const isRunning = (await countQueuedActions(tx.db, id)) > 0;
+  const isRunning = (await countQueuedActions(tx.db, scope, id)) > 0;
   if (stoppedAll && !(isCancelled(execution) && isRunning)) {
     spend(turn, EXECUTION_COST);
     await endOrStop(tx, scope, execution, isRunning);
   } else if (!isCancelled(execution)) {
     spend(turn, EXECUTION_COST);
-    await setExpanded(tx, id);
+    await setExpanded(tx, scope, id);
     await updateExecution(tx, scope, execution, stoppingExecution(execution, tx.newId()));
   }
   return stoppedAll;
@@ -161,7 +157,7 @@ async function stopActions(
 ): Promise<boolean> {
   const isCut = mode === "cut_off";
   const stopped = isCut ? revokedAction : cancelledAction;
-  for await (const before of findOpenActions(tx.db, executionId)) {
+  for await (const before of findOpenActions(tx.db, scope, executionId)) {
     const after = stopped(before, tx.newId(), tx.now);
     if (!after) continue;
     if (isExhausted(turn)) return false;
@@ -186,7 +182,7 @@ async function endOrStop(
   isRunning: boolean,
 ): Promise<void> {
   // What was not made by now never is.
-  await setExpanded(tx, before.id);
+  await setExpanded(tx, scope, before.id);
   const after =
     cancelledExecution(before, { session: tx.newId(), isRunning, now: tx.now }) ??
     stoppedExecution(before, tx.now);

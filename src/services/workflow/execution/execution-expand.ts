@@ -76,7 +76,7 @@ export async function expandExecution(
   ];
   if (warnings.length > 0) await updateExecution(tx, scope, before, warnedExecution(before, warnings));
   await insertActions(tx, scope, before.id, actions);
-  await setExpanded(tx, before.id);
+  await setExpanded(tx, scope, before.id);
   await advanceExecution(tx, scope, before.id);
 }
 
@@ -143,7 +143,7 @@ export async function failExpansion(
 ): Promise<void> {
   const execution = await findWaiting(tx, scope, executionId);
   if (!execution) return;
-  await setExpanded(tx, executionId);
+  await setExpanded(tx, scope, executionId);
   await endExecution(tx, scope, execution, completedExecution(execution, [failure], tx.now));
 }
 

@@ -65,7 +65,7 @@ export async function retryExecution(
     }),
   );
   await insertActions(tx, scope, execution.id, actions);
-  await setExpanded(tx, execution.id);
+  await setExpanded(tx, scope, execution.id);
   await advanceExecution(tx, scope, execution.id);
   return startedExecution(tx, scope, execution.id);
 }

@@ -136,14 +136,20 @@ async function deliver(
   const countsById =
     reading.kind === "pull_request" || ("scheme" in proof && proof.scheme === "standard-webhooks");
   for (const { name, reason } of countsById ? namesOf(deliveryId, undefined) : names) {
-    const earlier = await findDeliveryEvents(tx.db, { workflowId, deliveryId: name }, tx.now - DELIVERY_MS);
+    const earlier = await findDeliveryEvents(
+      tx.db,
+      { workflowId: workflow.id, deliveryId: name },
+      tx.now - DELIVERY_MS,
+    );
     if (!earlier) continue;
     const copies: WorkflowTriggerEvent[] = [];
     for (const id of earlier) copies.push(await recordDuplicate(tx, found, id, reason));
     return { entries: copies };
   }
   if (caller && reading.kind === "pull_request") requireMayReportEventAs(workflow, caller);
-  const sourceSetters = caller ? [caller.subject] : await findWebhookSecretHolders(tx.db, workflowId, tx.now);
+  const sourceSetters = caller
+    ? [caller.subject]
+    : await findWebhookSecretHolders(tx.db, workflow.id, tx.now);
   const entered = await fireWebhook(tx, {
     organizationId,
     workflow,
@@ -156,7 +162,7 @@ async function deliver(
   const eventIds = entered.map(({ id }) => id);
   const isStartRefused = reading.kind === "manual" && entered.every(({ verdict }) => REFUSALS.has(verdict));
   for (const { name } of isStartRefused ? namesOf(deliveryId, undefined) : names)
-    await insertDelivery(tx, { workflowId, deliveryId: name }, eventIds);
+    await insertDelivery(tx, { workflowId: workflow.id, deliveryId: name }, eventIds);
   return { entries: entered };
 }
 

@@ -1,0 +1,109 @@
+import { type WorkflowExecutionAction, WorkflowExecutionActionPhase } from "#gen/service/v1/workflow_pb.js";
+import { prepared } from "../prepared.ts";
+import { unindexed } from "../sqlite/expressions.ts";
+import type { Reader, Scope } from "../store.ts";
+import { actionOfRow } from "./workflow-action.ts";
+
+interface ExecutionKey {
+  readonly organizationId: string;
+  readonly executionId: string;
+}
+
+const selectWaiting = prepared<ExecutionKey & { limit: number }, { body: string }>(
+  (db, { organizationId, executionId, limit }) =>
+    db
+      .selectFrom("workflow_action")
+      .select("body")
+      .where("execution_id", "=", executionId)
+      .where(unindexed("workflow_action.organization_id"), "=", organizationId)
+      // Literals, so that the engine uses the partial index of these rows.
+      .where((eb) =>
+        eb.and([
+          eb("phase", "=", eb.lit(WorkflowExecutionActionPhase.PENDING)),
+          eb("queued", "=", eb.lit(0)),
+        ]),
+      )
+      .orderBy("id")
+      .limit(limit),
+);
+
+/**
+ * Returns up to `limit` actions of an execution that are not in the work queue yet, in their order.
+ */
+export async function findWaitingActions(
+  db: Reader,
+  { organizationId }: Scope,
+  executionId: string,
+  limit: number,
+): Promise<WorkflowExecutionAction[]> {
+  const rows = await selectWaiting(db, { organizationId, executionId, limit });
+  return rows.map(actionOfRow);
+}
+
+const selectQueued = prepared<ExecutionKey, { body: string }>((db, { organizationId, executionId }) =>
+  db
+    .selectFrom("workflow_action")
+    .select("body")
+    .where("execution_id", "=", executionId)
+    .where(unindexed("workflow_action.organization_id"), "=", organizationId)
+    .where((eb) => eb("queued", "=", eb.lit(1)))
+    .orderBy("id"),
+);
+
+/** Number of waiting actions that are read at a time. */
+const WAITING_PER_READ = 16;
+
+/**
+ * Yields the actions of an execution that have not ended: those that are in the work queue or on a
+ * runner, then those that wait for the queue. The caller must change each action before it reads
+ * on: otherwise it is found again.
+ */
+export async function* findOpenActions(
+  db: Reader,
+  scope: Scope,
+  executionId: string,
+): AsyncGenerator<WorkflowExecutionAction> {
+  const { organizationId } = scope;
+  for (const row of await selectQueued(db, { organizationId, executionId })) yield actionOfRow(row);
+  for (;;) {
+    const waiting = await findWaitingActions(db, scope, executionId, WAITING_PER_READ);
+    yield* waiting;
+    if (waiting.length < WAITING_PER_READ) return;
+  }
+}
+
+const selectQueuedCount = prepared<ExecutionKey, { count: number }>((db, { organizationId, executionId }) =>
+  db
+    .selectFrom("workflow_action")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("execution_id", "=", executionId)
+    .where(unindexed("workflow_action.organization_id"), "=", organizationId)
+    .where((eb) => eb("queued", "=", eb.lit(1))),
+);
+
+/** Returns the number of an execution's actions that are in the work queue or on a runner. */
+export async function countQueuedActions(
+  db: Reader,
+  { organizationId }: Scope,
+  executionId: string,
+): Promise<number> {
+  const [row] = await selectQueuedCount(db, { organizationId, executionId });
+  return row?.count ?? 0;
+}
+
+const selectReport = prepared<ExecutionKey, { id: string }>((db, { organizationId, executionId }) =>
+  db
+    .selectFrom("workflow_action")
+    .select("id")
+    .where("execution_id", "=", executionId)
+    .where(unindexed("workflow_action.organization_id"), "=", organizationId)
+    .where("is_report", "=", 1),
+);
+
+export async function hasReportAction(
+  db: Reader,
+  { organizationId }: Scope,
+  executionId: string,
+): Promise<boolean> {
+  return (await selectReport(db, { organizationId, executionId })).length > 0;
+}
