@@ -3,7 +3,7 @@ import { planOf, type WorkflowPlan } from "../../domain/workflow/execution/workf
 import { fromBody, toBody } from "../json.ts";
 import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
-import { bytesOf } from "../sqlite/expressions.ts";
+import { bytesOf, unindexed } from "../sqlite/expressions.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { type CachedPlan, PlanCache } from "./plan-cache.ts";
 import type { WorkflowPlanTable } from "./workflow-schema.ts";
@@ -37,7 +37,7 @@ const selectPlan = prepared<{ id: string; organizationId: string }, { body: Uint
       .innerJoin("workflow_plan", "workflow_plan.execution_id", "workflow_execution.id")
       .select(bytesOf("workflow_plan.body").as("body"))
       .where("workflow_execution.id", "=", id)
-      .where("workflow_execution.organization_id", "=", organizationId),
+      .where(unindexed("workflow_execution.organization_id"), "=", organizationId),
 );
 
 /** Returns the plan of an execution, whose parts must not be modified: others share them. */
