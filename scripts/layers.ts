@@ -69,7 +69,7 @@ const BASES: Readonly<Record<string, string | undefined>> = {
 };
 
 /** Files that unite what the areas hold. */
-const UNITING = new Set(["src/store/schema.ts", "src/store/search.ts"]);
+const UNITING = new Set(["src/store/schema.ts", "src/store/search-index.ts"]);
 
 /** What only store/ imports: with it, queries can be built. */
 const STORE_ONLY = /^src\/store\/(query-builder|prepared|(.*\/)?[a-z-]*schema)\.ts$/;
@@ -77,6 +77,9 @@ const STORE_ONLY = /^src\/store\/(query-builder|prepared|(.*\/)?[a-z-]*schema)\.
 /** The errors of rules, which only domain/ makes: services throw what a look-up finds missing, and no more. */
 const RULE_ERRORS =
   /\bnew (?:DomainError|PolicyDenied)\(|\bthrow (?:valueUnusable|phaseUnsuitable|permissionDenied|policyDenied|pendingDeletion|inUse|executorUnfit|lastAdministrator|notEnterprise|queueFull|queueChanged|credentialWithheld)\(/;
+
+/** How SQLite indexes texts: behind SearchIndex, each engine has a way of its own. Only a schema names its tables. */
+const TEXT_INDEX = /trigram|\browid\b|enterText|\bgrams\b|candidateSource/i;
 
 /** Files of one folder, tests among them, without those of folders in it. */
 const MAX_FILES = 25;
@@ -108,6 +111,9 @@ export function brokenRules(root: string): string[] {
     }
     if (layer !== "store/sqlite" && /\bsql`|better-sqlite3/.test(text)) {
       broken.push(`${name} writes SQL of one engine; that belongs in store/sqlite`);
+    }
+    if (layer !== "store/sqlite" && !name.endsWith("-schema.ts") && TEXT_INDEX.test(text)) {
+      broken.push(`${name} names how the engine indexes texts; that belongs in store/sqlite`);
     }
     if (layer === "services" && RULE_ERRORS.test(text)) {
       broken.push(`${name} throws the error of a rule; rules are functions of domain/`);

@@ -8,6 +8,15 @@ const ROWS = /\b(?:Reader|WriteTransaction)\b|\bStore\b/;
 /** The types that prove what a caller may see: {@link Scope} and {@link Handle} of src/store/store.ts. */
 const PROOF = /\bScope\b|\bHandle</;
 
+/** Types whose methods take a scope, and which are no proof of one. */
+const NO_PROOF: ReadonlySet<string> = new Set([
+  "Store",
+  "Reader",
+  "WriteTransaction",
+  "SearchIndex",
+  "ProjectSearch",
+]);
+
 interface Source {
   readonly path: string;
   readonly text: string;
@@ -102,16 +111,17 @@ function typesWithProof(sources: readonly Source[]): ReadonlySet<string> {
   const declarations = sources
     .filter(({ path }) => path.startsWith("src/store/"))
     .flatMap(({ text }) => [
-      ...text.matchAll(/^export (?:interface|type) (\w+)([^;]*?;\n(?=\n|$)|[\s\S]*?^\})/gm),
+      ...text
+        .replace(/\/\*[\s\S]*?\*\//g, "")
+        .matchAll(/^export (?:interface|type) (\w+)([^;]*?;\n(?=\n|$)|[\s\S]*?^\})/gm),
     ])
     .map(([, name = "", body = ""]) => ({ name, body }));
   const proofs = new Set<string>();
   for (let before = -1; before < proofs.size; ) {
     before = proofs.size;
-    for (const { name, body } of declarations) if (isProven(body, proofs)) proofs.add(name);
+    for (const { name, body } of declarations)
+      if (!NO_PROOF.has(name) && isProven(body, proofs)) proofs.add(name);
   }
-  // Both hold transactions and readers, and are no proof of anything.
-  for (const name of ["Store", "Reader", "WriteTransaction"]) proofs.delete(name);
   return proofs;
 }
 

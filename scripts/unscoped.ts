@@ -109,12 +109,7 @@ export const UNSCOPED: readonly Group[] = [
       addActionErrors: "part of updateAction",
       buildRecord: "the writer: a change names its organization",
       changeCounts: "part of updateAction and insertActions",
-      endCandidates: "part of searchProjects: rows of the organization's range",
-      hasAtMost: "part of searchProjects: rows of a candidate source",
       insertRecords: "the writer: a change names its organization",
-      insertSearchText: "the writer: texts of projects that it wrote",
-      isSelective: "part of searchProjects: rows of a candidate source",
-      textCandidates: "part of searchProjects: rows of the organization's range",
     },
   },
 ];

@@ -123,6 +123,13 @@ describe("beside the layers", () => {
     ]);
   });
 
+  test.each(["rowid", "searchTrigrams(text)", "enterText"])("only the engine may name %s", (text) => {
+    const files = { "src/store/a.ts": `${text};\n`, "src/store/sqlite/a.ts": `${text};\n` };
+    expect(brokenIn(files)).toEqual([
+      "src/store/a.ts names how the engine indexes texts; that belongs in store/sqlite",
+    ]);
+  });
+
   test("only the engine's own folder may load the engine", () => {
     expect(brokenIn({ "src/store/a.ts": importing("better-sqlite3") })).toEqual([
       "src/store/a.ts writes SQL of one engine; that belongs in store/sqlite",

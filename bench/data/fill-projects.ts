@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import { searchTrigrams } from "../../src/domain/project/search-trigrams.ts";
+import { searchTrigrams } from "../../src/store/sqlite/search/trigrams.ts";
 import { type Owner, projectRow } from "./project-rows.ts";
 
 /** Rows that an organization has in the index of search texts (migration 0006). */

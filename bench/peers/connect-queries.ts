@@ -3,9 +3,9 @@ import { fromJsonString } from "@bufbuild/protobuf";
 import Database from "better-sqlite3";
 import { Kysely, SqliteDialect, sql } from "kysely";
 import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
-import { trigramQuery } from "../../src/domain/project/search-trigrams.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
 import type { PeerCaller } from "./project-queries.ts";
 
 /** The reads of the connect-node peer, and its one connection, as Kysely's page on SQLite opens it. */

@@ -11,10 +11,10 @@ import {
   projectSearchText,
   updatedProject,
 } from "../../src/domain/project/project.ts";
-import { searchTrigrams } from "../../src/domain/project/search-trigrams.ts";
 import { auditBytes } from "../../src/domain/record/audit-chain.ts";
 import { toBody } from "../../src/store/json.ts";
 import type { Schema } from "../../src/store/schema.ts";
+import { searchTrigrams } from "../../src/store/sqlite/search/trigrams.ts";
 import type { PeerCaller } from "./project-queries.ts";
 import type { openKeys } from "./token-hash.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { trigramQuery } from "../../src/domain/project/search-trigrams.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
 import type { openKeys } from "./token-hash.ts";
 
 /** A caller that was let in. */

@@ -1,7 +1,7 @@
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
 import type { Schema } from "./schema.ts";
-import type { SearchName, SearchParameters, SearchResult } from "./search.ts";
+import type { ProjectSearch } from "./search-index.ts";
 import type { WriteBackRow } from "./write-back-row.ts";
 
 /**
@@ -120,8 +120,11 @@ export interface WriteTransaction {
    * recorded; a recorded change wakes them anyway.
    */
   touch(id: string): void;
-  /** Adds a text to the search index, under a row of its own, when the write is committed. */
-  indexText(row: number, text: string): void;
+  /**
+   * Adds the text of a project to the index of projectSearch, when the write is committed.
+   * @returns the number by which the project's row names its text in the index
+   */
+  indexText(scope: Scope, text: string): Promise<number>;
   /**
    * Removes an organization and every row that it owns, in any table, without a record.
    * @param onTable called for each table that holds such rows, before they are removed
@@ -151,19 +154,8 @@ export interface WriteOptions {
 export interface Store {
   /** Read-only access to rows that are durably committed. */
   readonly reader: Reader;
-  /**
-   * Runs one of SEARCHES on another thread, so that this one is not blocked. It sees the commits up
-   * to its call. Organizations take turns, and in each its callers; a long search lets others go
-   * first.
-   * @throws DomainError VALUE_UNUSABLE when it takes too long; StoreUnavailable when too many wait;
-   * the signal's reason once that is aborted
-   */
-  search<N extends SearchName>(
-    name: N,
-    scope: Scope,
-    parameters: SearchParameters<N>,
-    signal?: AbortSignal,
-  ): Promise<SearchResult<N>>;
+  /** The search of projects. Other lists test row by row, by `searcher`: they are of the thousands, not of a million. */
+  readonly projectSearch: ProjectSearch;
   /**
    * Returns a reader of the scope's rows each of whose queries is a search: for lists that look for
    * a text.

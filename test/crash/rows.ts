@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { trigramQuery } from "../../src/domain/project/search-trigrams.ts";
+import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
 import { canonical } from "../harness/project-pages.ts";
 import { storageProblems } from "../harness/stored-bytes.ts";
 

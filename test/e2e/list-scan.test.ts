@@ -8,7 +8,7 @@ import type { Caller } from "../../src/domain/identity/caller.ts";
 import { implementations } from "../../src/implementations.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { DATABASE_FILE, type SqliteStore } from "../../src/store/sqlite/open.ts";
 import { listing, searching } from "../../src/store/sqlite/search/searching.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type ListRequest, listRequests } from "../harness/list-requests.ts";
@@ -64,7 +64,7 @@ beforeAll(async () => {
     searches += 1;
     if (isSlow && searches === 1) return Promise.reject(new SearchTooLong(0));
     return made.store.search(...args);
-  }) as Store["search"];
+  }) as SqliteStore["search"];
   // As if each query tested more rows than the main thread does.
   const attempt = () => {
     attempts += 1;
@@ -73,7 +73,7 @@ beforeAll(async () => {
   const store: Store = {
     ...made.store,
     reader,
-    search,
+    projectSearch: { find: (scope, page, signal) => search("projects", scope, page, signal) },
     searcher: (scope) => searching({ search }, scope),
     lister: (scope) => listing({ search }, { db: reader, attempt }, scope),
   };

@@ -6,14 +6,14 @@ import Database from "better-sqlite3";
 import { sql } from "kysely";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
-import type { ProjectPage } from "../../src/store/project/search/project-search.ts";
+import type { ProjectPage } from "../../src/store/project/project-page.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { checkDeadline } from "../../src/store/sqlite/expressions.ts";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { DATABASE_FILE, type SqliteStore } from "../../src/store/sqlite/open.ts";
 import { Searches } from "../../src/store/sqlite/search/search-thread.ts";
 import { listing } from "../../src/store/sqlite/search/searching.ts";
-import { type Store, StoreUnavailable } from "../../src/store/store.ts";
+import { StoreUnavailable } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 import { ANY_PROJECT } from "../store/project/any-project.ts";
 import { servicesOf } from "./services.ts";
@@ -106,7 +106,7 @@ test("a query of a list tests few rows on the main thread, and begins anew as a 
   const search = (async (...[, , parameters]) => {
     moved.push(parameters);
     return { rows: [{ id: "found" }] };
-  }) as Store["search"];
+  }) as SqliteStore["search"];
   const projects = listing({ search }, reading, caller).selectFrom("project").select("id");
   const rare = projects.where(checkDeadline()).where(sql<boolean>`tested() < ${0}`);
   expect(await rare.execute()).toEqual([{ id: "found" }]);

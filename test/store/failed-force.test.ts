@@ -119,7 +119,7 @@ testWithSlowDisk("a checkpoint that cannot be forced ends the process, and nothi
 testWithSlowDisk("a merge of the index that cannot be forced is made again later", async (disk) => {
   const enter = async (store: Store, rows: readonly number[]) => {
     for (const row of rows) {
-      await store.write(SYSTEM, "test", async (tx) => tx.indexText(row, `text ${row}`));
+      await store.write(SYSTEM, "test", async (tx) => tx.indexText({ organizationId: ONE }, `text ${row}`));
     }
   };
   // Two stores, neither of which enters as many as it would merge itself.

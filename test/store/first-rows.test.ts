@@ -4,10 +4,11 @@ import { type SqlBool, sql } from "kysely";
 import { SearchTooLong } from "../../src/domain/error.ts";
 import { countRows, firstRows, type RowOrder } from "../../src/store/first-rows.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
-import type { SearchParameters } from "../../src/store/search.ts";
 import { checkDeadline } from "../../src/store/sqlite/expressions.ts";
+import type { SqliteStore } from "../../src/store/sqlite/open.ts";
+import type { SearchParameters } from "../../src/store/sqlite/search/searches.ts";
 import { listing } from "../../src/store/sqlite/search/searching.ts";
-import { type Reader, type Scope, type Store, SYSTEM } from "../../src/store/store.ts";
+import { type Reader, type Scope, SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 
 const ROWS = 23;
@@ -33,7 +34,7 @@ beforeAll(async () => {
     searches += 1;
     if (searches === 1) return Promise.reject(new SearchTooLong(0));
     return testStore.store.search(...args);
-  }) as Store["search"];
+  }) as SqliteStore["search"];
   const reading = { db: builderOf(testStore.store.reader), attempt: () => undefined };
   db = listing({ search }, reading, caller);
 });
@@ -112,7 +113,7 @@ async function rowsRead(direction: RowOrder["direction"], rows: number): Promise
       throw new SearchTooLong(0);
     }
     return { rows: raw.prepare(query).all(...values) };
-  }) as unknown as Store["search"];
+  }) as unknown as SqliteStore["search"];
   const reading = { db: builderOf(testStore.store.reader), attempt: () => undefined };
   const db = listing({ search }, reading, { organizationId: "" });
   const own = db.selectFrom("fact").select("name").where(checkDeadline()).where(sql<SqlBool>`is_read()`);

@@ -9,11 +9,11 @@ import {
   ProjectPrebuildConfigurationSchema,
   ProjectSchema,
 } from "#gen/service/v1/project_pb.js";
-import { trigramQuery } from "../../src/domain/project/search-trigrams.ts";
 import { toBody } from "../../src/store/json.ts";
 import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { MIGRATIONS, migrate } from "../../src/store/sqlite/migrate.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 
 afterAll(stopAll);

@@ -11,18 +11,18 @@ import { findDueTimers } from "../../src/store/agent/agent-interest.ts";
 import { findOutput } from "../../src/store/agent/agent-output.ts";
 import { findEnvironmentPage } from "../../src/store/environment/environment-list.ts";
 import { findProjectPage } from "../../src/store/project/project-list.ts";
-import type { ProjectPage } from "../../src/store/project/search/project-search.ts";
+import type { ProjectPage } from "../../src/store/project/project-page.ts";
+import { findClaimable } from "../../src/store/runner/work-lease.ts";
+import type { Schema } from "../../src/store/schema.ts";
+import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import {
   allCandidates,
   indexedCandidates,
   isSelective,
   textCandidates,
-} from "../../src/store/project/search/project-search-candidates.ts";
-import { collect, countMatching, findPage } from "../../src/store/project/search/project-search-rows.ts";
-import { findClaimable } from "../../src/store/runner/work-lease.ts";
-import type { Schema } from "../../src/store/schema.ts";
-import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+} from "../../src/store/sqlite/search/project-candidates.ts";
+import { collect, countMatching, findPage } from "../../src/store/sqlite/search/project-rows.ts";
 import type { Handle } from "../../src/store/store.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow/workflow-execution.ts";
 import {
@@ -170,7 +170,7 @@ test("a later page of projects begins where the last one ended, in both orders a
   const page = { filter: ANY_PROJECT, after, limit: 26, countLimit: undefined };
   const store = {
     reader: db,
-    search: () => Promise.reject(new Error("a list without a filter is no search")),
+    projectSearch: { find: () => Promise.reject(new Error("a list without a filter is no search")) },
   };
   const signal = () => new AbortController().signal;
   for (const direction of ["asc", "desc"] as const) {

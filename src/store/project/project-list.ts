@@ -4,8 +4,13 @@ import { prepared } from "../prepared.ts";
 import type { Reader, Scope, Store } from "../store.ts";
 import { projectText } from "./project.ts";
 import { isEmptyFilter } from "./project-filter.ts";
-import type { FoundProject, ProjectOrder, ProjectPage } from "./search/project-search.ts";
-import { directions, PROJECT_COLUMNS } from "./search/project-search-rows.ts";
+import {
+  directions,
+  type FoundProject,
+  PROJECT_COLUMNS,
+  type ProjectOrder,
+  type ProjectPage,
+} from "./project-page.ts";
 
 /**
  * Returns up to `limit` projects in JSON, as reads return them, after `after`, and the number of
@@ -14,14 +19,14 @@ import { directions, PROJECT_COLUMNS } from "./search/project-search-rows.ts";
  * fails as one.
  */
 export async function findProjectPage(
-  store: Pick<Store, "reader" | "search">,
+  store: Pick<Store, "reader" | "projectSearch">,
   scope: Scope,
   page: ProjectPage,
   signal: () => AbortSignal,
 ): Promise<{ projects: ListedRow<string>[]; count: number | undefined }> {
   const { rows, count } = isEmptyFilter(page.filter)
     ? await unfilteredPage(store.reader, scope, page)
-    : await store.search("projects", scope, page, signal());
+    : await store.projectSearch.find(scope, page, signal());
   const positionOf = ({ id, popularity }: FoundProject) => ({
     key: page.order.field === "id" ? 0 : popularity,
     id,

@@ -15,7 +15,6 @@ import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { syncPrebuildSchedule } from "./prebuild-schedule.ts";
 import { replaceProjectIndex } from "./project-index.ts";
 import type { ProjectTable } from "./project-schema.ts";
-import { indexSearchText } from "./search/project-search-index.ts";
 
 /**
  * Returns a project as reads return it, in JSON: the body, which is never an empty object, with the
@@ -141,7 +140,7 @@ export async function insertProject(
   const columns = changingColumns(project, json);
   await insertRow(tx.db, {
     ...columns,
-    search_row: await indexSearchText(tx, scope, columns.search_text),
+    search_row: await tx.indexText(scope, columns.search_text),
     id: project.id,
     organization_id: scope.organizationId,
     creator_id: project.metadata?.creator?.id ?? "",
@@ -222,7 +221,7 @@ export async function updateProject(
   const [stored] = await selectSearchText(tx.db, place);
   await updateRow(tx.db, { ...columns, ...place });
   if (columns.search_text !== stored?.search_text) {
-    const search_row = await indexSearchText(tx, scope, columns.search_text);
+    const search_row = await tx.indexText(scope, columns.search_text);
     await updateSearchRow(tx.db, { ...place, search_row });
   }
   await replaceProjectIndex(tx.db, scope, before, after);

@@ -83,16 +83,3 @@ export function listAsRows<T extends string | number>(list: string): RawBuilder<
 export function listOf(column: `${string}.${string}`): RawBuilder<string> {
   return sql`json_group_array(${sql.ref(column)})`;
 }
-
-/** A range of rows of project_search by their numbers, both ends inclusive. */
-export type RowRange = readonly [first: number, last: number];
-
-/**
- * Returns the condition that a row of project_search is in a range and among the results of a
- * trigram query.
- */
-export function hasTrigrams(query: string, [first, last]: RowRange): Expression<SqlBool> {
-  // The driver binds numbers as reals, which the index does not accept as bounds.
-  return sql<SqlBool>`project_search match ${query}
-    and project_search.rowid between cast(${first} as integer) and cast(${last} as integer)`;
-}

@@ -2,7 +2,6 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
 import { pageRepository } from "../../domain/project/project.ts";
-import { searchTrigrams } from "../../domain/project/search-trigrams.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
@@ -19,6 +18,7 @@ import * as fifteenth from "./migrations/0015-workflow-plan.ts";
 import * as sixteenth from "./migrations/0016-organization-storage.ts";
 import * as seventeenth from "./migrations/0017-organization-removal.ts";
 import * as nineteenth from "./migrations/0019-token-hash.ts";
+import { searchTrigrams } from "./search/trigrams.ts";
 
 export interface Migration {
   readonly name: string;

@@ -48,12 +48,17 @@ export interface StoreOptions {
 /** Name of the database file inside the data folder. */
 export const DATABASE_FILE = "chartroom.db";
 
+/** The store with the searches of its engine, by name. */
+export interface SqliteStore extends Store {
+  readonly search: Searches["search"];
+}
+
 /**
  * Opens the SQLite store, creating or migrating the file.
  *
  * @throws when the folder cannot be written or the file is no database of this release
  */
-export function openStore(options: StoreOptions): Store {
+export function openStore(options: StoreOptions): SqliteStore {
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   const file = join(options.dataDir, DATABASE_FILE);
   const writing = openConnection(file, "writer", options.hasLargeWrites ? "FILE" : "MEMORY");
@@ -99,7 +104,8 @@ export function openStore(options: StoreOptions): Store {
 
   return {
     reader: reading.db,
-    search: (name, scope, parameters, signal) => searches.search(name, scope, parameters, signal),
+    search: (...args) => searches.search(...args),
+    projectSearch: { find: (scope, page, signal) => searches.search("projects", scope, page, signal) },
     searcher: (scope) => searching(searches, scope),
     lister: (scope) => {
       const owner = { organizationId: scope.organizationId, callerId: scope.subject?.id ?? "" };

@@ -9,6 +9,7 @@ import type { Connection } from "./connection.ts";
 import { Group } from "./group.ts";
 import { Listeners } from "./listeners.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
+import { indexSearchText } from "./search/project-texts.ts";
 import type { TextIndex } from "./search/text-index.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { hasFreeSpace, isEngineFailure, storageProblem } from "./storage-problem.ts";
@@ -109,7 +110,8 @@ export class Writer {
         record: (change) => void changes.push(change),
         touch: (id) => void touched.add(id),
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
-        indexText: (row, text) => group.enterText(row, text),
+        indexText: (scope, text) =>
+          indexSearchText(tx, (row, each) => group.enterText(row, each), scope, text),
         readWriteBack: (row, key) => group.readWriteBack(row, key),
         setWriteBack: (row, key, value) => group.setWriteBack(row, key, value),
         attempt: (part) => this.#attemptPart(part, changes, group),

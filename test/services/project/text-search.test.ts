@@ -11,6 +11,7 @@ import { listEnvironments } from "../../../src/services/environment/environment-
 import { listMembers } from "../../../src/services/identity/member-list.ts";
 import { listWorkflowExecutions } from "../../../src/services/workflow/execution/workflow-execution-list.ts";
 import { listWorkflows } from "../../../src/services/workflow/workflow-list.ts";
+import type { SqliteStore } from "../../../src/store/sqlite/open.ts";
 import { searching } from "../../../src/store/sqlite/search/searching.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -36,7 +37,7 @@ function watched() {
   const search = ((name, scope, parameters, signal) => {
     asked.push((parameters as { sql: string }).sql);
     return made.store.search(name, scope, parameters, signal);
-  }) as Store["search"];
+  }) as SqliteStore["search"];
   const reader = new Proxy(made.store.reader, {
     get() {
       throw new Error("the main thread was asked for rows");

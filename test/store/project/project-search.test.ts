@@ -9,14 +9,11 @@ import type { PagePosition } from "../../../src/domain/page.ts";
 import { insertProject, removeProject, updateProject } from "../../../src/store/project/project.ts";
 import type { ProjectFilter } from "../../../src/store/project/project-filter.ts";
 import { findProjectPage } from "../../../src/store/project/project-list.ts";
-import {
-  type ProjectOrder,
-  type ProjectPage,
-  searchProjects,
-} from "../../../src/store/project/search/project-search.ts";
+import type { ProjectOrder, ProjectPage } from "../../../src/store/project/project-page.ts";
 import { findLocalRunnerId } from "../../../src/store/runner/runner.ts";
 import { openConnection } from "../../../src/store/sqlite/connection.ts";
 import { DATABASE_FILE } from "../../../src/store/sqlite/open.ts";
+import { searchProjects } from "../../../src/store/sqlite/search/project-search.ts";
 import { type Scope, SYSTEM } from "../../../src/store/store.ts";
 import { createRandom } from "../../harness/random.ts";
 import { replay } from "../../harness/seed.ts";
@@ -128,15 +125,10 @@ function common(walks: boolean): Source {
   raw.function("in_time", () => 1);
   opened.push(raw);
   const attempt = async <T>(_: number, query: () => Promise<T>) => (walks ? query() : undefined);
-  const search = (_: string, scope: Scope, page: ProjectPage) =>
+  const find = (scope: Scope, page: ProjectPage) =>
     searchProjects(db, scope, page, { attempt }, { few: 0, rare: 20 });
   return (caller, page) =>
-    findProjectPage(
-      { reader: db, search: search as TestStore["store"]["search"] },
-      caller,
-      page,
-      () => never,
-    );
+    findProjectPage({ reader: db, projectSearch: { find } }, caller, page, () => never);
 }
 const opened: { close(): void }[] = [];
 

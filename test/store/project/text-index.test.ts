@@ -5,7 +5,10 @@ import { Maintenance } from "../../../src/store/sqlite/checkpoint/maintenance-th
 import { DATABASE_FILE } from "../../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../../src/store/store.ts";
 import { until } from "../../harness/until.ts";
-import { openWithOrganizations } from "../made-up-changes.ts";
+import { ONE, openWithOrganizations, TWO } from "../made-up-changes.ts";
+
+/** Begin of the rows of the first organization. */
+const FIRST_RANGE = 2 ** 30;
 
 let dataDir: string;
 let store: Store;
@@ -23,7 +26,7 @@ afterEach(async () => {
 /** Enters texts, each in a commit of its own. */
 async function enter(first: number, count: number): Promise<void> {
   for (let row = first; row < first + count; row++) {
-    await store.write(SYSTEM, "test", async (tx) => tx.indexText(row, `text ${row}`));
+    await store.write(SYSTEM, "test", async (tx) => tx.indexText({ organizationId: ONE }, `text ${row}`));
   }
 }
 
@@ -39,7 +42,8 @@ const found = () =>
       "select rowid from project_search where project_search match '\"tex\"' order by rowid",
     )
     .pluck()
-    .all();
+    .all()
+    .map((row) => row - FIRST_RANGE);
 
 test("texts become small segments, which are merged before the engine would do so within a change", async () => {
   await enter(1, 7);
@@ -53,7 +57,9 @@ test("texts become small segments, which are merged before the engine would do s
 
 test("a commit makes one segment, whatever order its texts come in", async () => {
   await store.write(SYSTEM, "test", async (tx) => {
-    for (const row of [9, 2, 8, 3, 7, 4]) tx.indexText(row, `text ${row}`);
+    // Each organization has a range of rows, and so they go up and down.
+    for (const organizationId of [TWO, ONE, TWO, ONE, TWO, ONE])
+      await tx.indexText({ organizationId }, "text");
   });
   expect(segments()).toBe(1);
   expect(found()).toHaveLength(6);
@@ -61,12 +67,12 @@ test("a commit makes one segment, whatever order its texts come in", async () =>
 
 test("a change that fails enters no text, and takes none of those that share its commit", async () => {
   const failing = store.write(SYSTEM, "test", async (tx) => {
-    tx.indexText(2, "text 2");
-    tx.indexText(3, "text 3");
+    await tx.indexText({ organizationId: ONE }, "text 2");
+    await tx.indexText({ organizationId: ONE }, "text 3");
     throw new Error("after both");
   });
   await Promise.all([enter(1, 1), expect(failing).rejects.toThrow("after both"), enter(4, 1)]);
-  expect(found()).toEqual([1, 4]);
+  expect(found()).toEqual([1, 2]);
 });
 
 test("a merge waits for no other process, and a later one makes up for it", async () => {

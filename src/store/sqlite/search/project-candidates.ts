@@ -1,16 +1,12 @@
 import type { SelectQueryBuilder } from "kysely";
-import {
-  everyTrigramQuery,
-  isShort,
-  queryTrigrams,
-  trigramQuery,
-} from "../../../domain/project/search-trigrams.ts";
 import { prepared } from "../../prepared.ts";
+import type { ProjectFilter, Projects } from "../../project/project-filter.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Schema } from "../../schema.ts";
-import { hasTrigrams, listAsRows, listOf, type RowRange } from "../../sqlite/expressions.ts";
 import type { Reader, Scope } from "../../store.ts";
-import type { ProjectFilter, Projects } from "../project-filter.ts";
+import { listAsRows, listOf } from "../expressions.ts";
+import { hasTrigrams, type RowRange } from "./project-texts.ts";
+import { everyTrigramQuery, isShort, queryTrigrams, trigramQuery } from "./trigrams.ts";
 
 /**
  * A source of candidates: rows that lead to all projects that a filter accepts, and possibly to

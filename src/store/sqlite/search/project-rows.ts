@@ -1,19 +1,17 @@
-import { bodyColumns } from "../../listed-row.ts";
+import { applyFilter, type Projects } from "../../project/project-filter.ts";
+import {
+  directions,
+  type FoundProject,
+  type FoundProjects,
+  PROJECT_COLUMNS,
+  type ProjectOrder,
+  type ProjectPage,
+} from "../../project/project-page.ts";
+import type { ProjectTable } from "../../project/project-schema.ts";
 import { builderOf } from "../../query-builder.ts";
-import { listAsRows, unindexed } from "../../sqlite/expressions.ts";
 import type { Reader, Scope } from "../../store.ts";
-import { applyFilter, type Projects } from "../project-filter.ts";
-import type { ProjectTable } from "../project-schema.ts";
-import type { FoundProject, FoundProjects, ProjectOrder, ProjectPage } from "./project-search.ts";
-import type { CandidateSource } from "./project-search-candidates.ts";
-
-/** The columns of a project in a list. */
-export const PROJECT_COLUMNS = [
-  "project.id",
-  "project.popularity",
-  ...bodyColumns("project"),
-  "project.used_by",
-] as const;
+import { listAsRows, unindexed } from "../expressions.ts";
+import type { CandidateSource } from "./project-candidates.ts";
 
 /**
  * Tests all candidates of a source, which also counts them; undefined when more than `most` pass.
@@ -143,13 +141,6 @@ function sorted<O>(all: Projects<O>, { after, order }: ProjectPage): Projects<O>
       )
     : all;
   return rest.orderBy(popularity, ways.popularity.direction).orderBy("project.id", ways.id.direction);
-}
-
-/** Returns the directions of an order, and the comparison by which a row comes after another. */
-export function directions({ field, direction }: ProjectOrder) {
-  const way = (one: "asc" | "desc") => ({ direction: one, behind: one === "asc" ? ">" : "<" }) as const;
-  const other = direction === "asc" ? "desc" : "asc";
-  return { popularity: way(direction), id: way(field === "id" ? direction : other) };
 }
 
 /** Returns the number of candidates that pass, counted up to the page's limit. */

@@ -1,9 +1,5 @@
-import type { PagePosition } from "../../../domain/page.ts";
-import type { BodyRow } from "../../listed-row.ts";
-import type { SearchLimit } from "../../search.ts";
+import type { FoundProject, FoundProjects, ProjectPage } from "../../project/project-page.ts";
 import type { Reader, Scope } from "../../store.ts";
-import type { ProjectFilter } from "../project-filter.ts";
-import type { ProjectTable } from "../project-schema.ts";
 import {
   allCandidates,
   type CandidateSource,
@@ -12,31 +8,10 @@ import {
   indexedCandidates,
   isSelective,
   textCandidates,
-} from "./project-search-candidates.ts";
-import { findSearchRange } from "./project-search-index.ts";
-import { collect, countMatching, findPage, scan } from "./project-search-rows.ts";
-
-export interface ProjectOrder {
-  readonly field: "id" | "popularity";
-  readonly direction: "asc" | "desc";
-}
-
-/** One page of a list, and its options. */
-export interface ProjectPage {
-  readonly filter: ProjectFilter;
-  readonly order: ProjectOrder;
-  readonly after: PagePosition | undefined;
-  readonly limit: number;
-  /** Limit of counting; undefined when no count is requested. */
-  readonly countLimit: number | undefined;
-}
-
-export type FoundProject = Pick<ProjectTable, "popularity" | "used_by"> & BodyRow;
-
-export interface FoundProjects {
-  readonly rows: FoundProject[];
-  readonly count: number | undefined;
-}
+} from "./project-candidates.ts";
+import { collect, countMatching, findPage, scan } from "./project-rows.ts";
+import { findSearchRange } from "./project-texts.ts";
+import type { SearchLimit } from "./searches.ts";
 
 /** The thresholds by which a search chooses its strategy. */
 const THRESHOLDS = {

@@ -1,10 +1,10 @@
-import { searchTrigrams } from "../../../domain/project/search-trigrams.ts";
+import { type Expression, type SqlBool, sql } from "kysely";
 import { prepared } from "../../prepared.ts";
+import type { ProjectSearchTable } from "../../project/project-schema.ts";
 import { builderOf } from "../../query-builder.ts";
-import type { RowRange } from "../../sqlite/expressions.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store.ts";
 import type { WriteBackRow } from "../../write-back-row.ts";
-import type { ProjectSearchTable } from "../project-schema.ts";
+import { searchTrigrams } from "./trigrams.ts";
 
 /**
  * Number of rows that an organization may have in the index of project texts, including unused
@@ -42,12 +42,17 @@ const insertTrigrams = prepared<ProjectSearchTable, unknown>((db, row) =>
  * then names. The row of a former text stays unused: the index can remove a row only by its text,
  * and audit rows of the same change take more space.
  */
-export async function indexSearchText(tx: WriteTransaction, scope: Scope, text: string): Promise<number> {
+export async function indexSearchText(
+  tx: Pick<WriteTransaction, "db" | "readWriteBack" | "setWriteBack">,
+  enter: (row: number, text: string) => void,
+  scope: Scope,
+  text: string,
+): Promise<number> {
   const { organizationId } = scope;
   const last = await tx.readWriteBack(LAST_ROW, organizationId);
   const row = last === 0 ? await createRange(tx.db, scope) : last + 1;
   tx.setWriteBack(LAST_ROW, organizationId, row);
-  tx.indexText(row, text);
+  enter(row, text);
   return row;
 }
 
@@ -82,4 +87,17 @@ const selectRange = prepared<Scope, { number: number }>((db, { organizationId })
 export async function findSearchRange(db: Reader, scope: Scope): Promise<RowRange | undefined> {
   const [row] = await selectRange(db, { organizationId: scope.organizationId });
   return row && [row.number * RANGE_ROWS, (row.number + 1) * RANGE_ROWS - 1];
+}
+
+/** A range of rows of project_search by their numbers, both ends inclusive. */
+export type RowRange = readonly [first: number, last: number];
+
+/**
+ * Returns the condition that a row of project_search is in a range and among the results of a
+ * trigram query.
+ */
+export function hasTrigrams(query: string, [first, last]: RowRange): Expression<SqlBool> {
+  // The driver binds numbers as reals, which the index does not accept as bounds.
+  return sql<SqlBool>`project_search match ${query}
+    and project_search.rowid between cast(${first} as integer) and cast(${last} as integer)`;
 }

@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
 import { SearchTooLong } from "../../../domain/error.ts";
-import type { SearchName, SearchParameters, SearchResult } from "../../search.ts";
 import { type Scope, StoreUnavailable } from "../../store.ts";
 import { FairQueue, type Owner } from "./search-turns.ts";
+import type { SearchName, SearchParameters, SearchResult } from "./searches.ts";
 
 /** Time limit of one search; a test of every row of a million takes about half of it. */
 const LIMIT_MS = 2_000;
@@ -87,7 +87,13 @@ export class Searches {
     this.#first = new Lane({ file, limitMs, crowdedMs }, this.#long);
   }
 
-  /** Runs a search as specified by Store.search. */
+  /**
+   * Runs one of SEARCHES on another thread, so that this one is not blocked. It sees the commits up
+   * to its call. Organizations take turns, and in each its callers; a long search lets others go
+   * first.
+   * @throws DomainError VALUE_UNUSABLE when it takes too long; StoreUnavailable when too many wait;
+   * the signal's reason once that is aborted
+   */
   search<N extends SearchName>(
     name: N,
     { organizationId, subject }: Scope,

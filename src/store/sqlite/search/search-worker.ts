@@ -1,9 +1,9 @@
 import { constants, getPriority, platform, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { SEARCHES, type SearchLimit } from "../../search.ts";
 import { openConnection } from "../connection.ts";
 import { ROWS_PER_CHECK } from "../expressions.ts";
 import { type SearchAnswer, type SearchOrder, type SearchThreadData, SHARED } from "./search-thread.ts";
+import { SEARCHES, type SearchLimit } from "./searches.ts";
 
 // The thread of Searches: one request at a time, each answered once.
 

@@ -1,7 +1,7 @@
 import { CompiledQuery } from "kysely";
-import { searchProjects } from "./project/search/project-search.ts";
-import { builderOf } from "./query-builder.ts";
-import type { Reader, Scope } from "./store.ts";
+import { builderOf } from "../../query-builder.ts";
+import type { Reader, Scope } from "../../store.ts";
+import { searchProjects } from "./project-search.ts";
 
 /** The limit of a search, which the search connection enforces. */
 export interface SearchLimit {

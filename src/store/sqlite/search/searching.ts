@@ -9,10 +9,11 @@ import {
 } from "kysely";
 import { readThrough } from "../../prepared.ts";
 import type { Schema } from "../../schema.ts";
-import type { Scope, Store } from "../../store.ts";
+import type { Scope } from "../../store.ts";
 import type { Connection } from "../connection.ts";
 import { StablePlans } from "../dialect.ts";
 import { DEADLINE } from "../expressions.ts";
+import type { Searches } from "./search-thread.ts";
 
 /**
  * Number of rows that one query of a list tests on the main thread before it moves to the search
@@ -23,11 +24,11 @@ const MAIN_THREAD_ROWS = 1_000;
 /**
  * Returns a database whose queries run on the search thread, each as a search of its own: for lists
  * that test row by row, with `checkDeadline()` among their conditions. It is read-only, and each
- * query fails as Store.search does.
+ * query fails as Searches.search does.
  */
-export function searching(store: Pick<Store, "search">, scope: Scope): Kysely<Schema> {
+export function searching(searches: Pick<Searches, "search">, scope: Scope): Kysely<Schema> {
   return readingBy(async ({ sql, parameters }) => {
-    const { rows } = await store.search("rows", scope, { sql, values: parameters });
+    const { rows } = await searches.search("rows", scope, { sql, values: parameters });
     return rows;
   });
 }
@@ -41,15 +42,19 @@ export interface ListReading extends Pick<Connection, "db"> {
 
 /**
  * Returns a database for lists. Its queries begin on the main thread; one that tests many rows
- * without a match moves to the search thread, where it starts again and fails as Store.search does.
+ * without a match moves to the search thread, where it starts again and fails as Searches.search does.
  * A query without `checkDeadline()`, which nothing could end, is rejected; prepared ones run as
  * those of `reading`.
  */
-export function listing(store: Pick<Store, "search">, reading: ListReading, scope: Scope): Kysely<Schema> {
+export function listing(
+  searches: Pick<Searches, "search">,
+  reading: ListReading,
+  scope: Scope,
+): Kysely<Schema> {
   const db = readingBy(async ({ sql, parameters }) => {
     if (!sql.includes(DEADLINE)) throw new Error(`a query of a list cannot be ended: ${sql}`);
     const found = await reading.attempt(MAIN_THREAD_ROWS, sql, parameters);
-    return found ?? (await store.search("rows", scope, { sql, values: parameters })).rows;
+    return found ?? (await searches.search("rows", scope, { sql, values: parameters })).rows;
   });
   readThrough(db, reading.db);
   return db;

@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
-import { insertSearchText } from "../../project/search/project-search-index.ts";
 import type { Schema } from "../../schema.ts";
 import type { Maintenance } from "../checkpoint/maintenance-thread.ts";
+import { insertSearchText } from "./project-texts.ts";
 
 /** A text of a project and its row in the index. */
 export interface IndexedText {

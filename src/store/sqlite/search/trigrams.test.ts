@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import fc from "fast-check";
-import { replay } from "../../../test/harness/seed.ts";
-import { isShort, searchTrigrams, trigramQuery } from "./search-trigrams.ts";
+import { replay } from "../../../../test/harness/seed.ts";
+import { isShort, searchTrigrams, trigramQuery } from "./trigrams.ts";
 
 test("the grams of a text are its characters by threes, line by line, and what is shorter at an end", () => {
   expect(searchTrigrams("ship\nab\n\n🐧é").trim().split(" ")).toEqual([
