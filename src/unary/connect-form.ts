@@ -8,12 +8,13 @@ import {
   errorToJsonBytes,
 } from "@connectrpc/connect/protocol-connect";
 import type { OutputAccount } from "../rpc/access/call-record.ts";
+import type { BodyAccount } from "../rpc/request/arriving-bytes.ts";
 import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import { type StoredTexts, storedTexts } from "../services/call/stored-text.ts";
 import { requestBody } from "./request-body.ts";
 import type { HttpRequest, HttpResponse, UnaryCall } from "./unary-call.ts";
-import type { BodyAccount, Init, UnaryForm, WholeAnswer } from "./unary-form.ts";
+import type { Init, UnaryForm, WholeAnswer } from "./unary-form.ts";
 import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeAnswer } from "./write-answer.ts";
 import { bytesOf } from "./write-pieces.ts";
 
@@ -35,8 +36,7 @@ export class ConnectForm implements UnaryForm {
     call: UnaryCall,
     body: BodyAccount,
   ): Uint8Array | Promise<Uint8Array> {
-    body.set(this.lengthBytes);
-    return requestBody(req, this.lengthBytes, call);
+    return requestBody(req, this.lengthBytes, call, body);
   }
 
   success({ method: { output }, serialization }: UnaryOperation, call: UnaryCall, answer: object) {

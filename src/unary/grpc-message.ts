@@ -1,10 +1,10 @@
 import type { Http2ServerRequest } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { bodyTooLarge } from "../rpc/error/error.ts";
+import { ArrivingBytes, type BodyAccount } from "../rpc/request/arriving-bytes.ts";
 import { requireEnvelope } from "../rpc/request/envelope.ts";
 import { bodyAborted } from "../rpc/request/request-failure.ts";
 import type { UnaryCall } from "./unary-call.ts";
-import type { BodyAccount } from "./unary-form.ts";
 
 /** One byte of flags, and four of the length of the message. */
 export const ENVELOPE_BYTES = 5;
@@ -13,9 +13,9 @@ export const COMPRESSED_FLAG = 1;
 /**
  * Reads the one message of a unary call of gRPC, up to the end of the body.
  *
- * @param account gets the length of the message as soon as it is known
+ * @param account counts the bytes of the message as they come
  * @throws ConnectError as the protocol layer does: BODY_TOO_LARGE at the
- *   envelope; for a body that is not one whole message; canceled when it breaks
+ *   envelope; BODY_BUDGET_EXCEEDED; for a body that is not one whole message; canceled when it breaks
  *   off, deadline_exceeded when the deadline passes first
  */
 export function grpcMessage(
@@ -52,12 +52,18 @@ export function grpcMessage(
     const settle = (error?: unknown): void => {
       stream.off("data", onData).off("end", onEnd).off("close", onBroken);
       call.onExpiry(undefined);
-      if (error === undefined) return;
+      if (error === undefined) {
+        account.arrived();
+        return;
+      }
+      account.release();
+      message.free();
       // The listener handles the rest, once the response was sent.
       stream.pause();
       reject(error);
     };
     call.onExpiry(settle);
+    account.arriving(settle);
     stream.on("data", onData).on("end", onEnd).on("close", onBroken);
     if (stream.destroyed) onBroken();
     // A stream whose headers are all that comes has ended before anybody listened.
@@ -72,7 +78,8 @@ class EnvelopedMessage {
   readonly #account: BodyAccount;
   readonly #head = Buffer.alloc(ENVELOPE_BYTES);
   #headBytes = 0;
-  #message: Uint8Array | undefined;
+  /** A small message has mostly arrived whole, and is used as it is. */
+  #message: Uint8Array | ArrivingBytes | undefined;
   #messageBytes = 0;
   /** Dropped bytes behind the message. */
   #extraBytes = 0;
@@ -90,14 +97,8 @@ class EnvelopedMessage {
       if (this.#headBytes < ENVELOPE_BYTES) return;
     }
     const message = this.#message;
-    if (!message) {
-      rest = this.#begin(rest);
-    } else {
-      const piece = rest.subarray(0, message.length - this.#messageBytes);
-      message.set(piece, this.#messageBytes);
-      this.#messageBytes += piece.length;
-      rest = rest.subarray(piece.length);
-    }
+    if (!message) rest = this.#begin(rest);
+    else if (message instanceof ArrivingBytes) rest = this.#addTo(message, rest);
     this.#extraBytes += rest.length;
     // A client may not notice an answer that comes while it sends, so only a large rest is not waited for.
     if (this.#extraBytes > this.#limitBytes) throw extraMessage();
@@ -106,14 +107,19 @@ class EnvelopedMessage {
   /** Returns the message, to be called at the end of the body. */
   whole(): Uint8Array {
     const message = this.#message;
-    if (!message || this.#messageBytes < message.length) throw this.#incomplete();
+    if (!message || (message instanceof ArrivingBytes && message.missing > 0)) throw this.#incomplete();
     if (this.#extraBytes > 0) throw extraMessage();
     if (this.#head.readUInt8() & COMPRESSED_FLAG) {
       // A fault of the caller in spite of the code, which is the protocol layer's own.
       const problem = "received compressed envelope, but do not know how to decompress";
       throw new ConnectError(problem, Code.Internal);
     }
-    return message;
+    return message instanceof ArrivingBytes ? message.take() : message;
+  }
+
+  /** Releases the memory of a message that is not read. */
+  free(): void {
+    if (this.#message instanceof ArrivingBytes) this.#message.free();
   }
 
   #incomplete(): ConnectError {
@@ -135,23 +141,29 @@ class EnvelopedMessage {
   }
 
   /**
-   * @param chunk what has arrived behind the head; a small message has mostly
-   *   arrived whole, and is used as it is
+   * @param chunk what has arrived behind the head
    * @returns the bytes behind the message
    */
   #begin(chunk: Uint8Array): Uint8Array {
     const length = this.#head.readUInt32BE(1);
     if (length > this.#limitBytes) throw bodyTooLarge(this.#limitBytes);
-    this.#account.set(length);
-    this.#messageBytes = Math.min(length, chunk.length);
-    if (chunk.length >= length) {
-      this.#message = chunk.subarray(0, length);
-    } else {
-      // The system allocates memory as bytes are written to it, not for the promised length.
-      this.#message = new Uint8Array(length);
-      this.#message.set(chunk);
+    if (chunk.length < length) {
+      this.#message = new ArrivingBytes(length);
+      return this.#addTo(this.#message, chunk);
     }
-    return chunk.subarray(this.#messageBytes);
+    this.#account.set(length);
+    this.#messageBytes = length;
+    this.#message = chunk.subarray(0, length);
+    return chunk.subarray(length);
+  }
+
+  /** @returns the bytes behind the message */
+  #addTo(message: ArrivingBytes, chunk: Uint8Array): Uint8Array {
+    const piece = chunk.subarray(0, message.missing);
+    this.#account.set(this.#messageBytes + piece.length);
+    message.add(piece);
+    this.#messageBytes += piece.length;
+    return chunk.subarray(piece.length);
   }
 }
 

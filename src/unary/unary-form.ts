@@ -1,16 +1,10 @@
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { OutputAccount } from "../rpc/access/call-record.ts";
+import type { BodyAccount } from "../rpc/request/arriving-bytes.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import type { HttpRequest, HttpResponse, UnaryCall } from "./unary-call.ts";
 import type { Body } from "./write-pieces.ts";
-
-/** Counts the bytes of one request body against the limits on all bodies. */
-export interface BodyAccount {
-  /** @throws ConnectError BODY_BUDGET_EXCEEDED */
-  set(bytes: number): void;
-  release(): void;
-}
 
 /** A whole response, before it is compressed and framed. */
 export interface WholeAnswer {
@@ -34,7 +28,7 @@ export interface UnaryForm {
   /**
    * Reads the body of a request.
    *
-   * @param body counts the bytes as soon as their number is known
+   * @param body counts the bytes as they come
    * @returns the message, immediately when all of it has arrived
    * @throws ConnectError
    */

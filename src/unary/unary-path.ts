@@ -3,12 +3,13 @@ import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import { runAuthentication } from "../rpc/access/authorization.ts";
 import type { CallRecord } from "../rpc/access/call-record.ts";
 import { hasReason, type ReportFault, toConnectError } from "../rpc/error/error.ts";
+import type { BodyAccount } from "../rpc/request/arriving-bytes.ts";
 import { type ParseElsewhere, parsedRequestKey, turnOf } from "../rpc/request/parsed-request.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import { storedTexts } from "../services/call/stored-text.ts";
 import type { Eligibility } from "./eligibility.ts";
 import { type HttpRequest, type HttpResponse, UnaryCall } from "./unary-call.ts";
-import type { BodyAccount, Init, WholeAnswer } from "./unary-form.ts";
+import type { Init, WholeAnswer } from "./unary-form.ts";
 
 /**
  * Handles one eligible request, errors included.

@@ -4,6 +4,7 @@ import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import http2 from "node:http2";
 import { json } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
+import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { requestBounds } from "../../src/rpc/request/request-bounds.ts";
@@ -32,6 +33,28 @@ function images(): string {
   const data = Buffer.concat([randomBytes(40_000), Buffer.alloc(4 * MIB - 40_000)]).toString("base64");
   const inputs = Array.from({ length: 10 }, () => ({ image: { data, mimeType: "image/png" } }));
   return JSON.stringify({ agentExecutionId: "0190c0de-0000-7000-8000-000000000000", userInput: { inputs } });
+}
+
+const SPACES = Buffer.alloc(LIMIT, " ");
+
+/** A request whose last byte is missing. */
+interface Held {
+  /** Its answer, should it get one. */
+  readonly refused: Promise<Answer>;
+  leave(): void;
+}
+
+/** An answer of which only that it came matters. */
+const REFUSED: Answer = { status: 429, header: new Headers(), body: undefined };
+
+function answerTo(req: ClientRequest): Promise<Answer> {
+  const answer = once(req, "response").then(async ([res]) => ({
+    status: (res as IncomingMessage).statusCode ?? 0,
+    header: new Headers(res.headers as Record<string, string>),
+    body: await json(res),
+  }));
+  answer.catch(() => {});
+  return answer;
 }
 
 const limitIn = (answer: Answer | undefined) => answer?.body.details[0].debug.metadata.limit_bytes;
@@ -71,68 +94,90 @@ describe.each([
     return req.on("error", () => {});
   }
 
-  /** Promises so many bytes and brings none; the answer when they find no room, undefined when they are waited for. */
+  /** Promises so many bytes and brings none; the answer when they are refused, undefined when they are waited for. */
   async function promise(bytes: number, by?: string) {
     const req = begin(bytes, { expect: "100-continue" }, by);
     req.flushHeaders();
-    const refused = once(req, "response").then(async ([res]) => ({
-      status: (res as IncomingMessage).statusCode ?? 0,
-      header: new Headers(res.headers as Record<string, string>),
-      body: await json(res),
-    }));
-    refused.catch(() => {});
+    const refused = answerTo(req);
     const answer = await Promise.race([refused, once(req, "continue").then(() => undefined)]);
     return { answer, leave: () => req.destroy() };
   }
 
-  /** Promises all that a caller may have, once it has room for it. */
-  async function fill(by?: string) {
-    const promises = await until(
-      async () => {
-        const all = [];
-        for (const bytes of [LIMIT, LIMIT, BUDGET - 2 * LIMIT]) all.push(await promise(bytes, by));
-        if (all.some(({ answer }) => answer)) for (const { leave } of all) leave();
-        return all;
-      },
-      (all) => all.every(({ answer }) => answer === undefined),
-    );
-    return () => {
-      for (const { leave } of promises) leave();
-    };
+  /** Brings all bytes of a request but the last. */
+  function hold(bytes: number, by?: string, length: number | undefined = bytes + 1): Held {
+    const req = begin(length, {}, by);
+    req.write(SPACES.subarray(0, bytes));
+    return { refused: answerTo(req), leave: () => req.destroy() };
   }
 
-  /** Begins requests and ends them once another finds no room; one that asked meanwhile may have taken theirs. */
-  async function endWhenFull(begin: () => () => void): Promise<void> {
-    const ask = async () => {
-      const { answer, leave } = await promise(LIMIT);
-      leave();
-      return answer;
-    };
-    await until(
+  /**
+   * Holds all but `leftBytes` of what a caller may hold, by requests that `hold`
+   * begins; again when one of them finds no room yet.
+   */
+  async function fill(by = token, leftBytes = 0, begin = hold): Promise<readonly Held[]> {
+    const sizes = [LIMIT - 1, LIMIT - 1, BUDGET - 2 * (LIMIT - 1)];
+    if (leftBytes > 0) sizes.pop();
+    // The youngest of a caller is refused: this one, once the others have arrived.
+    const body = new Uint8Array(SPACES.subarray(0, Math.max(leftBytes + 1, LEAST)));
+    return until(
       async () => {
-        const end = begin();
-        const full = await until(ask, (answer) => answer !== undefined, 5_000).catch(() => undefined);
-        end();
-        return full;
+        const all = sizes.map((bytes) => begin(bytes, by));
+        const refused = Promise.race(all.map((each) => each.refused));
+        const isFull = until(
+          () => Promise.race([refused.then(() => undefined), post(server, OPERATION, body, by)]),
+          (answer) => answer === undefined || answer.status === 429,
+        ).then((answer) => limitIn(answer) === String(BUDGET));
+        if (await isFull) return all;
+        for (const each of all) each.leave();
+        return [];
       },
-      (full) => full !== undefined,
+      (all) => all.length > 0,
     );
   }
 
-  test("is one of each caller and one of all; whoever finds no room is told so, and has it later", async () => {
-    const last = await newCaller();
-    const leaving = [await fill()];
-    const { answer: ofCaller } = await promise(LEAST);
-    expectError(ofCaller as Answer, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
+  /** As `hold`, of a message of gRPC. */
+  function holdGrpc(bytes: number, by = token): Held {
+    const session = http2.connect(server.url).on("error", () => {});
+    const headers = { authorization: `Bearer ${by}`, "content-type": "application/grpc", te: "trailers" };
+    const stream = open(session, `/service.v1.${OPERATION}`, headers);
+    stream.write(envelope(SPACES.subarray(0, bytes), 0, bytes + 1));
+    const refused = once(stream, "trailers").then(([trailers]) => ({
+      ...REFUSED,
+      status: trailers["grpc-status"] === String(Code.ResourceExhausted) ? 429 : 0,
+    }));
+    refused.catch(() => {});
+    return { refused, leave: () => session.destroy() };
+  }
+
+  function leave(all: readonly Held[]): void {
+    for (const each of all) each.leave();
+  }
+
+  test("a promise costs nothing, whoever makes how many", async () => {
+    const promises = [];
+    for (let count = 0; count < 4 * CALLERS; count++) promises.push(await promise(LIMIT));
+    expect(promises.map(({ answer }) => answer)).toEqual(promises.map(() => undefined));
+    leave(await fill());
+    for (const each of promises) each.leave();
+  });
+
+  test("is one of each caller and one of all; whoever holds the most gives way to others, and has room later", async () => {
+    const own = await fill();
+    const ofCaller = await post(server, OPERATION, new Uint8Array(SPACES.subarray(0, LEAST)), token);
+    expectError(ofCaller, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
     expect(limitIn(ofCaller)).toBe(String(BUDGET));
-    while (leaving.length < CALLERS) leaving.push(await fill(await newCaller()));
-    const { answer: ofAll } = await promise(LEAST, last);
-    expectError(ofAll as Answer, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
+    const filled = [own];
+    while (filled.length < CALLERS) filled.push(await fill(await newCaller()));
+    const last = await newCaller();
+    expectError(await post(server, OPERATION, images(), last), 404, "not_found", "NOT_FOUND");
+    const youngest = filled.at(-1)?.at(-1) as Held;
+    const ofAll = await youngest.refused;
+    expectError(ofAll, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
     expect(limitIn(ofAll)).toBe(String(CALLERS * BUDGET));
     // Small ones are answered as ever.
     expect((await post(server, "IdentityService/GetAuthenticatedIdentity")).status).toBe(200);
-    for (const leave of leaving) leave();
-    (await fill(last))();
+    for (const all of filled) leave(all);
+    leave(await fill(last));
   });
 
   const gzip = { "content-encoding": "gzip" };
@@ -157,64 +202,62 @@ describe.each([
       expect((await post(server, OPERATION, body, token, gzip)).status).toBe(400);
     },
     "found no room for what it unpacks to": async () => {
-      const others = [await promise(LIMIT), await promise(LIMIT)];
+      const others = await fill(token, BUDGET - 2 * (LIMIT - 1));
       const answer = await post(server, OPERATION, new Uint8Array(gzipSync(images())), token, gzip);
       expectError(answer, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
-      for (const { leave } of others) leave();
+      leave(others);
+    },
+    "was refused in mid-body for the sake of another caller's": async () => {
+      const filled = [await fill()];
+      while (filled.length < CALLERS) filled.push(await fill(await newCaller()));
+      expectError(await post(server, OPERATION, images(), await newCaller()), 404, "not_found", "NOT_FOUND");
+      for (const all of filled) leave(all);
     },
     "passed its deadline in mid-body": async () => {
       const req = begin(LIMIT, { "connect-timeout-ms": "50" });
-      req.write("{");
+      req.write(SPACES.subarray(0, MIB));
       const [res] = (await once(req, "response")) as [IncomingMessage];
       expect(await json(res)).toMatchObject({ code: "deadline_exceeded" });
       req.destroy();
     },
-    "broke off in mid-body": () =>
-      endWhenFull(() => {
-        const all = [begin(LIMIT), begin(LIMIT)];
-        for (const req of all) req.write(Buffer.alloc(MIB, " "));
-        return () => {
-          for (const req of all) req.destroy();
-        };
-      }),
-    "broke off in mid-body, of unknown length": () =>
-      endWhenFull(() => {
-        const all = [begin(), begin()];
-        for (const req of all) req.write(Buffer.alloc(40 * MIB, " "));
-        return () => {
-          for (const req of all) req.destroy();
-        };
-      }),
+    "broke off in mid-body": async () => leave(await fill()),
+    "broke off in mid-body, of unknown length": async () => {
+      leave(
+        await fill(token, 0, (bytes, by) => {
+          const req = begin(undefined, {}, by);
+          req.write(SPACES.subarray(0, bytes));
+          return { refused: answerTo(req), leave: () => req.destroy() };
+        }),
+      );
+    },
     "was reset in mid-body on HTTP/2": async () => {
       const session = await connectHttp2(server.port);
       // It stays when its requests have ended.
       session.unref();
       const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-      await endWhenFull(() => {
-        const all = [1, 2].map(() => open(session, PATH, { ...headers, "content-length": LIMIT }));
-        for (const stream of all) stream.write("{");
-        return () => {
-          for (const stream of all) stream.close(http2.constants.NGHTTP2_CANCEL);
-        };
-      });
+      leave(
+        await fill(token, 0, (bytes) => {
+          const stream = open(session, PATH, { ...headers, "content-length": bytes + 1 });
+          stream.write(SPACES.subarray(0, bytes));
+          return {
+            refused: once(stream, "response").then(() => REFUSED),
+            leave: () => stream.close(http2.constants.NGHTTP2_CANCEL),
+          };
+        }),
+      );
     },
-    "lost its connection in mid-message of gRPC": async () => {
-      const headers = {
-        authorization: `Bearer ${token}`,
-        "content-type": "application/grpc",
-        te: "trailers",
-      };
-      await endWhenFull(() => {
-        const session = http2.connect(server.url).on("error", () => {});
-        for (let count = 0; count < 2; count++) {
-          open(session, `/service.v1.${OPERATION}`, headers).write(envelope(new Uint8Array(1), 0, LIMIT));
-        }
-        return () => session.destroy();
-      });
+    "was refused in mid-message of gRPC for the sake of another caller's": async () => {
+      const filled = [await fill()];
+      while (filled.length < CALLERS - 1) filled.push(await fill(await newCaller()));
+      const last = await fill(await newCaller(), 0, holdGrpc);
+      expectError(await post(server, OPERATION, images(), await newCaller()), 404, "not_found", "NOT_FOUND");
+      expect((await last.at(-1)?.refused)?.status).toBe(429);
+      for (const all of [...filled, last]) leave(all);
     },
+    "lost its connection in mid-message of gRPC": async () => leave(await fill(token, 0, holdGrpc)),
   };
   test.each(Object.entries(ends))("has all of its room again once a request %s", async (_name, end) => {
     await end();
-    (await fill())();
+    leave(await fill());
   });
 });

@@ -1,20 +1,53 @@
+import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { writeConnectError } from "../../rpc/error/error.ts";
+import type { BodyAccount } from "../../rpc/request/arriving-bytes.ts";
 
 /** Bodies up to this size are not counted: they have mostly arrived together with their headers. */
 const FREE_BYTES = 16 * 1024;
+
+/**
+ * A body that takes longer than this and its bytes at the rate below gives way to
+ * others. The largest request, of 59 MiB, has about a minute.
+ */
+const GRACE_MS = 5_000;
+const BYTES_PER_MS = 1024;
 
 export interface BudgetLimits {
   /** Maximum for the bodies of one account, service account, runner or environment. */
   readonly callerBytes: number;
   /** Maximum for all bodies. */
   readonly totalBytes: number;
+  /** In milliseconds. */
+  readonly now: () => number;
 }
 
-/** Limits the bytes of request bodies that are in memory at the same time. */
+/**
+ * Limits the bytes of request bodies that are in memory at the same time: those
+ * that have arrived, and those that were unpacked from them. The promise of a
+ * length costs nothing.
+ *
+ * No body waits for room: when bytes would pass a limit, bodies that have not
+ * arrived whole are refused until there is room, the one with the new bytes among
+ * them. Past a caller's limit they are the caller's own, past the limit of all
+ * those of everyone, in this order:
+ *
+ * 1. All but the oldest body of each caller, those of the caller that holds the
+ *    most first: nobody pushes others out with a number of requests.
+ * 2. The oldest body of a caller, when it is slow: nobody keeps room by sending
+ *    little.
+ * 3. The oldest body of any other caller.
+ *
+ * Of each kind the youngest is refused first. The oldest body that is not slow is
+ * therefore refused last, and as any body fits when it is alone, it arrives:
+ * bodies that have arrived in part cannot keep each other from arriving. Whole
+ * ones keep their room, as their turn to be parsed comes in a bounded time.
+ */
 export class BodyBudget {
   readonly #limits: BudgetLimits;
   readonly #held = new Map<string, number>();
+  /** The bodies that count, the oldest first. */
+  readonly #bodies = new Set<BodyHold>();
   #total = 0;
 
   constructor(limits: BudgetLimits) {
@@ -27,19 +60,66 @@ export class BodyBudget {
   }
 
   /**
-   * Adds to the bytes of a caller, for BodyHold only; a negative number gives
-   * back.
+   * Changes the bytes of a body, for BodyHold only.
    *
-   * @throws ConnectError BODY_BUDGET_EXCEEDED, when nothing was added
+   * @returns the time from which the body counts
+   * @throws ConnectError BODY_BUDGET_EXCEEDED, when nothing was changed
    */
-  add(caller: string, bytes: number): void {
-    const held = (this.#held.get(caller) ?? 0) + bytes;
-    const { callerBytes, totalBytes } = this.#limits;
-    if (bytes > 0 && held > callerBytes) throw exceeded("your", callerBytes);
-    if (bytes > 0 && this.#total + bytes > totalBytes) throw exceeded("the", totalBytes);
-    this.#total += bytes;
+  change(body: BodyHold, bytes: number): number {
+    const { caller } = body;
+    const since = this.#bodies.has(body) ? body.since : this.#limits.now();
+    const more = bytes - body.bytes;
+    if (more > 0) this.#makeRoom(body, since, more);
+    this.#total += more;
+    const held = (this.#held.get(caller) ?? 0) + more;
     if (held > 0) this.#held.set(caller, held);
     else this.#held.delete(caller);
+    if (bytes > 0) this.#bodies.add(body);
+    else this.#bodies.delete(body);
+    return since;
+  }
+
+  #makeRoom(body: BodyHold, since: number, more: number): void {
+    const { callerBytes, totalBytes } = this.#limits;
+    const { caller } = body;
+    while ((this.#held.get(caller) ?? 0) + more > callerBytes) {
+      this.#refuse(this.#leastOf(body, since, more, caller), body, exceeded("your", callerBytes));
+    }
+    while (this.#total + more > totalBytes) {
+      this.#refuse(this.#leastOf(body, since, more), body, exceeded("the", totalBytes));
+    }
+  }
+
+  #refuse(least: BodyHold, asking: BodyHold, error: ConnectError): void {
+    if (least === asking) throw error;
+    least.refuse(error);
+  }
+
+  /**
+   * Returns the body to refuse next.
+   *
+   * @param asking the one with more bytes; it may count for the first time
+   * @param caller whose bodies are asked; everyone's without it
+   */
+  #leastOf(asking: BodyHold, since: number, more: number, caller?: string): BodyHold {
+    const now = this.#limits.now();
+    const seen = new Set<string>();
+    let least = asking;
+    let leastRank = Number.POSITIVE_INFINITY;
+    const compare = (body: BodyHold, bytes: number, began: number): void => {
+      const isOldest = !seen.has(body.caller);
+      seen.add(body.caller);
+      if ((caller !== undefined && body.caller !== caller) || !(body.isArriving || body === asking)) return;
+      const held = (this.#held.get(body.caller) ?? 0) + (body.caller === asking.caller ? more : 0);
+      const isSlow = now - began > GRACE_MS + bytes / BYTES_PER_MS;
+      const rank = isOldest ? (isSlow ? 0 : 1) : -held;
+      if (rank > leastRank) return;
+      least = body;
+      leastRank = rank;
+    };
+    for (const body of this.#bodies) compare(body, body.bytes, body.since);
+    if (!this.#bodies.has(asking)) compare(asking, more, since);
+    return least;
   }
 }
 
@@ -47,34 +127,67 @@ export class BodyBudget {
  * The bytes of one body that count against the budget. One for each request, so
  * it has fields and no closures.
  */
-export class BodyHold {
+export class BodyHold implements BodyAccount {
+  readonly caller: string;
   readonly #budget: BodyBudget;
-  readonly #caller: string;
   #bytes = 0;
+  #since = 0;
+  #isArriving = false;
+  #refused: ((error: ConnectError) => void) | undefined;
+  #error: ConnectError | undefined;
 
   constructor(budget: BodyBudget, caller: string) {
     this.#budget = budget;
-    this.#caller = caller;
+    this.caller = caller;
   }
 
-  /**
-   * Sets the number of bytes that the body holds from now on.
-   *
-   * @throws ConnectError BODY_BUDGET_EXCEEDED; the number is unchanged then
-   */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get since(): number {
+    return this.#since;
+  }
+
+  get isArriving(): boolean {
+    return this.#isArriving;
+  }
+
+  arriving(refused?: (error: ConnectError) => void): void {
+    this.#isArriving = true;
+    this.#refused = refused;
+  }
+
   set(bytes: number): void {
-    const counted = bytes > FREE_BYTES ? bytes : 0;
-    if (counted === this.#bytes) return;
-    this.#budget.add(this.#caller, counted - this.#bytes);
-    this.#bytes = counted;
+    if (this.#error) throw this.#error;
+    this.#change(bytes > FREE_BYTES ? bytes : 0);
+  }
+
+  arrived(): void {
+    this.#isArriving = false;
+    this.#refused = undefined;
+    if (this.#error) throw this.#error;
+  }
+
+  /** Refuses the body, for BodyBudget only. */
+  refuse(error: ConnectError): void {
+    this.#error = error;
+    this.release();
+    this.#refused?.(error);
   }
 
   release(): void {
-    this.set(0);
+    this.#change(0);
+  }
+
+  #change(counted: number): void {
+    if (counted === this.#bytes) return;
+    this.#since = this.#budget.change(this, counted);
+    this.#bytes = counted;
   }
 }
 
-function exceeded(whose: string, limitBytes: number) {
+function exceeded(whose: string, limitBytes: number): ConnectError {
   const message = `${whose} requests that the server reads at the same time are more than ${limitBytes} bytes together: send this one again when others are answered`;
   return writeConnectError(ErrorReason.BODY_BUDGET_EXCEEDED, message, { limit_bytes: String(limitBytes) });
 }

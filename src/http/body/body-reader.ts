@@ -30,6 +30,7 @@ export function createBodyReader(settings: BodyReaderSettings): BodyReader {
     budget: new BodyBudget({
       callerBytes: settings.callerBodyBytes * MIB,
       totalBytes: settings.bodyBytes * MIB,
+      now: () => performance.now(),
     }),
     parseElsewhere: (reading, isBinary, bytes, turn) =>
       (bytes.length > SHARED_THREAD_BYTES ? largest : large).parse(reading, isBinary, bytes, turn),

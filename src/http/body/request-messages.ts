@@ -1,8 +1,8 @@
 import { bodyTooLarge } from "../../rpc/error/error.ts";
+import { ArrivingBytes, type BodyAccount } from "../../rpc/request/arriving-bytes.ts";
 import { freeChunk, join } from "../../rpc/request/free-chunk.ts";
 import type { RequestReading } from "../../rpc/request/request-reading.ts";
 import type { HttpRequest } from "../connection/listener.ts";
-import type { BodyHold } from "./body-budget.ts";
 import { unpack } from "./unpack.ts";
 
 /** Flags and length of a message of gRPC, gRPC-Web and Connect's streams. */
@@ -74,16 +74,17 @@ export async function* requestMessages(
   form: MessageForm,
   requests: RequestReading,
   parseLarge: (bytes: Uint8Array) => Promise<void>,
-  hold: BodyHold,
+  hold: BodyAccount,
 ): AsyncGenerator<Uint8Array, void> {
   const { limitBytes } = requests;
-  const source = new ByteSource(chunks, form.free);
+  const source = new ByteSource(chunks, form.free, hold);
   const read = async (bytes: Uint8Array<ArrayBuffer>, isCompressed: boolean): Promise<Uint8Array> => {
     let message: Uint8Array = bytes;
     if (isCompressed) {
       message = await unpack(bytes, limitBytes, hold);
       hold.set(message.length);
     }
+    hold.arrived();
     if (requests.isLarge(message)) {
       await parseLarge(message);
       return new Uint8Array();
@@ -94,10 +95,8 @@ export async function* requestMessages(
   try {
     if (!form.isEnveloped) {
       if ((lengthBytes ?? 0) > limitBytes) throw bodyTooLarge(limitBytes);
-      hold.set(lengthBytes ?? 0);
-      const bytes = await (lengthBytes === undefined
-        ? source.rest(limitBytes, hold)
-        : source.take(lengthBytes));
+      source.begin();
+      const bytes = await (lengthBytes === undefined ? source.rest(limitBytes) : source.message(lengthBytes));
       yield await read(bytes, form.isCompressed);
       return;
     }
@@ -108,12 +107,13 @@ export async function* requestMessages(
       const flags = head[0] as number;
       const length = head.length === ENVELOPE_BYTES ? view.getUint32(1) : 0;
       if (length > limitBytes) throw bodyTooLarge(limitBytes);
-      hold.set(length);
-      const data = await source.take(length);
+      source.begin();
+      const data = await source.message(length);
       // The protocol layer refuses incomplete messages; it parses those whose flags mean nothing.
       const isWhole = head.length === ENVELOPE_BYTES && data.length === length;
       const isPacked = (flags & COMPRESSED) !== 0;
       if (!isWhole || (flags & form.endFlag) !== 0 || (isPacked && !form.isCompressed)) {
+        hold.arrived();
         yield head;
         yield data;
         continue;
@@ -127,7 +127,7 @@ export async function* requestMessages(
   } finally {
     // A call continues long after its request was read; large bytes of the message share the body's memory.
     if (!requests.hasLargeBytes) hold.release();
-    await source.close();
+    source.close();
   }
 }
 
@@ -138,43 +138,75 @@ export async function* requestMessages(
 class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #free: (chunk: Uint8Array) => void;
+  readonly #hold: BodyAccount;
+  #refused: PromiseWithResolvers<never> | undefined;
   #rest: Uint8Array = new Uint8Array();
 
-  /** @param free called with each chunk that was copied */
-  constructor(chunks: AsyncIterable<Uint8Array>, free: (chunk: Uint8Array) => void) {
+  /**
+   * @param free called with each chunk that was copied
+   * @param hold counts the bytes of messages as they come
+   */
+  constructor(chunks: AsyncIterable<Uint8Array>, free: (chunk: Uint8Array) => void, hold: BodyAccount) {
     this.#chunks = chunks[Symbol.asyncIterator]();
     this.#free = free;
+    this.#hold = hold;
   }
 
-  /** Returns `length` bytes, fewer at the end. */
+  /** Begins a message, which can be refused from now on until it has arrived. */
+  begin(): void {
+    const refused = Promise.withResolvers<never>();
+    refused.promise.catch(() => {});
+    this.#refused = refused;
+    this.#hold.arriving(refused.reject);
+  }
+
+  /** Returns `length` bytes, fewer at the end; they are not counted. */
   async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
-    // The system allocates memory as bytes are written to it, not for the promised length.
-    const taken = new Uint8Array(length);
+    return this.#collect(new ArrivingBytes(length));
+  }
+
+  /**
+   * Returns a message of `length` bytes, fewer at the end.
+   *
+   * @throws ConnectError BODY_BUDGET_EXCEEDED
+   */
+  async message(length: number): Promise<Uint8Array<ArrayBuffer>> {
+    const taken = new ArrivingBytes(length);
+    try {
+      return await this.#collect(taken, this.#hold);
+    } catch (error) {
+      taken.free();
+      throw error;
+    }
+  }
+
+  async #collect(taken: ArrivingBytes, hold?: BodyAccount): Promise<Uint8Array<ArrayBuffer>> {
     let filled = 0;
-    while (filled < length && (await this.#more())) {
-      const piece = this.#rest.subarray(0, length - filled);
-      taken.set(piece, filled);
+    while (taken.missing > 0 && (await this.#more())) {
+      const piece = this.#rest.subarray(0, taken.missing);
       filled += piece.length;
+      hold?.set(filled);
+      taken.add(piece);
       const used = this.#rest;
       this.#rest = used.subarray(piece.length);
       if (this.#rest.length === 0) this.#free(used);
     }
-    return filled === length ? taken : taken.slice(0, filled);
+    return taken.take();
   }
 
   /**
-   * Returns all remaining bytes.
+   * Returns all remaining bytes, as one message.
    *
-   * @param hold counts the bytes as they come
-   * @throws ConnectError BODY_TOO_LARGE, at the first byte over the limit
+   * @throws ConnectError BODY_TOO_LARGE, at the first byte over the limit, and
+   *   BODY_BUDGET_EXCEEDED
    */
-  async rest(limitBytes: number, hold: BodyHold): Promise<Uint8Array<ArrayBuffer>> {
+  async rest(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
     const pieces: Uint8Array[] = [];
     let length = 0;
     while (await this.#more()) {
       length += this.#rest.length;
       if (length > limitBytes) throw bodyTooLarge(limitBytes);
-      hold.set(length);
+      this.#hold.set(length);
       pieces.push(this.#rest);
       this.#rest = new Uint8Array();
     }
@@ -184,14 +216,16 @@ class ByteSource {
   /** Returns whether there is another byte. */
   async #more(): Promise<boolean> {
     while (this.#rest.length === 0) {
-      const next = await this.#chunks.next();
+      const coming = this.#chunks.next();
+      const next = await (this.#refused ? Promise.race([this.#refused.promise, coming]) : coming);
       if (next.done) return false;
       this.#rest = next.value;
     }
     return true;
   }
 
-  async close(): Promise<void> {
-    await this.#chunks.return?.();
+  /** Ends the reading; the rest may still be coming. */
+  close(): void {
+    this.#chunks.return?.()?.catch(() => {});
   }
 }

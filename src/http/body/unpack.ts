@@ -2,8 +2,8 @@ import { createGunzip } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { bodyTooLarge, writeConnectError } from "../../rpc/error/error.ts";
+import type { BodyAccount } from "../../rpc/request/arriving-bytes.ts";
 import { freeWhole, join } from "../../rpc/request/free-chunk.ts";
-import type { BodyHold } from "./body-budget.ts";
 
 /**
  * Maximum ratio to which a compressed body may unpack, past {@link FREE_BYTES}.
@@ -38,7 +38,7 @@ function unpackedLimit(packedBytes: number, limitBytes: number): number {
 export async function unpack(
   packed: Uint8Array<ArrayBuffer>,
   limitBytes: number,
-  hold: BodyHold,
+  hold: BodyAccount,
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (packed.length === 0) return packed;
   const most = unpackedLimit(packed.length, limitBytes);
