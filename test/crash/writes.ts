@@ -130,15 +130,20 @@ function createProjects(random: Random, ledger: Ledger, client: Client): Write {
     },
     resolve(state, descriptions) {
       const found = projects.map((asked) => named(state.projects, asked.name));
-      const there = found.filter(({ length }) => length === 1).length;
-      if (there !== 0 && there !== projects.length) {
-        throw new Error(`${there} of ${projects.length} projects of one commit are there`);
-      }
+      requireFirst(found.map(({ length }) => length === 1));
       for (const [index, [project]] of found.entries()) {
         if (project) adoptProject(ledger, client, projects[index] as NewProject, project, descriptions);
       }
     },
   };
+}
+
+/** Requires that of the elements of a batch the first ones are written: its parts are committed in order. */
+function requireFirst(written: readonly boolean[]): void {
+  const firstMissing = written.indexOf(false);
+  if (firstMissing !== -1 && written.includes(true, firstMissing)) {
+    throw new Error(`of the elements of one batch these are written: ${written}`);
+  }
 }
 
 interface Update {
@@ -210,8 +215,7 @@ function updateProjects(random: Random, ledger: Ledger, ids: readonly string[]):
     },
     resolve(state, descriptions) {
       const happened = updates.map((update) => resolveUpdate(ledger, update, state, descriptions));
-      if (new Set(happened).size > 1)
-        throw new Error(`of the updates of one commit these happened: ${happened}`);
+      requireFirst(happened);
     },
   };
 }

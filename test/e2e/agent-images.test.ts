@@ -15,6 +15,7 @@ import {
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { type AgentHome, agentHome, type HeldRun, startHeldRun } from "../harness/agent-run.ts";
 import { envelope } from "../harness/envelope.ts";
+import { LASTING_LEASES } from "../harness/lease.ts";
 import { type Prober, startProber } from "../harness/prober.ts";
 import { readStream } from "../harness/reading.ts";
 import { startServer, stopAll } from "../harness/server.ts";
@@ -31,7 +32,7 @@ let home: AgentHome;
 let run: HeldRun;
 let prober: Prober;
 beforeAll(async () => {
-  home = await agentHome(await startServer());
+  home = await agentHome(await startServer({ args: LASTING_LEASES }));
   run = await startHeldRun(home);
   const { url, token, process } = home.server;
   prober = startProber({ url, token, pid: process.pid as number });

@@ -87,7 +87,8 @@ test("the record of many changes is written with pauses, too", async () => {
 
 test("a write that pauses may still not wait for anything else", async () => {
   const write = store.write(SYSTEM, "test", async (tx) => {
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    // Into another turn of the loop, which a timer alone may not be on a slow machine.
+    await new Promise((resolve) => setTimeout(() => setImmediate(resolve), 1));
     await untilPaused(tx);
   });
   await expect(write).rejects.toThrow("awaited something other than its own queries");
