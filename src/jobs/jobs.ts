@@ -1,6 +1,5 @@
 import { actionTimeJob } from "./action-time.ts";
 import { agentTimersJob } from "./agent-timers.ts";
-import { answerExpiryJob } from "./answer-expiry.ts";
 import { archiveJob } from "./archive.ts";
 import { deletionJob } from "./deletion.ts";
 import { eventPruningJob } from "./event-pruning.ts";
@@ -11,6 +10,7 @@ import { lifetimeJob } from "./lifetime.ts";
 import { popularityJob } from "./popularity.ts";
 import { prebuildsJob, prebuildTimeJob } from "./prebuilds.ts";
 import { projectRemovalJob } from "./project-removal.ts";
+import { responseExpiryJob } from "./response-expiry.ts";
 import { revokedStreamsJob } from "./revoked-streams.ts";
 import { runnerSilenceJob } from "./runner-silence.ts";
 import { schedulesJob } from "./schedules.ts";
@@ -24,7 +24,7 @@ import { workflowRemovalJob } from "./workflow-removal.ts";
 export const JOBS: readonly MakeJob[] = [
   actionTimeJob,
   agentTimersJob,
-  answerExpiryJob,
+  responseExpiryJob,
   archiveJob,
   deletionJob,
   eventPruningJob,

@@ -16,7 +16,7 @@ export function reflectionService(services: readonly DescService[]): ServiceImpl
         yield {
           validHost: request.host,
           originalRequest: request,
-          messageResponse: answerOf(request, index, services),
+          messageResponse: responseTo(request, index, services),
         };
       }
     },
@@ -30,7 +30,7 @@ interface Index {
   readonly byExtendee: ReadonlyMap<string, ReadonlyMap<number, DescFile>>;
 }
 
-function answerOf(
+function responseTo(
   { messageRequest }: ServerReflectionRequest,
   index: Index,
   services: readonly DescService[],

@@ -91,14 +91,14 @@ function responseOf(req: HostRequest, settings: ScmSettings, signal: AbortSignal
   });
 }
 
-async function read(res: IncomingMessage, host: string, { answerBytes }: ScmLimits): Promise<string> {
+async function read(res: IncomingMessage, host: string, { responseBytes }: ScmLimits): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of res as AsyncIterable<Buffer>) {
     size += chunk.length;
     // Leaving the loop destroys the response, and with it the connection.
-    if (size > answerBytes) {
-      throw new ScmFailure("unreadable", host, `answered more than ${answerBytes} bytes`);
+    if (size > responseBytes) {
+      throw new ScmFailure("unreadable", host, `answered more than ${responseBytes} bytes`);
     }
     chunks.push(chunk);
   }

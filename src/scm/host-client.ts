@@ -38,7 +38,7 @@ export function hostClient(options: HostClientOptions): HostClient {
   const headers = { ...options.headers, authorization: `Bearer ${token}` };
   const call = async (req: Pick<HostRequest, "method" | "url" | "body">): Promise<JsonAnswer> => {
     if (!/^[\x21-\x7e]+$/.test(token)) {
-      throw new ScmFailure("unauthorized", host, "gets no token that a header cannot carry: store it anew");
+      throw new ScmFailure("unauthorized", host, "gets no token that a header cannot carry: store it again");
     }
     const answer = await exchangeFollowing({ ...req, host, headers, signal }, settings, limits);
     if (answer.status < 200 || answer.status > 299)

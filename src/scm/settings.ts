@@ -14,7 +14,7 @@ export interface ScmLimits {
   /** Maximum time of one request, from the search for the address to the last byte of the response. */
   readonly timeoutMs: number;
   /** Maximum size of one response's body. */
-  readonly answerBytes: number;
+  readonly responseBytes: number;
   /** Number of hosts whose kind is cached; beyond it, the oldest entry is dropped. */
   readonly knownHosts: number;
 }
@@ -22,6 +22,6 @@ export interface ScmLimits {
 /** A page of 100 repositories is below 1 MiB at either host; an installation knows a handful of hosts. */
 export const SCM_LIMITS: ScmLimits = {
   timeoutMs: 10_000,
-  answerBytes: 5 * 1_024 * 1_024,
+  responseBytes: 5 * 1_024 * 1_024,
   knownHosts: 1_000,
 };

@@ -68,7 +68,7 @@ export function createUnaryPath(report: ReportFault, parseElsewhere: ParseElsewh
   };
 }
 
-/** What interceptors wrap; the package has no name for it. */
+/** The function that interceptors wrap; the package has no name for it. */
 type AnyFn = ReturnType<Interceptor>;
 
 /**

@@ -21,7 +21,7 @@ afterAll(() => Promise.all([host.stop(), elsewhere.stop()]));
 beforeEach(async () => {
   scm = sourceControl(
     { allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) },
-    { ...SCM_LIMITS, answerBytes: 1_000 },
+    { ...SCM_LIMITS, responseBytes: 1_000 },
   );
   await scm.hostKind(host.host);
 });

@@ -114,7 +114,7 @@ function declareAgentChat(agent: Command, terminal: Terminal): void {
   withSettings(
     agent
       .command("chat")
-      .description(`talk with an agent's run, as whoever's access token is in ${TOKEN_VARIABLE}`)
+      .description(`talk with an agent's run, as the owner of the access token in ${TOKEN_VARIABLE}`)
       .argument("<run>", "its id")
       .option(
         "--retry-for <seconds>",

@@ -9,7 +9,7 @@ const work = () => import("../token.ts");
 export function declareToken(program: Command, terminal: Terminal): void {
   const token = program
     .command("token")
-    .description("access tokens, made by whoever runs the command line on the server's machine");
+    .description("access tokens, created on the command line of the server's machine");
   withDataSettings(
     token
       .command("create")

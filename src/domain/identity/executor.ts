@@ -4,7 +4,7 @@ import { executorUnfit, valueUnusable } from "../error.ts";
 import type { Caller, Role } from "./caller.ts";
 import { isSuspended } from "./service-account.ts";
 
-/** What is stored of a service account that decides whether it may act; times in milliseconds since 1970 UTC. */
+/** The stored values that determine whether a service account may act; times in milliseconds since 1970 UTC. */
 export interface ServiceAccountState {
   /** 1 for one that was suspended. */
   readonly suspended: number;

@@ -2,7 +2,7 @@ import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { ReportProgressRequest } from "#gen/runner/v1/work_service_pb.js";
 import { accountBlocked, leaseLost, phaseUnsuitable, valueUnusable } from "../error.ts";
 
-/** What is stored of a lease that decides whether its runner may still act; times in milliseconds since 1970 UTC. */
+/** The stored values that determine whether the runner of a lease may still act; times in milliseconds since 1970 UTC. */
 export interface LeaseState {
   /** Id of the runner that it was given to. */
   readonly leased_by: string | null;

@@ -41,7 +41,7 @@ export function revokeStreams(signals: RevocationMonitor, slots: StreamSlots): I
   return (next) => (req) => (req.stream ? whileAllowed(next, req) : next(req));
 }
 
-/** What interceptors wrap; the package has no name for it. */
+/** The function that interceptors wrap; the package has no name for it. */
 type AnyFn = ReturnType<Interceptor>;
 type AnyRequest = Parameters<AnyFn>[0];
 

@@ -60,7 +60,7 @@ const STREAM_MS = 120_000;
  * bounds how late a stop is noticed.
  */
 const RENEWAL_MS = 5_000;
-/** Where the clocks of server and runner differ, a lease may seem to end before it began. */
+/** The minimum: if the clocks of server and runner differ, a lease may appear to end before it began. */
 const MIN_LEASE_MS = 1_000;
 
 /**

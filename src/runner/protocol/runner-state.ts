@@ -38,7 +38,7 @@ export async function readState(folder: string): Promise<RunnerState | undefined
   if (typeof server === "string" && typeof runnerId === "string" && typeof token === "string") {
     return { server, runnerId, token };
   }
-  throw new RunnerError(`${file} is damaged: remove it and register the runner anew`);
+  throw new RunnerError(`${file} is damaged: remove it and register the runner again`);
 }
 
 /** Writes the file atomically, so that it is complete after a crash; the folder is created. */

@@ -2,11 +2,11 @@ import type { ActionWork } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowStep, WorkflowStep_Report, WorkflowStep_Task } from "#gen/service/v1/workflow_pb.js";
 import { askAgent, runAgent } from "../agent/step-agent.ts";
 import type { Checkout } from "../git/git-checkout.ts";
+import { howItEnded } from "../process/command.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepLog } from "./step-log.ts";
 import { openPullRequest } from "./step-pull-request.ts";
-import { runShell, type ShellCommand } from "./step-shell.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** A step in progress. */
@@ -112,4 +112,58 @@ function trimmedValue(answer: string, key: string): Buffer {
 
 function tooLong(said: string): WorkFailure {
   return new WorkFailure("output_too_long", `${said} more than ${MAX_VALUE_BYTES} bytes`);
+}
+
+/** The service stores 1 MiB of a step's log: a command that prints this much more is out of control. */
+const MAX_OUTPUT_BYTES = 16 * 1_024 * 1_024;
+
+/** Runs its argument by sh. Without the dashes, a command that begins with one would be read as options. */
+const SEPARATE_OUTPUTS = 'exec sh -c -- "$1"';
+/** Joins both outputs, so that the log has them in their order. */
+const JOINED_OUTPUTS = `${SEPARATE_OUTPUTS} 2>&1`;
+
+interface ShellCommand {
+  /** A noun phrase that can begin a sentence. */
+  readonly name: string;
+  readonly command: string;
+  /** The number of bytes of standard output that are returned; none when absent. */
+  readonly keepBytes?: number;
+}
+
+/**
+ * Runs a command by sh in the step's folder, and sends its output to the step's
+ * log, without secrets.
+ *
+ * @returns its standard output, up to `keepBytes`, unmasked
+ * @throws WorkFailure command_failed, output_limit_exceeded, command_not_started
+ * @throws the reason of the step's signal when that ended it
+ */
+async function runShell(
+  { assignment: { tools, secrets }, folder, environment, log, signal }: StepRun,
+  { name, command, keepBytes = 0 }: ShellCommand,
+): Promise<Buffer> {
+  const masks = { stdout: secrets.stream(), stderr: secrets.stream() };
+  let printedBytes = 0;
+  const result = await tools.programs.run({
+    program: "sh",
+    args: ["-c", keepBytes > 0 ? SEPARATE_OUTPUTS : JOINED_OUTPUTS, "sh", command],
+    folder,
+    environment,
+    keepBytes,
+    signal,
+    async onOutput(bytes, stream) {
+      printedBytes += bytes.length;
+      if (printedBytes > MAX_OUTPUT_BYTES) {
+        throw new WorkFailure(
+          "output_limit_exceeded",
+          `${name} printed more than ${MAX_OUTPUT_BYTES} bytes, and was ended: send the rest to a file`,
+        );
+      }
+      await log.write(masks[stream].write(bytes));
+    },
+  });
+  for (const mask of Object.values(masks)) await log.write(mask.end());
+  if (result.stopped) signal.throwIfAborted();
+  if (result.exit !== 0) throw new WorkFailure("command_failed", `${name} ${howItEnded(result)}`);
+  return result.stdout;
 }

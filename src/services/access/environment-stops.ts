@@ -20,11 +20,11 @@ const ENVIRONMENTS_PER_PAGE = 16;
 /** An environment that is wanted in one of these is not told to stop. */
 const NOT_TO_STOP = [EnvironmentPhase.STOPPED, EnvironmentPhase.DELETED];
 
-/** What stopping the environments of an account comes to. */
+/** The result of stopping the environments of an account. */
 export interface StoppedEnvironments {
-  /** How many of them had been started. */
+  /** The number of those that had been started. */
   readonly count: number;
-  /** Where any of them is. */
+  /** The organizations that have any of them. */
   readonly organizationIds: readonly string[];
 }
 

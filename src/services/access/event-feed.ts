@@ -9,14 +9,14 @@ import { revalidate } from "../call/authenticated-caller.ts";
 /** Events that a stream holds at most: they are read in pages, which streams at the same place share. */
 export const EVENTS_PER_READ = 100;
 
-/** Who receives events, as committed now. */
+/** The reader of events, as committed now. */
 export interface EventReader {
   /** The caller with its present role. */
   readonly caller: Caller;
   readonly policies: Policies;
 }
 
-/** What the event streams of one organization share. */
+/** The part that all event streams of one organization share. */
 export interface EventFeed {
   /** Calls `wake` after each commit that left events or changed rights. Returns what ends it. */
   join(wake: () => void): () => void;

@@ -65,7 +65,7 @@ export async function setMemberRole(
 /**
  * Ends a membership of the scope's organization. What the user made stays and
  * names it; the tokens that act for it go, so that none of them holds again
- * should the account ever join anew, and so do the credentials stored for it.
+ * should the account ever join again, and so do the credentials stored for it.
  * Its agent runs and the executions that run as it stop at once.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR

@@ -19,9 +19,9 @@ export interface NewOrganization {
   /** Name of the administrator; an account that exists keeps its own. */
   readonly accountName: string;
   readonly email: string;
-  /** What the first token is for; empty by default. */
+  /** Description of the first token; empty by default. */
   readonly tokenDescription?: string;
-  /** How long the first token holds, in milliseconds; 30 days by default. */
+  /** Validity of the first token, in milliseconds; 30 days by default. */
   readonly validForMs?: number;
 }
 

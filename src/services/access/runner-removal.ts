@@ -1,6 +1,8 @@
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import type { Runner } from "#gen/service/v1/runner_pb.js";
 import { withoutClasses } from "../../domain/runner/environment-class.ts";
+import { workflowError } from "../../domain/workflow/execution/workflow-error.ts";
 import { findEnvironmentsOfRunner } from "../../store/environment/environment.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
 import { findPrebuilds, removePrebuild } from "../../store/project/prebuild.ts";
@@ -9,10 +11,13 @@ import { findProjectIdsOfRunner } from "../../store/project/runner-projects.ts";
 import { findClassesOfRunner, removeEnvironmentClass } from "../../store/runner/environment-class.ts";
 import { findHostTokensOfRunner, removeHostToken } from "../../store/runner/host-token.ts";
 import { removeRunner } from "../../store/runner/runner.ts";
+import { removeWork } from "../../store/runner/work.ts";
+import { findWorkBoundTo, findWorkLeasedBy } from "../../store/runner/work-runner.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { deleteEnvironmentRow } from "../environment/environment-change.ts";
-import { endLeasesOf, endWorkFor } from "./runner-work.ts";
+import { finishAction } from "../workflow/action/action-progress.ts";
+import { handlerOf } from "./work-handlers.ts";
 
 /** Environments read at a time: a write pauses only between its queries. */
 const ENVIRONMENTS_AT_ONCE = 16;
@@ -76,4 +81,30 @@ export async function deleteEnvironmentsOf(
     if (environments.length < ENVIRONMENTS_AT_ONCE) return true;
   } while (performance.now() - began < forMs);
   return false;
+}
+
+/** Ends the leases that a runner holds as if it had been lost: others may get the work. */
+async function endLeasesOf(tx: WriteTransaction, scope: Scope, runnerId: string): Promise<void> {
+  for (const lease of await findWorkLeasedBy(tx.db, scope, runnerId)) {
+    await handlerOf(lease.kind).end(tx, scope, lease, { kind: "lost" });
+  }
+}
+
+/**
+ * Ends the work that only a runner could have done, bound to it or for a class
+ * of it. Its environments and classes must be gone already, so that nothing new
+ * is queued for them.
+ */
+async function endWorkFor(
+  tx: WriteTransaction,
+  scope: Scope,
+  runnerId: string,
+  classIds: readonly string[],
+): Promise<void> {
+  for (const work of await findWorkBoundTo(tx.db, scope, runnerId, classIds)) {
+    await removeWork(tx, work.id);
+    if (work.kind !== WorkKind.ACTION) continue;
+    const error = workflowError("runner_removed", "the runner that could have taken the action was deleted");
+    await finishAction(tx, scope, work.subject_id, { kind: "failed", error }, []);
+  }
 }

@@ -13,7 +13,7 @@ const HANDLERS: Readonly<Partial<Record<WorkKind, WorkHandler>>> = {
   [WorkKind.AGENT]: agentWork,
 };
 
-/** What is particular to a kind of work, as rows have it. */
+/** Returns the handler of a kind of work, which rows store by number. */
 export function handlerOf(kind: number): WorkHandler {
   const handler = HANDLERS[kind as WorkKind];
   if (!handler) throw new Error(`nothing handles work of the kind ${kind}`);

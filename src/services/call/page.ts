@@ -5,7 +5,7 @@ import type { Scope, Store } from "../../store/store.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { yieldToEventLoop } from "./yield-to-event-loop.ts";
 
-/** What is read of a page in one turn of the event loop, or one row that is larger: a few milliseconds. */
+/** Number of bytes of a page that are read in one turn of the event loop, or one larger row: a few milliseconds. */
 const TURN_BYTES = 262_144;
 
 type Reader = Store["reader"];
@@ -14,7 +14,7 @@ type Reader = Store["reader"];
 export interface ListQuery<T> {
   /** Name of the operation; page tokens are valid only for the same operation and parts. */
   readonly operation: string;
-  /** What else of the request decides which rows are listed, and their order: JSON. */
+  /** The other parts of the request that determine the listed rows and their order, as JSON. */
   readonly parts?: readonly unknown[];
   readonly pagination: PaginationRequest | undefined;
   /** Folded text that the rows are searched for; empty for none. */
@@ -48,7 +48,7 @@ export async function listPage<T>(
   return { rows: page.rows, page: { pagination: page.pagination, count: counted } };
 }
 
-/** What lists are read with. */
+/** The dependencies of lists. */
 export type ListDependencies = Pick<ServiceDependencies, "store" | "pageTokens" | "pageBytes" | "countLimit">;
 
 async function onePage<T>(

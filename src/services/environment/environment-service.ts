@@ -1,3 +1,4 @@
+import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { type Environment, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import type {
@@ -10,6 +11,7 @@ import type {
   StartEnvironmentRequest,
   StopEnvironmentRequest,
 } from "#gen/service/v1/environment_service_pb.js";
+import { ListEnvironmentsRequest_FilterSchema } from "#gen/service/v1/environment_service_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import {
   deletedEnvironment,
@@ -19,13 +21,22 @@ import {
   stoppedEnvironment,
 } from "../../domain/environment/environment.ts";
 import { specFromProject, startsLocally } from "../../domain/environment/environment-from-project.ts";
+import { environmentOrder } from "../../domain/environment/environment-order.ts";
 import { notFound } from "../../domain/error.ts";
+import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import type { Grant } from "../../domain/identity/permissions.ts";
+import { momentMs, requireTimestampInRange } from "../../domain/timestamp-range.ts";
 import {
   findEnvironment,
   findEnvironmentText,
   insertEnvironment,
 } from "../../store/environment/environment.ts";
+import {
+  countEnvironments,
+  type EnvironmentFilter,
+  findEnvironmentPage,
+} from "../../store/environment/environment-list.ts";
 import { insertSourceSetters } from "../../store/identity/source-setter.ts";
 import { findProject } from "../../store/project/project.ts";
 import { insertProjectUse } from "../../store/project/project-use.ts";
@@ -33,10 +44,11 @@ import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import { listPage } from "../call/page.ts";
 import { withStoredText } from "../call/stored-text.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
+import { runnersInScope } from "../runner/runner-scope.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
-import { listEnvironments } from "./environment-list.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
 
@@ -144,4 +156,43 @@ async function getOwnedEnvironment(
   if (!environment) throw notFound("environment");
   requireOwnership(ctx, environment.metadata?.creator);
   return environment;
+}
+
+/** Returns one page of the caller's environments, and on the first page their count if requested. A runner gets its own only. */
+export async function listEnvironments(
+  deps: ServiceDependencies,
+  caller: Caller,
+  req: ListEnvironmentsRequest,
+  grant: Grant,
+) {
+  requireTimestampInRange("filter.createdBefore", req.filter?.createdBefore);
+  const asked = environmentFilter(req);
+  const filter = { ...asked, runnerIds: runnersInScope(caller, grant, asked.runnerIds) };
+  const order = environmentOrder(req.sort);
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListEnvironments",
+    parts: [
+      req.filter && toJson(ListEnvironmentsRequest_FilterSchema, req.filter),
+      [order.field, order.direction],
+    ],
+    pagination: req.pagination,
+    search: filter.search,
+    find: (db, after, limit) => findEnvironmentPage(db, caller, filter, order, after, limit),
+    count: req.count?.include ? (db, limit) => countEnvironments(db, caller, filter, limit) : undefined,
+  });
+  return withStoredText(page, "environments", { schema: EnvironmentSchema, texts: rows });
+}
+
+function environmentFilter({ filter }: ListEnvironmentsRequest): EnvironmentFilter {
+  const before = filter?.createdBefore;
+  return {
+    runnerIds: filter?.runnerIds ?? [],
+    phases: filter?.statusPhases ?? [],
+    creatorIds: filter?.creatorIds ?? [],
+    projectIds: filter?.projectIds ?? [],
+    runnerKinds: filter?.runnerKinds ?? [],
+    createdBefore: before && momentMs(before),
+    search: fold(filter?.search ?? ""),
+    sessionIds: filter?.sessionIds ?? [],
+  };
 }

@@ -7,8 +7,8 @@ import {
 } from "../../store/workflow/workflow-secret.ts";
 import { type OpenWebhookSecrets, openSecrets, sealSecrets } from "./workflow-secret.ts";
 
-/** Workflows whose secrets are sealed anew at a time: each time is one commit, and what a kill undoes at most. */
-const WORKFLOWS_A_BATCH = 100;
+/** Number of workflows whose secrets are re-encrypted in one commit, which is what a kill undoes at most. */
+const WORKFLOWS_PER_BATCH = 100;
 
 /** A webhook secret that does not open: its row was changed outside of the server. */
 export class DamagedWebhookSecret extends Error {
@@ -27,14 +27,14 @@ export class DamagedWebhookSecret extends Error {
  * no more is left out.
  *
  * @returns how many workflows had one under a former key
- * @throws DamagedWebhookSecret; the secrets before it are sealed anew
+ * @throws DamagedWebhookSecret; the secrets before it are re-encrypted
  */
 export async function reencryptWebhookSecrets(store: Store, keys: Keys): Promise<number> {
   let sealed = 0;
   for (const formerId of keys.ids.slice(1)) {
     for (;;) {
       const batch = await store.write(OPERATOR, "chartroom keys rotate", async (tx) => {
-        const found = await findWebhookSecretsUnderKey(tx.db, formerId, WORKFLOWS_A_BATCH);
+        const found = await findWebhookSecretsUnderKey(tx.db, formerId, WORKFLOWS_PER_BATCH);
         for (const { workflowId, secrets } of found) {
           const lasting =
             (secrets.previous?.until ?? 0) > tx.now ? secrets : { ...secrets, previous: undefined };
@@ -47,7 +47,7 @@ export async function reencryptWebhookSecrets(store: Store, keys: Keys): Promise
         return found.length;
       });
       sealed += batch;
-      if (batch < WORKFLOWS_A_BATCH) break;
+      if (batch < WORKFLOWS_PER_BATCH) break;
     }
   }
   return sealed;

@@ -16,7 +16,7 @@ import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
 
-/** How long a secret that was replaced verifies beside the new one (contract, RotateWorkflowWebhookSecret). */
+/** Time for which a replaced secret verifies besides the new one (contract, RotateWorkflowWebhookSecret). */
 const OVERLAP_MS = 24 * 3600 * 1000;
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys">;

@@ -1,3 +1,4 @@
+import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   CancelWorkflowExecutionActionRequest,
@@ -22,9 +23,21 @@ import type {
   StreamActionLogsRequest,
   UpdateWorkflowRequest,
 } from "#gen/service/v1/workflow_service_pb.js";
-import { callerOf } from "../call/call.ts";
+import { ListWorkflowsRequest_FilterSchema } from "#gen/service/v1/workflow_service_pb.js";
+import { fold } from "../../domain/fold.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { momentMs, requireTimestampInRange } from "../../domain/timestamp-range.ts";
+import { deletingWorkflow, withWebhookUrl } from "../../domain/workflow/workflow.ts";
+import { workflowOrder } from "../../domain/workflow/workflow-order.ts";
+import { updateWorkflow } from "../../store/workflow/workflow.ts";
+import { countWorkflows, findWorkflowPage, type WorkflowFilter } from "../../store/workflow/workflow-list.ts";
+import { countAllWorkflows, countExecutions } from "../../store/workflow/workflow-summary.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { listPage } from "../call/page.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { streamActionLogs } from "./action/action-logs.ts";
+import { cancelExecutionsOf } from "./execution/execution-cancel.ts";
 import { cancelWorkflowExecution, cancelWorkflowExecutionAction } from "./execution/workflow-cancel.ts";
 import {
   getWorkflowExecution,
@@ -34,12 +47,10 @@ import {
   listWorkflowExecutions,
 } from "./execution/workflow-execution-list.ts";
 import { retryFailedActions, startWorkflow } from "./execution/workflow-start.ts";
+import { getOwnedWorkflow } from "./owned-workflow.ts";
 import { listWorkflowTriggerEvents } from "./trigger/trigger-event-list.ts";
 import { redeliverTriggerEvent } from "./trigger/trigger-redelivery.ts";
-import { deleteWorkflow } from "./workflow-deletion.ts";
-import { listWorkflows } from "./workflow-list.ts";
 import { getWorkflowWebhookSecret, rotateWebhookSecret } from "./workflow-secret.ts";
-import { getWorkflowExecutionSummary } from "./workflow-summary.ts";
 import { changeWorkflow, createWorkflow, getWorkflow } from "./workflow-write.ts";
 
 /** Workflows: what runs, when and over which repositories; and their executions. */
@@ -105,4 +116,72 @@ export class WorkflowService implements ServiceImpl<typeof Contract> {
 
   redeliverWorkflowTriggerEvent = (req: RedeliverWorkflowTriggerEventRequest, ctx: HandlerContext) =>
     redeliverTriggerEvent(this.#deps, req, ctx);
+}
+
+/** Marks a workflow for removal, which jobs/workflow-removal.ts does once its executions have ended. */
+function deleteWorkflow(
+  { store }: Pick<ServiceDependencies, "store">,
+  { workflowId, force }: DeleteWorkflowRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const before = await getOwnedWorkflow(tx, ctx, caller, workflowId);
+    const after = deletingWorkflow(before, tx.now);
+    if (after) await updateWorkflow(tx, caller, before, after);
+    if (force) await cancelExecutionsOf(tx, caller, workflowId);
+    return {};
+  });
+}
+
+/** One page of the caller's workflows, and on the first page their count when asked. */
+export async function listWorkflows(deps: ServiceDependencies, caller: Caller, req: ListWorkflowsRequest) {
+  requireTimestampInRange("filter.hasFailedExecutionSince", req.filter?.hasFailedExecutionSince);
+  const filter = workflowFilter(req);
+  const order = workflowOrder(req.sort);
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListWorkflows",
+    parts: [
+      req.filter && toJson(ListWorkflowsRequest_FilterSchema, req.filter),
+      [order.field, order.direction],
+    ],
+    pagination: req.pagination,
+    search: filter.search,
+    find: (db, after, limit) => findWorkflowPage(db, caller, filter, order, after, limit),
+    count: req.count?.include ? (db, limit) => countWorkflows(db, caller, filter, limit) : undefined,
+  });
+  return { ...page, workflows: rows.map((workflow) => withWebhookUrl(workflow, deps.baseUrl())) };
+}
+
+function workflowFilter({ filter }: ListWorkflowsRequest): WorkflowFilter {
+  const since = filter?.hasFailedExecutionSince;
+  return {
+    workflowIds: filter?.workflowIds ?? [],
+    search: fold(filter?.search ?? ""),
+    creatorIds: filter?.creatorIds ?? [],
+    phases: filter?.statusPhases ?? [],
+    failedSince: since && momentMs(since),
+    disabled: filter?.disabled,
+  };
+}
+
+/** Counts the executions that finished within a span of time, and the workflows of the organization. */
+async function getWorkflowExecutionSummary(
+  { store }: Pick<ServiceDependencies, "store">,
+  caller: Caller,
+  { filter }: GetWorkflowExecutionSummaryRequest,
+) {
+  const { startTime, endTime } = filter?.dateRange ?? {};
+  requireTimestampInRange("filter.dateRange.startTime", startTime);
+  requireTimestampInRange("filter.dateRange.endTime", endTime);
+  const counts = await countExecutions(store.reader, caller, {
+    from: momentMs(startTime),
+    until: momentMs(endTime),
+    workflowIds: filter?.workflowIds ?? [],
+  });
+  return {
+    successfulCount: BigInt(counts.successful),
+    failedCount: BigInt(counts.failed),
+    totalCount: BigInt(counts.total),
+    totalWorkflowsInOrganization: BigInt(await countAllWorkflows(store.reader, caller)),
+  };
 }

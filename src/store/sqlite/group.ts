@@ -11,16 +11,16 @@ interface Held {
 }
 
 /**
- * What the changes of one commit leave to be written at its end: their records,
- * texts for the index, and rows that each of them moves on. It goes back with
- * the savepoints, and is lost with a commit that fails.
+ * Collects what is written at the end of one commit: the records of its changes,
+ * texts for the index, and rows that several changes update. It is rolled back
+ * with the savepoints, and lost with a commit that fails.
  */
 export class Group {
   readonly #db: Kysely<Schema>;
   readonly #records: PendingRecord[] = [];
   readonly #texts: IndexedText[] = [];
   readonly #held = new Map<WriteBackRow<unknown, unknown>, Map<unknown, Held>>();
-  /** How to take back each record, text and value, in the order in which they came. */
+  /** Functions that remove each record, text and value again, in the order in which they were added. */
   readonly #undo: (() => void)[] = [];
 
   constructor(db: Kysely<Schema>) {

@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type Database from "better-sqlite3";
 import type { AuditSeal } from "../record/record.ts";
 import {
   type Actor,
@@ -13,7 +14,6 @@ import {
 import { Checkpoints } from "./checkpoint/checkpoints.ts";
 import { exitOnSyncFailure, Maintenance } from "./checkpoint/maintenance-thread.ts";
 import { openConnection } from "./connection.ts";
-import { watchForeignCommits } from "./foreign-commits.ts";
 import { migrate } from "./migrate.ts";
 import { ListScheduler } from "./search/list-turns.ts";
 import { Searches } from "./search/search-thread.ts";
@@ -37,11 +37,11 @@ export interface StoreOptions {
   readonly quotaBytes?: number;
   /** Told of each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: (name: string) => void;
-  /** Whether a write may change more than fits in memory. Default false. */
+  /** True if a write may change more than fits in memory. Default false. */
   readonly hasLargeWrites?: boolean;
   /** False gives each write a commit of its own. Default true. */
   readonly grouping?: boolean;
-  /** How long a group may work; tests give it time enough for all that waits. Default {@link GROUP_MS}. */
+  /** Maximum time for which a group works; tests give it enough for all waiting writes. Default {@link GROUP_MS}. */
   readonly groupMs?: number;
 }
 
@@ -137,7 +137,7 @@ export function openStore(options: StoreOptions): SqliteStore {
       } catch (error) {
         if (isSyncFailure(error)) {
           // What was copied into the file before may be lost with it. To close would copy only the rest, and then
-          // delete the log, which alone has all of it: it stays for the next start, which copies it anew.
+          // delete the log, which alone has all of it: it stays for the next start, which copies it again.
           exitOnSyncFailure((error as Error).message);
           return new Promise(() => {});
         }
@@ -147,4 +147,26 @@ export function openStore(options: StoreOptions): SqliteStore {
       writing.close();
     },
   };
+}
+
+/** Interval between checks for commits of other processes, such as those of the command line. */
+const POLL_INTERVAL_MS = 1_000;
+
+/**
+ * Calls `tell` within a second after another connection has committed, such as one of another
+ * process. One query of the engine serves any number of listeners.
+ * @param raw the connection that writes: its own commits are not reported
+ * @returns the function that stops it
+ */
+function watchForeignCommits(raw: Database.Database, tell: () => void): () => void {
+  const version = raw.prepare<[], number>("pragma data_version").pluck();
+  let seen = version.get();
+  const timer = setInterval(() => {
+    const now = version.get();
+    if (now === seen) return;
+    seen = now;
+    tell();
+  }, POLL_INTERVAL_MS);
+  timer.unref();
+  return () => clearInterval(timer);
 }

@@ -88,7 +88,7 @@ export class WriteTurns {
    * Rejects a write that waits for anything but its own queries.
    * @throws when the write did: the commit of all writes was held open
    */
-  refuseOtherWaits(): void {
+  requireNoOtherWaits(): void {
     if (!this.#hasWaited && loopTurn() === this.#turn) return;
     throw new Error("a write awaited something other than its own queries");
   }

@@ -6,6 +6,7 @@ import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from
 import { topicsOf } from "../topics.ts";
 import type { Checkpoints } from "./checkpoint/checkpoints.ts";
 import type { Connection } from "./connection.ts";
+import { beginWrite } from "./connection.ts";
 import { Group } from "./group.ts";
 import { Listeners } from "./listeners.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
@@ -13,7 +14,6 @@ import { indexSearchText } from "./search/project-texts.ts";
 import type { TextIndex } from "./search/text-index.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { hasFreeSpace, isEngineFailure, storageProblem } from "./storage-problem.ts";
-import { beginWrite } from "./write-lock.ts";
 import { nextTurn, restAfter, WriteTurns } from "./write-turns.ts";
 
 /**
@@ -77,7 +77,7 @@ export class Writer {
   #running: Promise<void> | undefined;
   #closed = false;
   #problem: string | undefined;
-  /** How many of the next writes get a commit of their own. */
+  /** Number of the next writes that get a commit of their own. */
   #alone = 0;
   readonly #listeners = new Listeners();
   readonly #turns: WriteTurns;
@@ -283,7 +283,7 @@ export class Writer {
     this.#turns.begin();
     try {
       const value = await job.run(db);
-      this.#turns.refuseOtherWaits();
+      this.#turns.requireNoOtherWaits();
       raw.exec("release attempt");
       return () => job.resolve(value);
     } catch (error) {

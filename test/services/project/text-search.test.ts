@@ -7,10 +7,10 @@ import {
   ListWorkflowsRequestSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { listEnvironments } from "../../../src/services/environment/environment-list.ts";
+import { listEnvironments } from "../../../src/services/environment/environment-service.ts";
 import { listMembers } from "../../../src/services/identity/member-list.ts";
 import { listWorkflowExecutions } from "../../../src/services/workflow/execution/workflow-execution-list.ts";
-import { listWorkflows } from "../../../src/services/workflow/workflow-list.ts";
+import { listWorkflows } from "../../../src/services/workflow/workflow-service.ts";
 import type { SqliteStore } from "../../../src/store/sqlite/open.ts";
 import { searching } from "../../../src/store/sqlite/search/searching.ts";
 import type { Store } from "../../../src/store/store.ts";

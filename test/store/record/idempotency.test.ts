@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { removeExpiredResponses } from "../../../src/jobs/answer-expiry.ts";
+import { removeExpiredResponses } from "../../../src/jobs/response-expiry.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { findStoredResponse, insertStoredResponse } from "../../../src/store/record/idempotency.ts";
 import { SYSTEM } from "../../../src/store/store.ts";

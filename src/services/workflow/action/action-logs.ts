@@ -16,15 +16,15 @@ import { streamSignalOf } from "../../call/revocation-monitor.ts";
 import type { StreamDependencies } from "../../call/stream-dependencies.ts";
 
 /** Pieces read at a time, 64 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
-const PIECES_A_READ = 16;
+const PIECES_PER_READ = 16;
 
 /** Highest place of a step (contract, WorkflowAction.steps). */
 const LAST_STEP = 49;
 
 /**
- * What the steps of an action printed in its newest attempt, step by step. A
+ * Streams the output of an action's steps in its newest attempt, step by step. A
  * stream that follows goes on until the action ends or the server drains; when
- * another attempt begins, it begins anew with that.
+ * another attempt begins, it begins again with that.
  *
  * @throws DomainError NOT_FOUND, also when the action is removed meanwhile
  */
@@ -47,7 +47,7 @@ export async function* streamActionLogs(
     if (attempt !== undefined && attempt !== newest) position = { stepIndex: stepIndex ?? 0, offset: 0 };
     attempt = newest;
     const owner = { actionId: action.id, attempt };
-    const pieces = await findLogPieces(store.reader, owner, position, lastStep, PIECES_A_READ);
+    const pieces = await findLogPieces(store.reader, owner, position, lastStep, PIECES_PER_READ);
     return { pieces, attempt, isOver: isFinalAction(phaseOf(action)) };
   };
   try {

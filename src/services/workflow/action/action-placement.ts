@@ -17,7 +17,7 @@ export interface ActionPlacement {
 const ANYWHERE: ActionPlacement = { runnerId: null, environmentClassId: null };
 
 /**
- * Where an action can be carried out: for a project by the first of its classes
+ * Returns the runners that can carry out an action: for a project by the first of its classes
  * that takes environments, for a repository in the class of the context.
  *
  * @returns why nobody could take it, where nobody could: it would wait forever

@@ -98,7 +98,7 @@ export async function advanceSteps(
  * has ended already stays as it is.
  *
  * @param warnings what people should know besides, such as the runner's
- * @returns "ended": whoever holds its work removes it; "again": the action waits
+ * @returns "ended": the holder of its work removes it; "again": the action waits
  *   for its next attempt, for which its work goes back to the queue
  * @throws DomainError PHASE_UNSUITABLE for one that is said to be done while a step of it is not
  */

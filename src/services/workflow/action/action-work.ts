@@ -5,6 +5,8 @@ import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_servic
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import type { ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput } from "#gen/service/v1/workflow_service_pb.js";
 import { DomainError, leaseLost } from "../../../domain/error.ts";
 import { PolicyDenied } from "../../../domain/policy/policy-decision.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
@@ -20,9 +22,10 @@ import { findSourceSetters } from "../../../store/identity/source-setter.ts";
 import type { StoredWork } from "../../../store/runner/work.ts";
 import { removeWork } from "../../../store/runner/work.ts";
 import { postponeWork, releaseWork } from "../../../store/runner/work-lease.ts";
-import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
-import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
+import { findExecution, findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
+import { findOutputsOfActions } from "../../../store/workflow/workflow-output.ts";
 import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
@@ -35,7 +38,6 @@ import {
   warnAction,
 } from "./action-progress.ts";
 import { reportAction } from "./action-report.ts";
-import { reportInput } from "./report-input.ts";
 import {
   type ActionEnvironment,
   insertActionEnvironment,
@@ -44,7 +46,7 @@ import {
   removeActionEnvironment,
 } from "./work-environment.ts";
 
-/** How long an action whose executor has all the environments that a policy allows waits before it is looked at again. */
+/** Time for which an action waits while its executor has all the environments that a policy allows, in milliseconds. */
 const LIMIT_WAIT_MS = 5_000;
 
 /** Policies that an environment of an action may come within later, without a change by a person. */
@@ -172,7 +174,7 @@ async function contentOf(
   });
 }
 
-/** What the end of the lease is for the action; to give it back is to lose it. */
+/** Returns the end of the action that the end of its lease causes; a lease that is given back is lost. */
 function endOf({ leased_by, attempt }: StoredWork, end: LeaseEnd): ActionEnd {
   const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
   switch (outcome) {
@@ -188,4 +190,20 @@ function endOf({ leased_by, attempt }: StoredWork, end: LeaseEnd): ActionEnd {
     default:
       return { kind: "lost", runnerId: leased_by ?? "", attempt, exhausted: attempt >= MAX_ATTEMPTS };
   }
+}
+
+/**
+ * Returns the input of an execution's report action: the outputs of all other
+ * actions, and for a retry also those of the executions before it whose actions
+ * did not fail, since the others were done again.
+ */
+async function reportInput(db: Reader, scope: Scope, execution: WorkflowExecution): Promise<ActionOutput[]> {
+  const outputs = await findOutputsOfActions(db, scope, execution.id, { withFailed: true });
+  let retriedId = execution.metadata?.retriedExecutionId ?? "";
+  while (retriedId !== "") {
+    const retried = await findExecution(db, scope, retriedId);
+    outputs.unshift(...(await findOutputsOfActions(db, scope, retriedId, { withFailed: false })));
+    retriedId = retried?.execution.metadata?.retriedExecutionId ?? "";
+  }
+  return outputs;
 }

@@ -29,7 +29,7 @@ export interface ActionOffer {
 /** The environment of an attempt that begins. */
 export interface ActionEnvironment {
   readonly environment: Environment;
-  /** Who set what it begins from: of its project as it is now, and of the context of its execution. */
+  /** The setters of its source: of its project as it is now, and of the context of its execution. */
   readonly sourceSetBy: readonly Subject[];
 }
 

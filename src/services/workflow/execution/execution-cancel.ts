@@ -32,7 +32,7 @@ import { changeEnvironment } from "../../environment/environment-change.ts";
 import { actionChanged } from "./action-change.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 
-/** What the change of an execution costs of a turn besides its actions. */
+/** Rows of a turn's budget that the change of an execution costs, besides its actions. */
 const EXECUTION_COST = 2;
 
 /**

@@ -29,17 +29,17 @@ import { openHostToken } from "../../runner/host-token-secret.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 import { findExecutorNamer } from "./executor-namer.ts";
 
-/** What a search for repositories came to. */
+/** The result of a search for repositories. */
 export interface FoundRepositories {
   /** In the host's order, at most one more than the execution may have actions. */
   readonly cloneUrls: readonly string[];
-  /** How many the host counts in all; undefined when it does not say. */
+  /** The host's total count; undefined when it gives none. */
   readonly totalCount: number | undefined;
   /** False when the host gave up before it had looked everywhere. */
   readonly isComplete: boolean;
 }
 
-/** What keeps an executor's credential from a search, as executions tell it. */
+/** Reasons for which an executor's credential cannot be used for a search, as executions report them. */
 const SEARCH_REFUSALS: ReadonlyMap<ErrorReason, WorkflowReason> = new Map([
   [ErrorReason.EXECUTOR_UNFIT, "executor_unfit"],
   [ErrorReason.CREDENTIAL_WITHHELD, "credential_withheld"],
@@ -84,7 +84,7 @@ export async function expandExecution(
 export interface PendingSearch {
   readonly host: string;
   readonly query: string;
-  /** How many repositories to ask for: one more than the execution may have actions. */
+  /** Number of repositories to ask for: one more than the execution may have actions. */
   readonly limit: number;
   readonly token: string;
 }

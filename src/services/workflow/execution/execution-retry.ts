@@ -22,7 +22,7 @@ import { origin, startedExecution, startingExecutor } from "./execution-start.ts
 /**
  * Starts an execution that does the failed actions of another again, from that
  * one's copies. It runs as whom the workflow names now: an executor that was
- * replaced must not act again. The report is done anew after them.
+ * replaced must not act again. The report is done again after them.
  *
  * @returns the execution as it stands at the end of this
  * @throws DomainError PHASE_UNSUITABLE when the other has not ended or has no

@@ -34,11 +34,11 @@ import { findWholeExecution, insertExecution } from "../../../store/workflow/wor
 import { executorOf } from "../../identity/executor.ts";
 import { expandExecution } from "./execution-expand.ts";
 
-/** What starts an execution. */
+/** The values that an execution is started from. */
 export interface ExecutionStart {
   readonly organizationId: string;
   readonly workflow: Workflow;
-  /** What fired, with the context to run over; its parameter expressions are not substituted yet. */
+  /** The trigger that fired, with the context to run over; its parameter expressions are not substituted yet. */
   readonly trigger: WorkflowExecutionTrigger;
   /** Place of the trigger in the workflow's list; null for a start with a context of its own. */
   readonly triggerIndex: number | null;
@@ -46,9 +46,9 @@ export interface ExecutionStart {
   readonly creator: Subject;
   readonly parameters: Readonly<Record<string, string>>;
   /**
-   * Who chose what the workflow itself does not say: the caller that gives a
-   * context of its own, or those who could have sent the event. Left out where
-   * the workflow says it all. Parameters choose no repository: they stand in texts only.
+   * The setters of what the workflow itself does not say: the caller that gives a
+   * context of its own, or the possible senders of the event. Absent when the
+   * workflow says everything. Parameters choose no repository: they occur in texts only.
    */
   readonly sourceSetters?: readonly Subject[] | undefined;
 }
@@ -132,7 +132,7 @@ export async function startingExecutor(
   return executor;
 }
 
-/** What every new execution of a workflow begins with. */
+/** Returns the values with which every new execution of a workflow begins. */
 export function origin(
   tx: WriteTransaction,
   workflow: Workflow,
@@ -151,7 +151,7 @@ export async function startedExecution(
   return stored.toResponse();
 }
 
-/** What an execution copies, as a workflow of its own: values in place of expressions may make it larger. */
+/** Returns the parts that an execution copies, as a workflow: values in place of expressions may make it larger. */
 function copied({
   action,
   report,

@@ -15,7 +15,7 @@ import { cancelAction, cancelExecution } from "./execution-cancel.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store">;
 
-/** Cancels an execution for whoever started it or made its workflow. */
+/** Cancels an execution for the caller that started it or created its workflow. */
 export function cancelWorkflowExecution(
   { store }: Dependencies,
   { workflowExecutionId }: CancelWorkflowExecutionRequest,

@@ -34,7 +34,7 @@ export interface TriggerOccurrence {
   readonly payload?: TriggerPayload;
 }
 
-/** What a redelivery needs beside the entry itself; never what proved the delivery. No answer shows it. */
+/** The data that a redelivery needs besides the entry itself, never the proof of the delivery. No response shows it. */
 export interface TriggerPayload {
   /** The values of parameters that the start was given. */
   readonly parameters?: Readonly<Record<string, string>>;
@@ -43,7 +43,7 @@ export interface TriggerPayload {
   readonly fields?: Readonly<Record<string, string | null>>;
   /** The context of StartWorkflow that stood in for the manual trigger's. */
   readonly contextOverride?: WorkflowTriggerContext | undefined;
-  /** What a delivery told of the entry's pull request: every event, and each URL of its repository. */
+  /** The facts of a delivery about the entry's pull request: every event, and each URL of its repository. */
   readonly events?: readonly PullRequestEvent[];
   readonly repositoryUrls?: readonly string[];
   /** Why a delivery, or its parameters, could not be read. */
@@ -107,7 +107,7 @@ export async function recordDuplicate(
   return copy;
 }
 
-/** What an entry was stored with. */
+/** Parses the stored payload of an entry. */
 export function readPayload(text: string): TriggerPayload {
   const { contextOverride, ...rest } = JSON.parse(text);
   return contextOverride

@@ -23,7 +23,7 @@ import { readPayload, recordTriggerEvent, type TriggerPayload } from "./trigger-
 import { disabledReason, startAndRecord } from "./trigger-start.ts";
 import { fireWebhook } from "./webhook-triggers.ts";
 
-/** What is delivered again, by whom, and to what. */
+/** A delivery that is repeated: the event, its workflow and the caller who repeats it. */
 interface Redelivery {
   readonly event: WorkflowTriggerEvent;
   readonly payload: TriggerPayload;

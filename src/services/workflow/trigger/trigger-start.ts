@@ -9,7 +9,7 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { withinQuota } from "../../call/storage-quota.ts";
 import { recordTriggerEvent, type TriggerOccurrence } from "./trigger-ledger.ts";
 
-/** What an entry says that does not follow from how the start went. */
+/** The fields of an entry that do not follow from the result of the start. */
 export type StartOccurrence = Omit<TriggerOccurrence, "verdict" | "reason" | "executionId">;
 
 /**

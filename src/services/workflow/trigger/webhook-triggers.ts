@@ -31,9 +31,9 @@ export interface Delivered {
   readonly reading: WebhookReading;
   /** Creator of what it starts. */
   readonly creator: Subject;
-  /** Who could have sent it, or answers for it: on whose word an event names its repository. */
+  /** The subjects that could have sent it, or are responsible for it: they set the repository that an event names. */
   readonly sourceSetters: readonly Subject[];
-  /** What its sender calls it. */
+  /** The sender's id for it. */
   readonly deliveryId?: string | undefined;
   /** Set when an entry is delivered again: nothing is a duplicate then. */
   readonly redelivered?: {

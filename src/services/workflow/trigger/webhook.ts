@@ -28,16 +28,16 @@ import { openWebhookSecrets } from "../workflow-secret.ts";
 import { recordDuplicate, recordTriggerEvent } from "./trigger-ledger.ts";
 import { fireWebhook } from "./webhook-triggers.ts";
 
-/** How long the id of a delivery is known again (issue 4: 24 hours). */
+/** Time for which a repeated delivery is recognized by its id: 24 hours. */
 export const DELIVERY_MS = 24 * 3_600_000;
 
 /** A workflow's own secret, and for a day after a rotation the one before it. */
-const MOST_SECRETS = 2;
+const MAX_SECRETS = 2;
 
 /** Bad signatures of one workflow leave one entry in each of these spans (issue 4: a minute). */
 const BAD_SIGNATURE_MS = 60_000;
 
-/** What a token must be allowed that stands in for a signature. */
+/** The operation that a token must be allowed to call in place of a signature. */
 export const START_WORKFLOW = "service.v1.WorkflowService/StartWorkflow";
 
 /** Something that was posted to the webhook of a workflow. */
@@ -71,11 +71,11 @@ export type ReceiveDelivery = (delivery: PostedDelivery) => Promise<WorkflowTrig
 export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
   const { store, keys, now, cryptography } = deps;
   // Nobody knows them. They make up the number, so that a delivery to an unknown workflow takes no less time.
-  const unknownSecrets = Array.from({ length: MOST_SECRETS }, () => webhookSecret(keys.randomSecret()));
+  const unknownSecrets = Array.from({ length: MAX_SECRETS }, () => webhookSecret(keys.randomSecret()));
   return async (delivery) => {
     const workflowId = delivery.workflowId.toLowerCase();
     const secrets = await openWebhookSecrets(store.reader, workflowId, keys, now());
-    const candidates = [...secrets, ...unknownSecrets].slice(0, MOST_SECRETS);
+    const candidates = [...secrets, ...unknownSecrets].slice(0, MAX_SECRETS);
     const verdict = verifySignature(delivery, candidates, now(), cryptography);
     if (verdict.verified) {
       return entriesOf(
@@ -95,12 +95,12 @@ export function createWebhook(deps: WebhookDependencies): ReceiveDelivery {
   };
 }
 
-/** How a delivery is believed: by its signature, or by the caller whose token it carries. */
+/** The proof of a delivery: its signature, or the caller whose token it carries. */
 type DeliveryProof = SignedProof | { readonly caller: Caller };
 
 type SignedProof = Extract<SignatureVerdict, { verified: true }>;
 
-/** What a delivery came to. */
+/** The result of a delivery. */
 interface Delivery {
   readonly entries: WorkflowTriggerEvent[];
   /** Why its body is no JSON; an entry tells that too. */
@@ -168,7 +168,7 @@ async function deliver(
 
 /**
  * Returns what a delivery is known again by. Where the body alone is signed an
- * id proves nothing: whoever saw the delivery could send it again under
+ * id proves nothing: anybody who saw the delivery could send it again under
  * another, so its signature counts too. The space keeps it apart from every id.
  */
 function namesOf(deliveryId: string | undefined, bodySignature: string | undefined) {

@@ -18,13 +18,13 @@ const EMPTY: Pass = { log: 0, checkpointed: 0 };
  * disk twice and takes milliseconds. Passes run beside the writes, which go on
  * meanwhile, so none of them reaches the end of the log. Once few pages are left,
  * the next transaction waits for a last pass; after that the engine begins the
- * log anew. Where the disk is slower than the writes, they wait for more.
+ * log again from its start. Where the disk is slower than the writes, they wait for more.
  */
 export class Checkpoints {
   readonly #upkeep: Maintenance;
   readonly #look: Database.Statement<[], Pass>;
   #running: Promise<void> | undefined;
-  /** What the last pass came to. */
+  /** The result of the last pass. */
   #last: Pass = EMPTY;
   /** It copied something that those before had not: another one may, too. */
   #hasProgressed = false;
@@ -47,7 +47,7 @@ export class Checkpoints {
     const log = this.#pages();
     if (log === undefined) return;
     if (log < this.#last.log) {
-      // The engine has begun it anew.
+      // The engine has begun it again.
       this.#last = EMPTY;
       this.#hasProgressed = false;
     }

@@ -7,25 +7,25 @@ export type MaintenanceRequest =
   | { readonly mergePages: number }
   | { readonly start: true };
 
-/** What a checkpoint came to. */
+/** The result of a checkpoint. */
 export interface Pass {
   /** Pages in the log. */
   readonly log: number;
-  /** How many of them, from the first, are in the file. */
+  /** Number of them, from the first, that are in the file. */
   readonly checkpointed: number;
 }
 
 export interface MaintenanceResult {
   /** Of a checkpoint. */
   readonly pass?: Pass;
-  /** Whether there was anything to merge. */
+  /** True if there was anything to merge. */
   readonly hasMerged?: boolean;
   readonly failure?: { readonly message: string; readonly code: string };
 }
 
 /**
  * The file's upkeep beside the main thread, on a connection of its own. The
- * thread starts with the first order and anew after its death, and keeps no
+ * thread starts with the first order and again after its death, and keeps no
  * process alive but for an order under way.
  */
 export class Maintenance {

@@ -23,7 +23,7 @@ function merge(pages: number): void {
 
 const changes = raw.prepare<[], number>("select total_changes()").pluck();
 
-/** What the index changes for a merge that finds nothing to do. */
+/** Number of rows that the index changes for a merge that finds nothing to do. */
 const IDLE_CHANGES = 1;
 
 function done(order: MaintenanceRequest): MaintenanceResult {

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { PlanCache } from "./plan-cache.ts";
+import { PlanCache } from "./workflow-plan.ts";
 
 test("plans are kept up to so many characters with their ids, and those go first that were asked for longest ago", () => {
   const kept = new PlanCache(303);

@@ -17,7 +17,7 @@ const RESPONSES_PER_BATCH = 1_000;
 export async function removeExpiredResponses(store: Store): Promise<number> {
   let removed = 0;
   for (;;) {
-    const batch = await store.write(SYSTEM, "job/answer-expiry", (tx) =>
+    const batch = await store.write(SYSTEM, "job/response-expiry", (tx) =>
       removeOldResponses(tx, RESPONSES_PER_BATCH),
     );
     removed += batch;
@@ -26,8 +26,8 @@ export async function removeExpiredResponses(store: Store): Promise<number> {
 }
 
 /** Removes expired responses of idempotent requests. */
-export const answerExpiryJob: MakeJob = ({ store }) => ({
-  name: "answer-expiry",
+export const responseExpiryJob: MakeJob = ({ store }) => ({
+  name: "response-expiry",
   everyMs: EVERY_MS,
   run: () => removeExpiredResponses(store),
 });
