@@ -30,7 +30,7 @@ export function describeWith(
   const advice = missing.map((program) => `no ${program} on this machine: install ${INSTALL[program]}`);
   if (missing.length === 0) describe(name, body);
   else if (process.env.CI) test(`${name} has its tool chain`, () => expect(advice).toEqual([]));
-  else describe.skip(`${name}: ${advice.join("; ")}`, body);
+  else describe.skip(`${name}: ${advice.join("; ")}`, body); // No tool chain on a developer's machine; fails in CI.
 }
 
 /**

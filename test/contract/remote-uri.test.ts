@@ -82,7 +82,7 @@ describe("the remote of a project", () => {
     expect(pattern("project_service", "uri_or_remote")).toBe(stored);
   });
 
-  test("can be asked for as any URI, whatever its scheme", () => {
+  test("can be asked for by a URI of every scheme", () => {
     expect(canBeAskedFor("urn:isbn:0451450523")).toBe(true);
     expect(canBeAskedFor("mailto:ann@example.org")).toBe(true);
   });

@@ -21,13 +21,12 @@ export function onOwnDisk(folder: string, options: string): readonly string[] {
 export function testWithOwnDisk(name: string, run: () => Promise<void>): void {
   const [program = "", ...args] = onOwnDisk("/mnt", "size=1m");
   if (spawnSync(program, [...args, "true"]).status === 0) test(name, run);
-  else test.skip(`${name} (skipped: no process may mount a file system here)`, run);
+  else test.skip(`${name} (skipped: no process may mount here)`, run); // Mounting needs a user namespace.
 }
 
 /** `test` with a disk that can be told to fail; skipped where that cannot be made, and its name says so. */
 export function testWithSlowDisk(name: string, run: (disk: SlowDisk) => Promise<void>): void {
   const disk = slowDisk(0);
   if (disk) test(name, () => run(disk));
-  else
-    test.skip(`${name} (skipped: there is no C compiler, or no loader that preloads what it makes)`, () => {});
+  else test.skip(`${name} (skipped: no C compiler or preloading loader)`, () => {}); // The disk is a preloaded C library.
 }

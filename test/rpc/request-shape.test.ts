@@ -32,7 +32,7 @@ describe.each(SERVERS)("on %s", (_, env) => {
 
   test.each([
     ["lists", "[".repeat(30_000) + "]".repeat(30_000)],
-    ["objects", '{"a":'.repeat(10_000) + "1" + "}".repeat(10_000)],
+    ["objects", `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}`],
     ["lists that never end", "[".repeat(30_000)],
   ])("%s inside each other are refused by their depth", async (_what, deep) => {
     for (const [operation, body] of [

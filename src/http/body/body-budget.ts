@@ -39,7 +39,7 @@ export interface BudgetLimits {
  * 3. The oldest body of any other caller.
  *
  * Of each kind the youngest is refused first. The oldest body that is not slow is
- * therefore refused last, and as any body fits when it is alone, it arrives:
+ * therefore refused last. It arrives, since every body fits when it is alone:
  * bodies that have arrived in part cannot keep each other from arriving. Whole
  * ones keep their room, as their turn to be parsed comes in a bounded time.
  */

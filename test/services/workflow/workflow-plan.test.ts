@@ -19,7 +19,7 @@ import {
 /** What a transition may read or write of an execution's row. */
 const SMALL_BYTES = 8_192;
 
-/** Steps of 3 bytes a character: with a report they make a workflow as large as any may be. */
+/** Steps of 3 bytes a character: with a report they make a workflow of the largest size. */
 const COMMAND = `echo ${"€".repeat(19_000)}`;
 const STEPS = Array.from({ length: 50 }, () => task(COMMAND));
 const REPORT_STEPS = STEPS.slice(0, 20);
