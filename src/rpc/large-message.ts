@@ -1,4 +1,4 @@
-import { create, type DescMessage, type MessageShape, toJsonString } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageShape, ScalarType, toJsonString } from "@bufbuild/protobuf";
 import { type ContextKey, createContextKey, type Interceptor } from "@connectrpc/connect";
 import { deterministicPieces } from "./deterministic-pieces.ts";
 import { exchangeBytes } from "./request/byte-fields.ts";
@@ -46,7 +46,7 @@ export const largeMessagesKey: ContextKey<LargeMessages | undefined> = createCon
 export const passLargeMessages: Interceptor = (next) => async (req) => {
   const res = await next(req);
   const large = req.contextValues.get(largeMessagesKey);
-  if (!res.stream || !large) return res;
+  if (!res.stream || !large || !canHoldBytes(res.method.output)) return res;
   return { ...res, message: withoutLarge(res.method.output, res.message, large) };
 };
 
@@ -63,6 +63,20 @@ async function* withoutLarge<T extends MessageShape<DescMessage>>(
     large.put({ schema, message });
     yield create(schema) as T;
   }
+}
+
+const known = new Map<DescMessage, boolean>();
+
+/** Returns whether a message, or one that it can contain, has a field of bytes. */
+function canHoldBytes(schema: DescMessage): boolean {
+  let can = known.get(schema);
+  if (can === undefined) {
+    const reached = new Set([schema]);
+    for (const { fields } of reached) for (const { message } of fields) if (message) reached.add(message);
+    can = [...reached].some(({ fields }) => fields.some(({ scalar }) => scalar === ScalarType.BYTES));
+    known.set(schema, can);
+  }
+  return can;
 }
 
 function isLarge(schema: DescMessage, message: MessageShape<DescMessage>): boolean {

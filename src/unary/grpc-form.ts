@@ -1,7 +1,8 @@
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { create } from "@bufbuild/protobuf";
 import { contentTypeProto, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { COMPRESSED_FLAG, ENVELOPE_BYTES, grpcMessage } from "./grpc-message.ts";
+import { COMPRESSED_FLAG, enveloped } from "../rpc/request/envelope.ts";
+import { grpcMessage } from "./grpc-message.ts";
 import type { Init, UnaryForm } from "./unary-form.ts";
 import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeAnswer } from "./write-answer.ts";
 
@@ -52,20 +53,12 @@ export const GRPC_FORM: UnaryForm = {
       // Without a body the response would end with its headers, and lose the trailers.
       if (error) res.writeHead(200);
     };
-    const body = error ? NO_MESSAGE : await enveloped(message as Uint8Array, isGzip);
+    const body = error ? NO_MESSAGE : await inEnvelope(message as Uint8Array, isGzip);
     await writeAnswer(res, setHead, body, output);
   },
 };
 
-function enveloped(message: Uint8Array, isGzip: boolean): Uint8Array | Promise<Uint8Array> {
-  if (!isGzip || message.length < COMPRESS_MIN_BYTES) return envelope(0, message);
-  return gzip(message, message.length).then((packed) => envelope(COMPRESSED_FLAG, packed));
-}
-
-function envelope(flags: number, message: Uint8Array): Uint8Array {
-  const whole = Buffer.allocUnsafe(ENVELOPE_BYTES + message.length);
-  whole.writeUInt8(flags);
-  whole.writeUInt32BE(message.length, 1);
-  whole.set(message, ENVELOPE_BYTES);
-  return whole;
+function inEnvelope(message: Uint8Array, isGzip: boolean): Uint8Array | Promise<Uint8Array> {
+  if (!isGzip || message.length < COMPRESS_MIN_BYTES) return enveloped(message);
+  return gzip(message, message.length).then((packed) => enveloped(packed, COMPRESSED_FLAG));
 }

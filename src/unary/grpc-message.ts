@@ -2,21 +2,16 @@ import type { Http2ServerRequest } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { bodyTooLarge } from "../rpc/error/error.ts";
 import { ArrivingBytes, type BodyAccount } from "../rpc/request/arriving-bytes.ts";
-import { requireEnvelope } from "../rpc/request/envelope.ts";
-import { bodyAborted } from "../rpc/request/request-failure.ts";
+import { COMPRESSED_FLAG, ENVELOPE_BYTES, requireEnvelope } from "../rpc/request/envelope.ts";
+import { type BodyCollector, collectBody } from "./request-body.ts";
 import type { UnaryCall } from "./unary-call.ts";
-
-/** One byte of flags, and four of the length of the message. */
-export const ENVELOPE_BYTES = 5;
-export const COMPRESSED_FLAG = 1;
 
 /**
  * Reads the one message of a unary call of gRPC, up to the end of the body.
  *
  * @param account counts the bytes of the message as they come
- * @throws ConnectError as the protocol layer does: BODY_TOO_LARGE at the
- *   envelope; BODY_BUDGET_EXCEEDED; for a body that is not one whole message; canceled when it breaks
- *   off, deadline_exceeded when the deadline passes first
+ * @throws ConnectError as the protocol layer does: BODY_TOO_LARGE at the envelope;
+ *   for a body that is not one whole message; as {@link collectBody}
  */
 export function grpcMessage(
   req: Http2ServerRequest,
@@ -24,55 +19,14 @@ export function grpcMessage(
   call: UnaryCall,
   account: BodyAccount,
 ): Promise<Uint8Array> {
-  // The request around the stream would pass on each chunk in another turn of its own.
-  const { stream } = req;
-  return new Promise((resolve, reject) => {
-    const message = new EnvelopedMessage(req.headers["content-type"] ?? "", limitBytes, account);
-    const onData = (chunk: Uint8Array): void => {
-      try {
-        message.add(chunk);
-      } catch (error) {
-        settle(error);
-      }
-    };
-    const onEnd = (): void => {
-      // The listener destroys the request when its client cancels it, and the stream ends like any other.
-      if (req.destroyed) {
-        onBroken();
-        return;
-      }
-      try {
-        resolve(message.whole());
-        settle();
-      } catch (error) {
-        settle(error);
-      }
-    };
-    const onBroken = (): void => settle(bodyAborted());
-    const settle = (error?: unknown): void => {
-      stream.off("data", onData).off("end", onEnd).off("close", onBroken);
-      call.onExpiry(undefined);
-      if (error === undefined) {
-        account.arrived();
-        return;
-      }
-      account.release();
-      message.free();
-      // The listener handles the rest, once the response was sent.
-      stream.pause();
-      reject(error);
-    };
-    call.onExpiry(settle);
-    account.arriving(settle);
-    stream.on("data", onData).on("end", onEnd).on("close", onBroken);
-    if (stream.destroyed) onBroken();
-    // A stream whose headers are all that comes has ended before anybody listened.
-    else if (stream.readableEnded) onEnd();
-  });
+  const message = new EnvelopedMessage(req.headers["content-type"] ?? "", limitBytes, account);
+  // The request around the stream would pass on each chunk in another turn of its own. The listener destroys
+  // the request when its client cancels it, and the stream ends like any other.
+  return collectBody(req.stream, call, account, message, () => req.destroyed);
 }
 
 /** The one message of a body, as its chunks arrive. */
-class EnvelopedMessage {
+class EnvelopedMessage implements BodyCollector {
   readonly #contentType: string;
   readonly #limitBytes: number;
   readonly #account: BodyAccount;
@@ -104,7 +58,6 @@ class EnvelopedMessage {
     if (this.#extraBytes > this.#limitBytes) throw extraMessage();
   }
 
-  /** Returns the message, to be called at the end of the body. */
   whole(): Uint8Array {
     const message = this.#message;
     if (!message || (message instanceof ArrivingBytes && message.missing > 0)) throw this.#incomplete();
@@ -117,7 +70,6 @@ class EnvelopedMessage {
     return message instanceof ArrivingBytes ? message.take() : message;
   }
 
-  /** Releases the memory of a message that is not read. */
   free(): void {
     if (this.#message instanceof ArrivingBytes) this.#message.free();
   }

@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ArrivingBytes, type BodyAccount } from "../rpc/request/arriving-bytes.ts";
 import { freeChunk } from "../rpc/request/free-chunk.ts";
@@ -6,78 +7,110 @@ import type { HttpRequest, UnaryCall } from "./unary-call.ts";
 
 const EMPTY = new Uint8Array();
 
+/** Puts the message of a body together from its chunks. */
+export interface BodyCollector {
+  /** @throws ConnectError when the body cannot be accepted */
+  add(chunk: Uint8Array): void;
+  /**
+   * Returns the message, at the end of the body.
+   *
+   * @throws ConnectError when the body is no whole message
+   */
+  whole(): Uint8Array;
+  /** Releases the memory of a message that is not read. */
+  free(): void;
+}
+
 /**
  * Reads the whole body of a request, of the length in its headers. A small one
  * has mostly arrived together with the headers, and is used as it is.
  *
- * @param hold counts the bytes as they come
+ * @param account counts the bytes as they come
  * @returns bytes, immediately when they have arrived already
- * @throws ConnectError canceled when it breaks off, deadline_exceeded when the
- *   deadline passes first, invalid_argument when its length is another,
- *   BODY_BUDGET_EXCEEDED
+ * @throws ConnectError as {@link collectBody}; invalid_argument when its length is another
  */
 export function requestBody(
   req: HttpRequest,
   lengthBytes: number,
   call: UnaryCall,
-  hold: BodyAccount,
+  account: BodyAccount,
 ): Uint8Array | Promise<Uint8Array> {
   if (lengthBytes === 0) return EMPTY;
   if (req.readableLength === lengthBytes) {
-    hold.set(lengthBytes);
+    account.set(lengthBytes);
     return req.read() as Uint8Array;
   }
-  return collected(req, lengthBytes, call, hold);
-}
-
-function collected(
-  req: HttpRequest,
-  lengthBytes: number,
-  call: UnaryCall,
-  hold: BodyAccount,
-): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const bytes = new ArrivingBytes(lengthBytes);
-    let filled = 0;
-    const onData = (chunk: Uint8Array): void => {
+  const bytes = new ArrivingBytes(lengthBytes);
+  let filled = 0;
+  return collectBody(req, call, account, {
+    add(chunk) {
       filled += chunk.length;
       if (filled <= lengthBytes) {
-        try {
-          hold.set(filled);
-        } catch (error) {
-          settle(error as ConnectError);
-          return;
-        }
+        account.set(filled);
         bytes.add(chunk);
       }
       freeChunk(req, chunk);
-    };
-    const settle = (error?: ConnectError): void => {
-      req.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);
+    },
+    whole() {
+      if (filled === lengthBytes) return bytes.take();
+      const message = `protocol error: promised ${lengthBytes} bytes, received ${filled}`;
+      throw new ConnectError(message, Code.InvalidArgument);
+    },
+    free: () => bytes.free(),
+  });
+}
+
+/**
+ * Reads a body to its end.
+ *
+ * @param isCancelled returns true at the end of a body that its client has cancelled
+ * @throws ConnectError of the collector; canceled when the body breaks off,
+ *   deadline_exceeded when the deadline passes first, BODY_BUDGET_EXCEEDED
+ */
+export function collectBody(
+  body: Readable,
+  call: UnaryCall,
+  account: BodyAccount,
+  collector: BodyCollector,
+  isCancelled = () => false,
+): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      body.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);
       call.onExpiry(undefined);
-      if (!error) {
-        hold.arrived();
-        return;
-      }
-      hold.release();
-      bytes.free();
+    };
+    const fail = (error: unknown): void => {
+      stop();
+      account.release();
+      collector.free();
       // The listener handles the rest, once the response was sent.
-      req.pause();
+      body.pause();
       reject(error);
     };
-    const onEnd = (): void => {
-      if (filled === lengthBytes) {
-        settle();
-        resolve(bytes.take());
-      } else {
-        const message = `protocol error: promised ${lengthBytes} bytes, received ${filled}`;
-        settle(new ConnectError(message, Code.InvalidArgument));
+    const onData = (chunk: Uint8Array): void => {
+      try {
+        collector.add(chunk);
+      } catch (error) {
+        fail(error);
       }
     };
-    const onBroken = (): void => settle(bodyAborted());
-    call.onExpiry(settle);
-    hold.arriving(settle);
-    req.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken);
-    if (req.destroyed) onBroken();
+    const onEnd = (): void => {
+      try {
+        if (isCancelled()) throw bodyAborted();
+        const message = collector.whole();
+        account.arrived();
+        stop();
+        resolve(message);
+      } catch (error) {
+        fail(error);
+      }
+    };
+    const onBroken = (): void => fail(bodyAborted());
+    call.onExpiry(fail);
+    account.arriving(fail);
+    body.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken);
+    if (body.destroyed) onBroken();
+    // A stream whose headers are all that comes has ended before anybody listened.
+    else if (body.readableEnded) onEnd();
   });
 }

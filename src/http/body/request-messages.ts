@@ -1,13 +1,10 @@
 import { bodyTooLarge } from "../../rpc/error/error.ts";
 import { ArrivingBytes, type BodyAccount } from "../../rpc/request/arriving-bytes.ts";
+import { COMPRESSED_FLAG, ENVELOPE_BYTES, envelopeHead } from "../../rpc/request/envelope.ts";
 import { freeChunk, join } from "../../rpc/request/free-chunk.ts";
 import type { RequestReading } from "../../rpc/request/request-reading.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import { unpack } from "./unpack.ts";
-
-/** Flags and length of a message of gRPC, gRPC-Web and Connect's streams. */
-const ENVELOPE_BYTES = 5;
-const COMPRESSED = 1;
 
 /** The flag of an envelope that holds no message but ends the body, in Connect's streams and in gRPC-Web. */
 const END_FLAGS: readonly (readonly [contentType: RegExp, flag: number])[] = [
@@ -111,7 +108,7 @@ export async function* requestMessages(
       const data = await source.message(length);
       // The protocol layer refuses incomplete messages; it parses those whose flags mean nothing.
       const isWhole = head.length === ENVELOPE_BYTES && data.length === length;
-      const isPacked = (flags & COMPRESSED) !== 0;
+      const isPacked = (flags & COMPRESSED_FLAG) !== 0;
       if (!isWhole || (flags & form.endFlag) !== 0 || (isPacked && !form.isCompressed)) {
         hold.arrived();
         yield head;
@@ -119,9 +116,7 @@ export async function* requestMessages(
         continue;
       }
       const message = await read(data, isPacked);
-      view.setUint8(0, 0);
-      view.setUint32(1, message.length);
-      yield head;
+      yield envelopeHead(message.length);
       yield message;
     }
   } finally {

@@ -206,8 +206,9 @@ async function dispatchCall(
 
   if (route.handle.method.methodKind === "bidi_streaming") exemptFromBodyGuard(req);
   const values = contextValuesOf(options, route, req, record, rejected);
-  const large = new LargeMessages();
+  let large: LargeMessages | undefined;
   if (route.handle.method.methodKind === "server_streaming") {
+    large = new LargeMessages();
     values.set(largeMessagesKey, large);
     // Headers that are sent early cannot announce a compression.
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];

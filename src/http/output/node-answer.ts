@@ -1,15 +1,13 @@
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { OutputAccount } from "../../rpc/access/call-record.ts";
 import { encodeLarge, type LargeMessage, type LargeMessages } from "../../rpc/large-message.ts";
+import { ENVELOPE_BYTES, envelopeHead } from "../../rpc/request/envelope.ts";
 import { inTurns } from "../../rpc/turns.ts";
 import { endWith, piecesOf, writePieces } from "../../unary/write-pieces.ts";
 import type { HttpResponse } from "../connection/listener.ts";
 
 /** Content types of streams whose messages are JSON. */
 const JSON_STREAM = /\+json\b/;
-
-/** Flags and length of an envelope. */
-const HEAD_BYTES = 5;
 
 /**
  * Writes one whole response.
@@ -50,13 +48,13 @@ export function writeStreamHead(res: HttpResponse, contentType: string): void {
  * goes away ends the iteration, and with it the operation's signal.
  *
  * @param output counts each message until the client has received it
- * @param large the messages that the protocol layer has left out
+ * @param large the messages that the protocol layer leaves out
  */
 export async function writeStream(
   res: HttpResponse,
   answer: UniversalServerResponse,
   output: OutputAccount | undefined,
-  large: LargeMessages,
+  large?: LargeMessages,
 ): Promise<void> {
   let begun = false;
   const begin = () => {
@@ -68,9 +66,9 @@ export async function writeStream(
   };
   for await (const chunk of answer.body ?? []) {
     begin();
-    const left = large.take();
+    const left = chunk[0] === 0 ? large?.take() : undefined;
     const { lengthBytes, pieces } = left
-      ? await envelopeOf(left, !JSON_STREAM.test(answer.header?.get("content-type") ?? ""))
+      ? await encodedEnvelope(left, !JSON_STREAM.test(answer.header?.get("content-type") ?? ""))
       : { lengthBytes: chunk.length, pieces: piecesOf(chunk) };
     output?.hold(lengthBytes);
     if (!(await writePieces(res, pieces, output))) return;
@@ -84,17 +82,14 @@ export async function writeStream(
   res.end();
 }
 
-/** Puts a message that the protocol layer has left out into an envelope, which all protocols write alike. */
-async function envelopeOf(message: LargeMessage, isBinary: boolean) {
+/** Encodes a message that the protocol layer has left out, in its envelope, which all protocols write alike. */
+async function encodedEnvelope(message: LargeMessage, isBinary: boolean) {
   const { lengthBytes, pieces } = await encodeLarge(message, isBinary);
-  const head = Buffer.alloc(HEAD_BYTES);
-  head.writeUInt32BE(lengthBytes, 1);
-  return { lengthBytes: HEAD_BYTES + lengthBytes, pieces: inTurns(enveloped(head, pieces)) };
-}
-
-function* enveloped(head: Uint8Array, pieces: Iterable<Uint8Array>): Generator<Uint8Array> {
-  yield head;
-  for (const piece of pieces) yield* piecesOf(piece);
+  const smallPieces = function* () {
+    yield envelopeHead(lengthBytes);
+    for (const piece of pieces) yield* piecesOf(piece);
+  };
+  return { lengthBytes: ENVELOPE_BYTES + lengthBytes, pieces: inTurns(smallPieces()) };
 }
 
 /** Writes the status: the two response classes have the same method under different types. */

@@ -12,6 +12,7 @@ import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { CallRecord } from "../access/call-record.ts";
+import { ENVELOPE_BYTES, enveloped } from "../request/envelope.ts";
 import { JSON_OPTIONS } from "../request/json-options.ts";
 import { addDetail, hasReason, type ReportFault } from "./error.ts";
 
@@ -119,11 +120,6 @@ async function* lastEnvelope(
       yield chunk;
       continue;
     }
-    const data = rewrite(chunk.subarray(5));
-    const envelope = Buffer.alloc(5 + data.length);
-    envelope[0] = flag;
-    envelope.writeUInt32BE(data.length, 1);
-    envelope.set(data, 5);
-    yield envelope;
+    yield enveloped(rewrite(chunk.subarray(ENVELOPE_BYTES)), flag);
   }
 }

@@ -1,5 +1,24 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
+/** Length of what precedes each message of gRPC, gRPC-Web and Connect's streams: a byte of flags, and four of its length. */
+export const ENVELOPE_BYTES = 5;
+
+/** The flag of a message that is compressed. */
+export const COMPRESSED_FLAG = 1;
+
+/** Returns the bytes that precede a message. */
+export function envelopeHead(lengthBytes: number, flags = 0): Uint8Array {
+  const head = Buffer.allocUnsafe(ENVELOPE_BYTES);
+  head.writeUInt8(flags);
+  head.writeUInt32BE(lengthBytes, 1);
+  return head;
+}
+
+/** Returns a message in its envelope. */
+export function enveloped(message: Uint8Array, flags = 0): Uint8Array {
+  return Buffer.concat([envelopeHead(message.length, flags), message]);
+}
+
 /** Compressed, end of a stream, and trailers; no protocol defines another flag. */
 const KNOWN_FLAGS = 0b1000_0011;
 

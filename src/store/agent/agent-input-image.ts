@@ -54,16 +54,20 @@ export async function insertImages(
   }
 }
 
-/** Puts the data of its images into an input, which is modified; pauses after each of them. */
-export async function* fillImages(
+/**
+ * Puts the data of its images into an input, which is modified.
+ * @param pause called between two images, of up to 4 MiB each
+ */
+export async function fillImages(
   db: Reader,
   executionId: Handle<"agent_execution">,
   input: AgentInput,
-): AsyncGenerator<void> {
+  pause: () => Promise<void>,
+): Promise<void> {
   for (const [position, image] of imagesOf(input)) {
     const [row] = await selectImage(db, { executionId, inputId: input.id, position });
     if (row) image.data = row.data;
-    yield;
+    await pause();
   }
 }
 

@@ -141,7 +141,7 @@ async function toDelivery(
   executionId: Handle<"agent_execution">,
   { input, steer, turn }: StoredInput,
 ): Promise<StreamInputsResponse> {
-  for await (const _ of fillImages(db, executionId, input)) await yieldToEventLoop();
+  await fillImages(db, executionId, input, yieldToEventLoop);
   const { turnOptions, extAgentSettings } = turn;
   return create(StreamInputsResponseSchema, {
     input,
