@@ -86,6 +86,7 @@ export async function findReplay(
  * Stores the response of a request with a key, without its secrets.
  *
  * @param before the part of the response that is stored already: lists are added to it
+ * @returns the whole response as it is stored; undefined for a request without a key
  */
 export async function storeResponse(
   tx: WriteTransaction,
@@ -94,9 +95,9 @@ export async function storeResponse(
   operation: string,
   result: object,
   before: Uint8Array = new Uint8Array(),
-): Promise<void> {
+): Promise<Uint8Array | undefined> {
   const request = ctx.values.get(repeatableKey);
-  if (!request) return;
+  if (!request) return undefined;
   const { output } = ctx.method;
   const { response, omitted } = withoutSecrets(
     output,
@@ -105,12 +106,14 @@ export async function storeResponse(
   const [requestHash] = request.hashes;
   if (!requestHash) throw new Error("a repeatable request came without a hash");
   const slot = { callerId: caller.subject.id, operation, key: request.key };
+  // Two messages in a row are one whose lists follow each other (the encoding's rule for merging).
+  const whole = Buffer.concat([before, toBinary(output, response)]);
   await insertStoredResponse(tx, caller, slot, {
     request_hash: requestHash,
-    // Two messages in a row are one whose lists follow each other (the encoding's rule for merging).
-    response: Buffer.concat([before, toBinary(output, response)]),
+    response: whole,
     redacted: omitted ? 1 : 0,
   });
+  return whole;
 }
 
 /** Returns the response to send, and sets the headers of a replayed one. */

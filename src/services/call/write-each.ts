@@ -52,22 +52,28 @@ export async function writeEachAsCaller<E, R>(
   const succeeded: R[] = [];
   const failed: FailedElement<E>[] = [];
   let next = 0;
-  let hasWritten = false;
   let isResumed = false;
+  /** The response as this request has stored it last. */
+  let written: Uint8Array | undefined;
   // A resumed one ends when it finds the whole response.
   while (next < elements.length || isResumed) {
     const expected = next;
-    const { stored, part, from } = await writePartAsCaller(store, ctx, async (tx, caller) => {
+    const step = await writePartAsCaller(store, ctx, async (tx, caller) => {
       const stored = await findReplay(tx, ctx, caller, operation);
-      const from = stored ? batch.count(fromBinary(output, stored.response)) : expected;
+      // Another request with the key may have gone on meanwhile, or have begun.
+      const isOwn = stored?.response.length === written?.length;
+      const from = stored && !isOwn ? batch.count(fromBinary(output, stored.response)) : expected;
       if (stored && from >= elements.length) return { stored, from };
       const part = await withinQuota(tx, caller, () => writePart(tx, caller, batch, from));
-      const response = batch.respond(part.succeeded, part.failed);
-      await storeResponse(tx, ctx, caller, operation, response, stored?.response);
-      return { part, from };
+      const answer = batch.respond(part.succeeded, part.failed);
+      const response = await storeResponse(tx, ctx, caller, operation, answer, stored?.response);
+      return { part, from, response };
     });
-    if (stored) return hasWritten ? fromBinary(output, stored.response) : responseOf(ctx, { stored });
-    hasWritten = true;
+    if (step.stored) {
+      return written ? fromBinary(output, step.stored.response) : responseOf(ctx, { stored: step.stored });
+    }
+    const { part, from, response } = step;
+    written = response;
     isResumed ||= from !== expected;
     succeeded.push(...part.succeeded);
     failed.push(...part.failed);
