@@ -12,7 +12,7 @@ export interface ServiceAccountState {
 }
 
 /** Returns whether a service account may act at `now`; false for one that does not exist. */
-export function isActive(account: ServiceAccountState | undefined, now: number): boolean {
+export function isActiveServiceAccount(account: ServiceAccountState | undefined, now: number): boolean {
   return account !== undefined && account.suspended === 0 && !isSuspended(account.valid_until, now);
 }
 
@@ -26,7 +26,7 @@ export function requireActiveServiceAccount(
   account: ServiceAccountState | undefined,
   now: number,
 ): void {
-  if (isActive(account, now)) return;
+  if (isActiveServiceAccount(account, now)) return;
   throw executorUnfit(
     id,
     "the executor is a service account that is suspended, ended or gone: name another executor",
@@ -38,7 +38,7 @@ export function requireActiveServiceAccount(
  * @param member undefined for a user who is no member
  * @throws DomainError EXECUTOR_UNFIT for a user who is no member, or whose account is blocked
  */
-export function memberRole<A extends { readonly blocked_at: number | null }>(
+export function requireActiveMember<A extends { readonly blocked_at: number | null }>(
   id: string,
   member: { readonly role: number } | undefined,
   account: A | undefined,
@@ -76,8 +76,8 @@ export function isOwnExecutor(caller: Pick<Caller, "subject">, { id, principal }
  * Requires that a service account may become the executor of a workflow.
  * @throws DomainError EXECUTOR_UNFIT
  */
-export function requireNotSuspended(id: string, account: ServiceAccountState, now: number): void {
-  if (isActive(account, now)) return;
+export function requireMayBecomeExecutor(id: string, account: ServiceAccountState, now: number): void {
+  if (isActiveServiceAccount(account, now)) return;
   throw executorUnfit(
     id,
     "the service account is suspended, or its validity has ended: choose another executor",

@@ -1,8 +1,10 @@
 import { equals } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { ReportProgressRequest } from "#gen/runner/v1/work_service_pb.js";
 import { type EnvironmentInitializer, EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectPhase } from "#gen/service/v1/project_pb.js";
+import { valueUnusable } from "../error.ts";
 import { prebuildInstant } from "./schedule.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -83,4 +85,9 @@ export function suitsInitializer(
 ): boolean {
   if (!initializer || !wanted) return false;
   return equals(EnvironmentInitializerSchema, initializer, wanted);
+}
+
+/** Requires that a report on a prebuild names no environment. @throws DomainError VALUE_UNUSABLE */
+export function requireNoEnvironment({ environment }: Pick<ReportProgressRequest, "environment">): void {
+  if (environment) throw valueUnusable("environment", "a prebuild has no environment");
 }

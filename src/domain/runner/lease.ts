@@ -1,6 +1,7 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { ReportProgressRequest } from "#gen/runner/v1/work_service_pb.js";
 import { accountBlocked, leaseLost, phaseUnsuitable, valueUnusable } from "../error.ts";
+import { isHostOf } from "../source/initializer-address.ts";
 
 /** The stored values that determine whether the runner of a lease may still act; times in milliseconds since 1970 UTC. */
 export interface LeaseState {
@@ -46,12 +47,8 @@ export function requireNoSteps({ steps, logs }: Pick<ReportProgressRequest, "ste
   if (logs.length > 0) throw valueUnusable("logs", "only the steps of actions have logs");
 }
 
-/** Requires that a report on work without an environment names none. @throws DomainError VALUE_UNUSABLE */
-export function requireNoEnvironment({ environment }: Pick<ReportProgressRequest, "environment">): void {
-  if (environment) throw valueUnusable("environment", "a prebuild has no environment");
-}
-
 /** Requires that work begins from a repository at a host. @throws DomainError VALUE_UNUSABLE */
-export function requireHostOfWork(beginsThere: boolean): void {
-  if (!beginsThere) throw valueUnusable("host", "the work begins from no repository at this host");
+export function requireHostOfWork(host: string, addresses: readonly string[]): void {
+  if (!isHostOf(host, addresses))
+    throw valueUnusable("host", "the work begins from no repository at this host");
 }

@@ -14,7 +14,7 @@ import type { Policies } from "../../domain/policy/policies.ts";
 import { requireAvailable } from "../../domain/runner/runner-heartbeat.ts";
 import { hasSession } from "../../store/agent/agent-execution-search.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
-import { findStoredRunner, isLocalRunner } from "../../store/runner/runner-life.ts";
+import { findStoredRunner, isLocal } from "../../store/runner/runner-life.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { findAction } from "../../store/workflow/workflow-action.ts";
 import { writeAsCaller } from "../call/call.ts";
@@ -82,7 +82,7 @@ async function requireReferences(
     const known = await findStoredRunner(db, caller, runnerId);
     if (!known) throw notFound("runner");
     requireAvailable(known.runner);
-    if (await isLocalRunner(db, caller, runnerId)) requireLocalRunnersAllowed(policies);
+    if (isLocal(known)) requireLocalRunnersAllowed(policies);
   }
   if (sessionId !== "" && !(await hasSession(db, caller, sessionId))) throw notFound("session");
   if (workflowActionId !== undefined && !(await findAction(db, caller, workflowActionId))) {

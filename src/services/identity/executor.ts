@@ -1,6 +1,6 @@
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { memberRole, requireActiveServiceAccount } from "../../domain/identity/executor.ts";
+import { requireActiveMember, requireActiveServiceAccount } from "../../domain/identity/executor.ts";
 import { findAccount } from "../../store/identity/account.ts";
 import { findMember } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
@@ -21,7 +21,7 @@ export async function executorOf(tx: WriteTransaction, scope: Scope, subject: Su
   }
   const member = await findMember(tx.db, scope, subject.id);
   const found = member && (await findAccount(tx.db, member.account_id));
-  const { role, account } = memberRole(subject.id, member, found);
+  const { role, account } = requireActiveMember(subject.id, member, found);
   return { ...base, role, accountId: account.id };
 }
 

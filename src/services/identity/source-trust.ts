@@ -3,7 +3,7 @@ import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { isActive } from "../../domain/identity/executor.ts";
+import { isActiveServiceAccount } from "../../domain/identity/executor.ts";
 import {
   requireTrustedSetters,
   type SourceKind,
@@ -65,7 +65,7 @@ async function findSetterRole(
   { id, principal }: Subject,
 ): Promise<SourceSetter["role"]> {
   if (principal === Principal.SERVICE_ACCOUNT) {
-    return isActive(await findServiceAccount(db, scope, id), now) ? "service_account" : "other";
+    return isActiveServiceAccount(await findServiceAccount(db, scope, id), now) ? "service_account" : "other";
   }
   if (principal !== Principal.USER) return "other";
   const member = await findMember(db, scope, id);

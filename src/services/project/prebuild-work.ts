@@ -7,8 +7,13 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectPhase } from "#gen/service/v1/project_pb.js";
-import { type Prebuild, prebuildHour, prebuildTimeoutMs } from "../../domain/project/prebuild.ts";
-import { requireNoEnvironment, requireNoSteps } from "../../domain/runner/lease.ts";
+import {
+  type Prebuild,
+  prebuildHour,
+  prebuildTimeoutMs,
+  requireNoEnvironment,
+} from "../../domain/project/prebuild.ts";
+import { requireNoSteps } from "../../domain/runner/lease.ts";
 import { addressesOf } from "../../domain/source/initializer-address.ts";
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";

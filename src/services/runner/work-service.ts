@@ -17,7 +17,6 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { requireHostOfWork } from "../../domain/runner/lease.ts";
-import { isHostOf } from "../../domain/source/initializer-address.ts";
 import { renewLease } from "../../store/runner/work-lease.ts";
 import { callerOf } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -104,7 +103,7 @@ export function getHostCredential(
     const host = req.host.toLowerCase();
     const use = await deps.handlerOf(lease.kind).credentialUse(tx, scope, lease);
     const { subject, addresses, sourceSetBy: setters, sourceKinds: kinds, namedBy } = use;
-    requireHostOfWork(isHostOf(host, addresses));
+    requireHostOfWork(host, addresses);
     await executorOf(tx, scope, subject);
     await requireTrustedSource(tx, scope, { host, executor: subject, namedBy, setters, kinds });
     const runnerId = callerOf(ctx).subject.id;

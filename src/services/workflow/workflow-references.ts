@@ -2,7 +2,7 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { isOwnExecutor, requireNotSuspended } from "../../domain/identity/executor.ts";
+import { isOwnExecutor, requireMayBecomeExecutor } from "../../domain/identity/executor.ts";
 import { requireNotDeleted } from "../../domain/project/project.ts";
 import { requireEnabled } from "../../domain/runner/environment-class.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
@@ -51,7 +51,7 @@ export async function checkExecutor(
   if (isOwnExecutor(caller, executor)) return;
   const account = await findServiceAccount(db, caller, executor.id);
   if (!account) throw notFound("service account");
-  requireNotSuspended(executor.id, account, now);
+  requireMayBecomeExecutor(executor.id, account, now);
 }
 
 function requireExisting(

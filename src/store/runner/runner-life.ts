@@ -36,13 +36,15 @@ export async function findStoredRunner(
   return row && { runner: fromBody(RunnerSchema, row.body), local: row.local === 1, seenAt: row.seen_at };
 }
 
-/**
- * Returns whether a runner is on the server's or a member's own machine, by its kind or by its own
- * report; false for none.
- */
+/** Returns whether a runner is on the server's or a member's own machine, by its kind or by its own report. */
+export function isLocal({ runner, local }: StoredRunner): boolean {
+  return local || isLocalKind(runner.kind);
+}
+
+/** Does the same as {@link isLocal} for the id of a runner; false for none. */
 export async function isLocalRunner(db: Reader, scope: Scope, runnerId: string): Promise<boolean> {
   const known = runnerId === "" ? undefined : await findStoredRunner(db, scope, runnerId);
-  return known !== undefined && (known.local || isLocalKind(known.runner.kind));
+  return known !== undefined && isLocal(known);
 }
 
 /**

@@ -63,28 +63,28 @@ export async function searchProjects(
   // The text holds one value per line; a search across lines would find texts that no value
   // contains.
   if (!range || search.includes("\n")) return { rows: [], count: page.countLimit && 0 };
-  const gatherFew = async (lead: CandidateSource, most: number) => {
-    const small = await isSelective(db, lead, most);
+  const collectFew = async (source: CandidateSource, most: number) => {
+    const small = await isSelective(db, source, most);
     return small && collect(db, scope, page, small, most);
   };
-  const leads = indexedCandidates(db, scope, page.filter);
+  const sources = indexedCandidates(db, scope, page.filter);
   if (search !== "") {
     const end = endCandidates(db, search, range);
-    const found = end && (await gatherFew(end, rare));
+    const found = end && (await collectFew(end, rare));
     if (found) return found;
-    leads.unshift(await textCandidates(db, search, range, rare));
+    sources.unshift(await textCandidates(db, search, range, rare));
   }
-  for (const lead of leads) {
-    const found = await gatherFew(lead, few);
+  for (const source of sources) {
+    const found = await collectFew(source, few);
     if (found) return found;
   }
-  const [first] = leads;
-  const lead = first ?? allCandidates(db, scope);
-  const along = (rows: number) => limit.attempt(rows, () => scan(db, scope, page));
-  let rows = await along(first ? SCAN_ROWS : UNINDEXED_SCAN_ROWS);
-  if (!rows && first && !(await hasAtMost(db, first, MAX_SOURCE_ROWS))) rows = await along(LONG_SCAN_ROWS);
-  rows ??= await findPage(db, scope, page, lead);
-  return { rows, count: await count(db, scope, page, rows, lead) };
+  const [first] = sources;
+  const source = first ?? allCandidates(db, scope);
+  const scanUpTo = (rows: number) => limit.attempt(rows, () => scan(db, scope, page));
+  let rows = await scanUpTo(first ? SCAN_ROWS : UNINDEXED_SCAN_ROWS);
+  if (!rows && first && !(await hasAtMost(db, first, MAX_SOURCE_ROWS))) rows = await scanUpTo(LONG_SCAN_ROWS);
+  rows ??= await findPage(db, scope, page, source);
+  return { rows, count: await count(db, scope, page, rows, source) };
 }
 
 async function count(
@@ -92,10 +92,10 @@ async function count(
   scope: Scope,
   page: ProjectPage,
   found: readonly FoundProject[],
-  lead: CandidateSource,
+  source: CandidateSource,
 ): Promise<number | undefined> {
   const { countLimit, after } = page;
   if (countLimit === undefined) return undefined;
   const isWhole = !after && found.length < page.limit;
-  return isWhole ? Math.min(found.length, countLimit) : countMatching(db, scope, page, lead);
+  return isWhole ? Math.min(found.length, countLimit) : countMatching(db, scope, page, source);
 }
