@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { unscopedCount } from "./scopes.ts";
 
 const root = join(import.meta.dirname, "..");
 const SMALL_LINES = 60;
@@ -76,6 +77,7 @@ const rows: [string, string | number][] = [
   ["docstrings", docstrings.length],
   ["docstrings that begin with What, Whether, Who, How or Where", starting(/^(What|Whether|Who|How|Where)$/)],
   ["names and words that were replaced by the field's", oldWords],
+  ["functions over rows that take neither a scope nor a handle", unscopedCount()],
   ["modules that a start of the server loads", loaded.stdout || loaded.stderr],
 ];
 for (const [name, value] of rows) process.stdout.write(`${String(value).padStart(8)}  ${name}\n`);

@@ -1,20 +1,14 @@
-import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { brokenRules } from "../scripts/layers.ts";
-import { stopAll, temporaryFolder } from "./harness/server.ts";
+import { stopAll } from "./harness/server.ts";
+import { sourceTree } from "./harness/source-tree.ts";
 
 afterAll(stopAll);
 
 /** What is broken in a tree of these files. */
 function brokenIn(files: Readonly<Record<string, string>>): string[] {
-  const root = temporaryFolder();
-  mkdirSync(join(root, "src"));
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
-  return brokenRules(root);
+  return brokenRules(sourceTree(files));
 }
 
 const importing = (target: string) => `import { a } from "${target}";\n`;

@@ -1,20 +1,13 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { brokenScopes } from "../scripts/scopes.ts";
-import { stopAll, temporaryFolder } from "./harness/server.ts";
+import { stopAll } from "./harness/server.ts";
+import { sourceTree } from "./harness/source-tree.ts";
 
 afterAll(stopAll);
 
 /** Returns what is broken in a tree of these files, without the listed functions that it lacks. */
 function brokenIn(files: Readonly<Record<string, string>>): string[] {
-  const root = temporaryFolder();
-  mkdirSync(join(root, "src"));
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
-  return brokenScopes(root).filter((line) => !line.endsWith("which needs no entry"));
+  return brokenScopes(sourceTree(files)).filter((line) => !line.endsWith("which needs no entry"));
 }
 
 describe("functions over rows", () => {
@@ -56,9 +49,9 @@ test("a listed function is only for the callers of its reason", () => {
 });
 
 test("a listed function that takes a scope leaves the list", () => {
-  const root = temporaryFolder();
-  mkdirSync(join(root, "src"));
-  expect(brokenScopes(root)).toContain("scripts/unscoped.ts lists findDueSchedules, which needs no entry");
+  expect(brokenScopes(sourceTree({}))).toContain(
+    "scripts/unscoped.ts lists findDueSchedules, which needs no entry",
+  );
 });
 
 test("only store/ makes handles", () => {
