@@ -6,7 +6,7 @@ import { commandFrame, type ShellFrame } from "./shell-frame.ts";
  * stands ...".
  */
 export class UnsupportedPosition extends Error {
-  override readonly name = "PlaceRefused";
+  override readonly name = "UnsupportedPosition";
 }
 
 /** The position in a program, with the constructs that are open there. */
