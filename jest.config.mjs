@@ -14,4 +14,6 @@ export default {
   testTimeout: 180_000,
   // Tests wait for servers of their own much of the time: three workers for two processors keep the machine at work.
   maxWorkers: Math.ceil(1.5 * availableParallelism()),
+  // The modules of ended test files are freed late: a worker grew to 2 GB, and then took too long to end.
+  workerIdleMemoryLimit: "700MB",
 };

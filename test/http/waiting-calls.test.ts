@@ -109,4 +109,5 @@ test("calls that wait are sent away when the server shuts down", async () => {
   }
   unread.close();
   await stopped;
+  session.destroy();
 });
