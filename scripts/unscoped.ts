@@ -69,7 +69,7 @@ export const UNSCOPED: readonly Group[] = [
   {
     reason: "What commands of the operator and the start of the server run through services.",
     callers:
-      /^src\/(?:commands|services\/(?:agent\/agent-registry|runner\/(?:local-runner|host-token-rotation)|workflow\/workflow-secret-rotation|access\/organization-creation))\b/,
+      /^src\/(?:commands|services\/(?:agent\/agent-registry|runner\/(?:local-runner|host-token-reencryption)|workflow\/webhook-secret-reencryption|access\/organization-creation))\b/,
     functions: {
       findAgents: "agent list",
       findHostTokensUnderKey: "keys rotate",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { v7 } from "uuid";
 import { type Keys, loadKeys } from "../../src/keys.ts";
-import { setUpOrganization } from "../../src/services/access/organization-creation.ts";
+import { createOrganizationWithToken } from "../../src/services/access/organization-creation.ts";
 import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
 import { fillProjects } from "./fill-projects.ts";
 import type { Owner } from "./project-rows.ts";
@@ -53,7 +53,7 @@ export async function seed(dataDir: string, sizes: Sizes): Promise<Seeded> {
 }
 
 async function found(store: ReturnType<typeof openStore>, keys: Keys, organizationName: string) {
-  const { organizationId, userId, token } = await setUpOrganization(store, keys, {
+  const { organizationId, userId, token } = await createOrganizationWithToken(store, keys, {
     operation: "npm run bench",
     organizationName,
     accountName: "Administrator",

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { type Config, keyFileOf } from "../config/config.ts";
 import { addSecret } from "../key-file.ts";
 import { type Keys, keysFrom } from "../keys.ts";
-import { DamagedHostToken, reencryptHostTokens } from "../services/runner/host-token-rotation.ts";
+import { DamagedHostToken, reencryptHostTokens } from "../services/runner/host-token-reencryption.ts";
 import {
   DamagedWebhookSecret,
   reencryptWebhookSecrets,
-} from "../services/workflow/workflow-secret-rotation.ts";
+} from "../services/workflow/webhook-secret-reencryption.ts";
 import { countTokensUnderMac } from "../store/identity/token.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";

@@ -1,7 +1,7 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { Config } from "../config/config.ts";
 import { joinOrganization, removeMembership, setMemberRole } from "../services/access/membership.ts";
-import { accountOf } from "../services/access/organization-creation.ts";
+import { findOrCreateAccount } from "../services/access/organization-creation.ts";
 import { createPersonalToken } from "../services/identity/personal-token.ts";
 import { findAccountByEmail } from "../store/identity/account.ts";
 import type { StoredMember } from "../store/identity/member.ts";
@@ -128,7 +128,7 @@ export async function addMember(
     const organization = await organizationNamed(store, named);
     const scope = { organizationId: organization.id };
     const join = async (tx: WriteTransaction) => {
-      const accountId = await accountOf(tx, email, name);
+      const accountId = await findOrCreateAccount(tx, email, name);
       const member = await joinOrganization(tx, scope, accountId, ROLES[role]);
       if (!member) throw new StartError(`${email} is a member of ${organization.name} already`);
       return createPersonalToken(tx, scope, keys, {

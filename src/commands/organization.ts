@@ -3,7 +3,7 @@ import { CreateOrganizationRequestSchema } from "#gen/service/v1/organization_se
 import type { Config } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
-import { setUpOrganization } from "../services/access/organization-creation.ts";
+import { createOrganizationWithToken } from "../services/access/organization-creation.ts";
 import type { StoredOrganization } from "../store/identity/organization.ts";
 import { findOrganizations, findOrganizationsWithBytes } from "../store/identity/organization.ts";
 import type { Store } from "../store/store.ts";
@@ -34,7 +34,7 @@ export async function createOrganization(config: DataConfig, options: Organizati
   checkPerson(email, administratorName);
   const { store, keys } = await openExistingData(config);
   try {
-    const { organizationId, userId, token } = await setUpOrganization(store, keys, {
+    const { organizationId, userId, token } = await createOrganizationWithToken(store, keys, {
       operation: "chartroom organization create",
       organizationName: name,
       accountName: administratorName,

@@ -3,7 +3,7 @@ import { quotaBytesOf } from "../config/storage-settings.ts";
 import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
 import { buildServer } from "../server.ts";
-import { setUpOrganization } from "../services/access/organization-creation.ts";
+import { createOrganizationWithToken } from "../services/access/organization-creation.ts";
 import {
   findUnrecordedOrganizations,
   hadOrganization,
@@ -116,7 +116,7 @@ async function recordOrganizations(store: Store): Promise<void> {
 }
 
 async function firstToken(store: Store, keys: Keys): Promise<string> {
-  const { token } = await setUpOrganization(store, keys, {
+  const { token } = await createOrganizationWithToken(store, keys, {
     operation: "chartroom serve",
     organizationName: "My organization",
     accountName: "Administrator",

@@ -1,5 +1,5 @@
 import type { Config } from "../config/config.ts";
-import { findUsers, issueToken } from "../services/access/organization-creation.ts";
+import { createTokenAsOperator, findUsers } from "../services/access/organization-creation.ts";
 import type { FoundUser } from "../store/identity/member.ts";
 import { removeToken } from "../store/identity/token.ts";
 import { findAccessTokens, findAnyToken, type OperatorToken } from "../store/identity/token-list.ts";
@@ -31,7 +31,7 @@ export async function createToken(config: DataConfig, options: TokenOptions): Pr
   const { store, keys } = await openExistingData(config);
   try {
     const user = await userNamed(store, options.user);
-    const value = await issueToken(store, keys, {
+    const value = await createTokenAsOperator(store, keys, {
       userId: user.userId,
       description: options.description,
       validForMs: options.days * DAY_MS,

@@ -1,4 +1,4 @@
-import { DELIVERY_MS } from "../services/workflow/trigger/webhook.ts";
+import { DELIVERY_ID_RETENTION_MS } from "../services/workflow/trigger/webhook-delivery.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { removeDeliveriesBefore } from "../store/workflow/webhook-delivery.ts";
 import { removeTriggerEventsBefore } from "../store/workflow/workflow-trigger-event.ts";
@@ -26,7 +26,7 @@ export async function pruneTriggers(store: Store, now: number): Promise<number> 
     removeTriggerEventsBefore(tx, now - LEDGER_RETENTION_MS, ROWS_PER_BATCH),
   );
   const deliveries = await removeInBatches(store, (tx) =>
-    removeDeliveriesBefore(tx, now - DELIVERY_MS, ROWS_PER_BATCH),
+    removeDeliveriesBefore(tx, now - DELIVERY_ID_RETENTION_MS, ROWS_PER_BATCH),
   );
   return entries + deliveries;
 }

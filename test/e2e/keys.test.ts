@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { v7 } from "uuid";
 import { loadKeys } from "../../src/keys.ts";
-import { openSecrets, sealSecrets } from "../../src/services/runner/host-token-secret.ts";
+import { openHostTokenSecrets, sealHostTokenSecrets } from "../../src/services/runner/host-token-secret.ts";
 import { sealedOfRow } from "../../src/store/runner/host-token.ts";
 import { post } from "../harness/call.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
@@ -81,7 +81,7 @@ function addHostTokens(dataDir: string, runnerId: string, count: number): void {
     db.transaction(() => {
       for (let at = 0; at < count; at++) {
         const id = v7();
-        const { keyId, token, refreshToken } = sealSecrets(keys, id, {
+        const { keyId, token, refreshToken } = sealHostTokenSecrets(keys, id, {
           token: `value ${at}`,
           refreshToken: `refresher ${at}`,
         });
@@ -107,7 +107,7 @@ describe("chartroom keys rotate", () => {
     const [after] = hostTokens(dataDir);
     expect(after?.key_id).toBe(keys.id);
     expect(after?.sealed_token).not.toEqual(before[0]?.sealed_token);
-    expect(after && openSecrets(keys, after.id, sealedOfRow(after))).toEqual({
+    expect(after && openHostTokenSecrets(keys, after.id, sealedOfRow(after))).toEqual({
       token: "value",
       refreshToken: "refresher",
     });
@@ -188,7 +188,9 @@ describe("chartroom keys rotate", () => {
     expect(done).toBeLessThan(count + 1);
     const readable = () => {
       const keys = loadKeys(keyFile(dataDir));
-      const values = hostTokens(dataDir).map((row) => openSecrets(keys, row.id, sealedOfRow(row)).token);
+      const values = hostTokens(dataDir).map(
+        (row) => openHostTokenSecrets(keys, row.id, sealedOfRow(row)).token,
+      );
       return { keyCount: keys.ids.length, values: new Set(values).size };
     };
     expect(readable()).toEqual({ keyCount: 2, values: count + 1 });

@@ -1,5 +1,5 @@
 import { openData } from "../../src/commands/open-data.ts";
-import { setUpOrganization } from "../../src/services/access/organization-creation.ts";
+import { createOrganizationWithToken } from "../../src/services/access/organization-creation.ts";
 import type { TestServer } from "./server.ts";
 
 /** Makes another organization beside a running server, as an operator would; its administrator's token. */
@@ -7,7 +7,7 @@ export async function addOrganization(server: Pick<TestServer, "dataDir">, name:
   const { dataDir } = server;
   const { store, keys } = await openData({ dataDir, keyFile: "" });
   try {
-    return await setUpOrganization(store, keys, {
+    return await createOrganizationWithToken(store, keys, {
       operation: "test",
       organizationName: name,
       accountName: `Administrator of ${name}`,

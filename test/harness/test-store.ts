@@ -16,7 +16,10 @@ import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { PAGE_BYTES, pageTokens } from "../../src/domain/page.ts";
 import { equalBytes, keysFrom } from "../../src/keys.ts";
-import { issueToken, setUpOrganization } from "../../src/services/access/organization-creation.ts";
+import {
+  createOrganizationWithToken,
+  createTokenAsOperator,
+} from "../../src/services/access/organization-creation.ts";
 import { callerKey } from "../../src/services/call/call.ts";
 import type { ServiceDependencies } from "../../src/services/call/dependencies.ts";
 import { createRevocationMonitor } from "../../src/services/call/revocation-monitor.ts";
@@ -79,11 +82,11 @@ export function openTestStore(
     },
     /** A new token of a user; its id, as a caller carries it. */
     async tokenIdOf(userId: string): Promise<string> {
-      return lasting(await issueToken(store, keys, { userId, description: "", validForMs: 0 }));
+      return lasting(await createTokenAsOperator(store, keys, { userId, description: "", validForMs: 0 }));
     },
     /** A new organization; its administrator as a caller. */
     async found(name: string): Promise<Caller> {
-      const { organizationId, userId, accountId, token } = await setUpOrganization(store, keys, {
+      const { organizationId, userId, accountId, token } = await createOrganizationWithToken(store, keys, {
         operation: "test",
         organizationName: name,
         accountName: `Administrator of ${name}`,

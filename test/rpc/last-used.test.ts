@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { type Authentication, createAuthentication } from "../../src/rpc/access/authentication.ts";
-import { issueToken } from "../../src/services/access/organization-creation.ts";
+import { createTokenAsOperator } from "../../src/services/access/organization-creation.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../harness/test-store.ts";
@@ -14,7 +14,11 @@ beforeEach(async () => {
   testStore = openTestStore();
   const { store, keys, clock } = testStore;
   const { subject } = await testStore.found("harbour");
-  const token = await issueToken(store, keys, { userId: subject.id, description: "", validForMs: 0 });
+  const token = await createTokenAsOperator(store, keys, {
+    userId: subject.id,
+    description: "",
+    validForMs: 0,
+  });
   authorization = `Bearer ${token}`;
   authenticate = createAuthentication({
     store,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { createAuthentication } from "../../src/rpc/access/authentication.ts";
-import { issueToken } from "../../src/services/access/organization-creation.ts";
+import { createTokenAsOperator } from "../../src/services/access/organization-creation.ts";
 import { countTokensUnderMac } from "../../src/store/identity/token.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
@@ -17,7 +17,7 @@ beforeEach(async () => {
   failures = [];
   const { store, keys } = testStore;
   const { subject } = await testStore.found("harbour");
-  token = await issueToken(store, keys, { userId: subject.id, description: "", validForMs: 0 });
+  token = await createTokenAsOperator(store, keys, { userId: subject.id, description: "", validForMs: 0 });
 });
 afterEach(() => testStore.close());
 

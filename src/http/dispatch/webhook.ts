@@ -12,12 +12,12 @@ import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, writeConnectError } from "../../rpc/error/error.ts";
 import type { Readiness } from "../../rpc/health.ts";
 import {
-  createWebhook,
-  type PostedDelivery,
+  createWebhookReceiver,
   type ReceiveDelivery,
   START_WORKFLOW,
+  type WebhookDelivery,
   type WebhookDependencies,
-} from "../../services/workflow/trigger/webhook.ts";
+} from "../../services/workflow/trigger/webhook-delivery.ts";
 import {
   type DeliveryBodies,
   deliveryBodies,
@@ -54,7 +54,7 @@ export function isWebhook(req: HttpRequest): boolean {
  * form of Connect's JSON errors.
  */
 export function createWebhookDispatch(options: WebhookOptions): Dispatch {
-  const receive = createWebhook({
+  const receive = createWebhookReceiver({
     ...options,
     cryptography: {
       hmacSha256: (key, bytes) => createHmac("sha256", key).update(bytes).digest(),
@@ -88,7 +88,7 @@ async function receiveDelivery(
   const events = await bodies.hold(req, (body) =>
     receive({
       workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
-      headers: req.headers as PostedDelivery["headers"],
+      headers: req.headers as WebhookDelivery["headers"],
       body,
       identify: () => callerOf(authenticate, req, record),
     }),

@@ -18,16 +18,16 @@ import { disableTokensOfCreator } from "../../store/identity/token-disabling.ts"
 import type { WriteTransaction } from "../../store/store.ts";
 import { findWorkflowsOfExecutor } from "../../store/workflow/workflow.ts";
 import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
-import { revokeExecutions } from "../workflow/execution/execution-cancel.ts";
+import { revokeExecutionsOfExecutor } from "../workflow/execution/execution-cancel.ts";
 import { stopEnvironmentsOfAccount } from "./environment-stops.ts";
 
 /**
- * Cuts an account off and stops what acts for it. Its access, its tokens and its
- * agent runs end in the one transaction; of many environments and executions the
- * rest is stopped by jobs/stops.ts. Whoever calls it has made sure that the
- * caller may.
+ * Blocks an account and stops everything that acts for it. Its access, tokens and
+ * agent executions end in this transaction. Environments and executions that are too
+ * many for it are stopped by jobs/stops.ts. The caller of the function has checked the
+ * permission.
  *
- * @returns the receipt; that of the first time when the account is blocked already
+ * @returns the receipt; for an account that is blocked already, that of the first block
  * @throws DomainError NOT_FOUND, or LAST_ADMINISTRATOR of one of its organizations
  */
 export async function blockAccount(
@@ -39,10 +39,10 @@ export async function blockAccount(
   if (!account) throw notFound("account");
   const memberships = await findMemberships(tx.db, accountId);
   const organizationIds = memberships.map(({ organizationId }) => organizationId);
-  const known = account.blocked_at === null ? undefined : await findBlockReceipt(tx.db, accountId);
-  if (known) {
+  const existing = account.blocked_at === null ? undefined : await findBlockReceipt(tx.db, accountId);
+  if (existing) {
     await updateAccountBlock(tx, account, { blockedAt: account.blocked_at, organizationIds, reason });
-    return known;
+    return existing;
   }
   for (const { organizationId, userId } of memberships.filter(isAdministrator)) {
     requireOtherAdministrators(
@@ -51,22 +51,22 @@ export async function blockAccount(
     );
   }
   const tokens = await disableTokensOfCreator(tx, accountId);
-  // Before their environments, so that they are told to have ended for the block and not for the environment.
-  const agentExecutionIds = await cutOffAgents(tx, accountId);
+  // Before the environments, so that the failure names the block and not the stopped environment.
+  const agentExecutionIds = await stopAgentExecutionsOfAccount(tx, accountId);
   const stopped = await stopEnvironmentsOfAccount(tx, accountId);
-  const cutOff = await cutOffExecutor(tx, accountId);
-  const touched = new Set([
+  const revoked = await revokeExecutionsOfAccount(tx, accountId);
+  const affectedIds = new Set([
     ...tokens.map(({ organization_id }) => organization_id),
     ...stopped.organizationIds,
-    ...cutOff.organizationIds,
+    ...revoked.organizationIds,
     ...agentExecutionIds.keys(),
   ]);
-  const formerOrganizationIds = [...touched].filter((id) => !organizationIds.includes(id));
+  const formerOrganizationIds = [...affectedIds].filter((id) => !organizationIds.includes(id));
   await updateAccountBlock(tx, account, {
     blockedAt: tx.now,
     organizationIds,
     formerOrganizationIds,
-    workflowIds: cutOff.workflowIds,
+    workflowIds: revoked.workflowIds,
     agentExecutionIds,
     reason,
   });
@@ -80,8 +80,8 @@ export async function blockAccount(
 }
 
 /**
- * Gives an account its access again, and nothing else of what blocking it cut
- * off. An account that is not blocked stays as it is.
+ * Unblocks an account. It can act again, but what the block stopped or revoked stays
+ * so. An account that is not blocked does not change.
  *
  * @throws DomainError NOT_FOUND
  */
@@ -96,11 +96,14 @@ export async function unblockAccount(tx: WriteTransaction, accountId: string): P
 }
 
 /**
- * Stops the agent runs of the account at once: no runner is waited for.
+ * Stops the agent executions of an account without waiting for their runners.
  *
- * @returns by organization, the runs that were stopped
+ * @returns the ids of the stopped ones, by organization id
  */
-async function cutOffAgents(tx: WriteTransaction, accountId: string): Promise<Map<string, string[]>> {
+async function stopAgentExecutionsOfAccount(
+  tx: WriteTransaction,
+  accountId: string,
+): Promise<Map<string, string[]>> {
   const ids = new Map<string, string[]>();
   const failure = {
     reason: AgentExecutionFailureReason.SERVICE,
@@ -119,12 +122,13 @@ async function cutOffAgents(tx: WriteTransaction, accountId: string): Promise<Ma
 }
 
 /**
- * Stops what runs as the account, in every organization. Its workflows start
- * nothing any more, of themselves: see executorOf.
+ * Stops the executions that run as an account, in all organizations. Its workflows
+ * need no change: executorOf rejects a blocked account.
  *
- * @returns where something was stopped, and by organization the workflows that have no fit executor now
+ * @returns the organizations with stopped executions, and by organization id the
+ *   workflows whose executor is blocked now
  */
-async function cutOffExecutor(
+async function revokeExecutionsOfAccount(
   tx: WriteTransaction,
   accountId: string,
 ): Promise<{ organizationIds: string[]; workflowIds: Map<string, string[]> }> {
@@ -132,7 +136,7 @@ async function cutOffExecutor(
   const workflowIds = new Map<string, string[]>();
   for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
     const scope = { organizationId };
-    if ((await revokeExecutions(tx, scope, userId)) > 0) organizationIds.push(organizationId);
+    if ((await revokeExecutionsOfExecutor(tx, scope, userId)) > 0) organizationIds.push(organizationId);
     const workflows = await findWorkflowsOfExecutor(tx.db, scope, userId);
     workflowIds.set(
       organizationId,

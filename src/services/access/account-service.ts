@@ -21,7 +21,7 @@ import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { blockAccount, unblockAccount } from "./account-block.ts";
 
-/** Accounts: people's logins, above the organizations that they are members of. */
+/** The service of accounts: the logins of people, who may be members of several organizations. */
 export class AccountService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -41,44 +41,50 @@ export class AccountService implements ServiceImpl<typeof Contract> {
     const { store, revocationMonitor } = this.#deps;
     const receipt = await writeAsCaller(store, ctx, async (tx, caller) => {
       requireOtherAccount(caller, accountId);
-      await requireKnownAccount(tx, caller, accountId);
-      return toldTo(tx, caller, await blockAccount(tx, accountId, reason));
+      await requireAdministratorOf(tx, caller, accountId);
+      return visibleReceipt(tx, caller, await blockAccount(tx, accountId, reason));
     });
-    // Before the answer: what it says is over must be.
+    // The response promises that the account's streams have ended.
     await revocationMonitor.check();
     return receipt;
   }
 
   unblockAccount({ accountId }: UnblockAccountRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      await requireKnownAccount(tx, caller, accountId);
+      await requireAdministratorOf(tx, caller, accountId);
       await unblockAccount(tx, accountId);
       return {};
     });
   }
 }
 
-async function requireKnownAccount(tx: WriteTransaction, caller: Caller, accountId: string): Promise<void> {
+async function requireAdministratorOf(
+  tx: WriteTransaction,
+  caller: Caller,
+  accountId: string,
+): Promise<void> {
   const own = await findMemberships(tx.db, caller.accountId);
   requireAdministratorOfAccount(caller, own, await findMemberships(tx.db, accountId));
 }
 
 /**
- * The receipt as the caller may see it: tokens of organizations that it does not
- * administer, which the account has left, are disabled like the others and not
- * told. A token that was deleted since is told no more either.
+ * Returns the part of a receipt that the caller may see. It leaves out tokens of
+ * organizations that the caller does not administer, and tokens that have been deleted
+ * since.
  */
-async function toldTo(
+async function visibleReceipt(
   tx: WriteTransaction,
   caller: Caller,
   receipt: BlockAccountResponse,
 ): Promise<BlockAccountResponse> {
   const administered = (await findMemberships(tx.db, caller.accountId)).filter(isAdministrator);
-  const told = await findTokenIdsIn(
+  const visibleIds = await findTokenIdsIn(
     tx.db,
     administered.map(({ organizationId }) => organizationId),
     receipt.disabledServiceAccountTokens.map(({ id }) => id),
   );
-  const disabledServiceAccountTokens = receipt.disabledServiceAccountTokens.filter(({ id }) => told.has(id));
+  const disabledServiceAccountTokens = receipt.disabledServiceAccountTokens.filter(({ id }) =>
+    visibleIds.has(id),
+  );
   return { ...receipt, disabledServiceAccountTokens };
 }

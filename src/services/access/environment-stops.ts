@@ -14,24 +14,24 @@ import { insertPendingStop } from "../../store/workflow/pending-stop.ts";
 import { isExhausted, newRowBudget, type RowBudget, spend } from "../call/row-budget.ts";
 import { changeEnvironment } from "../environment/environment-change.ts";
 
-/** Environments read at a time: a write pauses only between its queries. */
+/** Number of environments read per query. A transaction lets reads through only between its queries. */
 const ENVIRONMENTS_PER_PAGE = 16;
 
-/** An environment that is wanted in one of these is not told to stop. */
-const NOT_TO_STOP = [EnvironmentPhase.STOPPED, EnvironmentPhase.DELETED];
+/** Desired phases of environments that need not be stopped. */
+const STOPPED_OR_DELETED = [EnvironmentPhase.STOPPED, EnvironmentPhase.DELETED];
 
 /** The result of stopping the environments of an account. */
 export interface StoppedEnvironments {
-  /** The number of those that had been started. */
+  /** Number of environments that had been started. */
   readonly count: number;
-  /** The organizations that have any of them. */
+  /** Ids of the organizations that they belong to. */
   readonly organizationIds: readonly string[];
 }
 
 /**
- * Stops the environments of an account in all organizations: the first of them
- * here, and the rest by jobs/stops.ts. Those that were already told to stop and
- * still run are counted, too.
+ * Stops the active environments of an account in all organizations. Those that exceed
+ * the row budget of one transaction are left to jobs/stops.ts. The count includes
+ * environments that are stopping already.
  */
 export async function stopEnvironmentsOfAccount(
   tx: WriteTransaction,
@@ -39,54 +39,55 @@ export async function stopEnvironmentsOfAccount(
 ): Promise<StoppedEnvironments> {
   const organizationIds: string[] = [];
   let count = 0;
-  const turn = newRowBudget();
+  const budget = newRowBudget();
   for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
     const scope = { organizationId };
     let isAny = false;
-    // Before any of them is stopped: one that no runner has looks as if it had never run then.
-    for await (const environment of activeOf(tx, scope, userId)) {
+    // Counted before the first stop: an environment without a runner no longer counts as started afterwards.
+    for await (const environment of findActiveEnvironments(tx, scope, userId)) {
       isAny = true;
       if (wasStarted(environment)) count += 1;
     }
     if (!isAny) continue;
     organizationIds.push(organizationId);
-    if (await stopEnvironments(tx, scope, userId, turn)) continue;
+    if (await stopEnvironments(tx, scope, userId, budget)) continue;
     await insertPendingStop(tx, scope, { mode: "cut_off", target: "creator", targetId: userId });
   }
   return { count, organizationIds };
 }
 
 /**
- * Stops environments of one creator, oldest first, as far as a turn goes.
+ * Stops environments of one creator, oldest first, within a row budget.
  *
- * @param upTo made when the creator was cut off: what was made or started since goes on
- * @returns whether nothing is left to do
+ * @param revokedAtId an id generated when the creator was blocked; environments that
+ *   were created or started since continue
+ * @returns true when none is left
  */
 export async function stopEnvironments(
   tx: WriteTransaction,
   scope: Scope,
   creatorId: string,
-  turn: RowBudget,
-  upTo?: string,
+  budget: RowBudget,
+  revokedAtId?: string,
 ): Promise<boolean> {
-  for await (const before of activeOf(tx, scope, creatorId, NOT_TO_STOP)) {
-    if (upTo !== undefined && isStartedSince(before, upTo)) continue;
+  for await (const before of findActiveEnvironments(tx, scope, creatorId, STOPPED_OR_DELETED)) {
+    if (revokedAtId !== undefined && isStartedSince(before, revokedAtId)) continue;
     const after = stoppedEnvironment(before);
     if (!after) continue;
-    if (isExhausted(turn)) return false;
-    spend(turn, 1);
+    if (isExhausted(budget)) return false;
+    spend(budget, 1);
     await changeEnvironment(tx, scope, before, after);
   }
   return true;
 }
 
-async function* activeOf(
+async function* findActiveEnvironments(
   tx: WriteTransaction,
   scope: Scope,
   creatorId: string,
-  exceptWanted: readonly EnvironmentPhase[] = [],
+  exceptDesired: readonly EnvironmentPhase[] = [],
 ): AsyncGenerator<Environment> {
-  const which = { creatorId, phases: ACTIVE_PHASES, exceptWanted };
+  const which = { creatorId, phases: ACTIVE_PHASES, exceptWanted: exceptDesired };
   let page: Environment[] = [];
   do {
     page = await findEnvironmentsOfCreator(tx.db, scope, which, ENVIRONMENTS_PER_PAGE, page.at(-1)?.id);

@@ -6,27 +6,27 @@ import type { Scope, Store } from "../../store/store.ts";
 import { eventsOf, rightsOf } from "../../store/topics.ts";
 import { revalidate } from "../call/authenticated-caller.ts";
 
-/** Events that a stream holds at most: they are read in pages, which streams at the same place share. */
+/** Maximum number of events per page. Streams that read from the same position share a page. */
 export const EVENTS_PER_READ = 100;
 
-/** The reader of events, as committed now. */
+/** The present rights of a reader of events, as committed. */
 export interface EventReader {
   /** The caller with its present role. */
   readonly caller: Caller;
   readonly policies: Policies;
 }
 
-/** The part that all event streams of one organization share. */
+/** The source of events that all streams of one organization share. */
 export interface EventFeed {
-  /** Calls `wake` after each commit that left events or changed rights. Returns what ends it. */
-  join(wake: () => void): () => void;
-  /** Returns the events after a number: one query for all streams that ask at the same time. */
+  /** Calls `wake` after each commit that adds events. Returns the function that unsubscribes. */
+  subscribe(wake: () => void): () => void;
+  /** Returns the page of events after a sequence number. Concurrent calls share one query. */
   read(after: number): Promise<EventPage>;
   /**
-   * Returns what decides now which events a caller may read. It is asked before
-   * each event, and looked up again only after rights have changed.
+   * Returns the present rights of a caller. They are cached until rights in the
+   * organization change, so that a stream can check them before each event.
    *
-   * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED for a caller whose token no longer holds
+   * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED for a token that is no longer valid
    */
   readerOf(caller: Caller): Promise<EventReader>;
 }
@@ -45,12 +45,12 @@ export function createEventFeeds(store: Pick<Store, "reader" | "onChange">, now:
   };
 }
 
-/** @param leftByAll called when the last stream has left */
+/** @param onEmpty called when the last stream has unsubscribed */
 function createFeed(
   { reader: db, onChange }: Pick<Store, "reader" | "onChange">,
   now: () => number,
   scope: Scope,
-  leftByAll: () => void,
+  onEmpty: () => void,
 ): EventFeed {
   const streams = new Set<() => void>();
   const pages = new Map<number, Promise<EventPage>>();
@@ -60,23 +60,23 @@ function createFeed(
     pages.clear();
     for (const wake of [...streams]) wake();
   };
-  const forgetRights = () => {
+  const invalidateRights = () => {
     readers.clear();
     policies = undefined;
   };
-  let leave: (() => void)[] = [];
+  let unsubscribe: (() => void)[] = [];
   return {
-    join(wake) {
-      // Rights first: a stream that wakes must find them forgotten.
+    subscribe(wake) {
+      // Registered first, so that a woken stream does not see cached rights from before the change.
       if (streams.size === 0) {
-        leave = [onChange(rightsOf(scope), forgetRights), onChange(eventsOf(scope), wakeAll)];
+        unsubscribe = [onChange(rightsOf(scope), invalidateRights), onChange(eventsOf(scope), wakeAll)];
       }
       streams.add(wake);
       return () => {
         if (!streams.delete(wake) || streams.size > 0) return;
-        for (const end of leave) end();
-        leave = [];
-        leftByAll();
+        for (const end of unsubscribe) end();
+        unsubscribe = [];
+        onEmpty();
       };
     },
     read(after) {
@@ -84,7 +84,7 @@ function createFeed(
       if (known) return known;
       const page = findEventsAfter(db, scope, after, EVENTS_PER_READ);
       pages.set(after, page);
-      // Kept for the turn only: what slow streams would come back for is not worth its memory.
+      // Cached for one turn of the event loop, in which the woken streams read; longer would cost memory.
       const forget = () => setImmediate(() => pages.get(after) === page && pages.delete(after));
       page.then(forget, forget);
       return page;
@@ -95,7 +95,7 @@ function createFeed(
       policies ??= findPolicies(db, scope);
       const reader = presentReader(caller, policies);
       readers.set(caller.tokenId, reader);
-      // What failed is asked for again by the next event, as the database may answer then.
+      // A failure is not cached: the next event tries again.
       reader.catch(() => {
         if (readers.get(caller.tokenId) === reader) readers.delete(caller.tokenId);
         policies = undefined;

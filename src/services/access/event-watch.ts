@@ -19,16 +19,15 @@ import { streamSignalOf } from "../call/revocation-monitor.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { EVENTS_PER_READ, type EventFeeds } from "./event-feed.ts";
 
-/** A stream that leaves out this many numbers tells how far it has come (contract, WatchEventsResponse). */
-const MAX_LEFT_OUT = 100;
+/** Number of skipped events after which a stream sends its position (contract, WatchEventsResponse). */
+const MAX_UNREPORTED_EVENTS = 100;
 
 /**
- * Streams the events of the caller's organization that the request asks for and
- * the caller may read when they are sent. It holds one page of events, which it
- * shares with other streams, and waits for its client with each.
+ * Streams the events of the caller's organization that match the request and that the
+ * caller may read at the time of sending. A slow client delays only its own stream.
  *
- * @throws DomainError VALUE_UNUSABLE for a number that the record has not reached; NOT_FOUND for
- *   an environment; UNAVAILABLE when the server drains
+ * @throws DomainError VALUE_UNUSABLE for a sequence number that does not exist yet;
+ *   NOT_FOUND for an unknown environment; UNAVAILABLE when the server drains
  */
 export async function* watchEvents(
   { store, draining }: StreamDependencies,
@@ -39,48 +38,49 @@ export async function* watchEvents(
   const caller = callerOf(ctx);
   const ended = streamSignalOf(ctx);
   const feed = feeds(caller);
-  const bell = createNotifier((wake) => feed.join(wake), [ended, draining]);
+  const notifier = createNotifier((wake) => feed.subscribe(wake), [ended, draining]);
   try {
     let after = await startPosition(store, caller, req);
-    let told = after;
+    let reported = after;
     let hasCaughtUp = false;
     ctx.values.get(streamBegunKey)();
     for (;;) {
-      const rung = bell.next();
+      const notified = notifier.next();
       ended.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
       const { events, head, pruned } = await feed.read(after);
       if (after < pruned) {
         const oldest = (await findOldestEvent(store.reader, caller)) ?? head + 1;
         yield toStreamMessage(caller, pruned, oldest);
-        told = after = pruned;
+        reported = after = pruned;
         continue;
       }
       for (const event of events) {
         after = event.sequence;
         if (!matchesRequest(req, event)) continue;
-        // Asked for each: a right may have been lost while the client took the event before.
+        // Checked for each event: rights may change while the client receives the previous one.
         const reader = await feed.readerOf(caller);
         if (!mayReadEvent(reader.policies, reader.caller, event)) continue;
         yield toEvent(event);
-        told = after;
+        reported = after;
       }
       const hasAll = events.length < EVENTS_PER_READ;
       if (hasAll) after = Math.max(after, head);
-      const isNewsToTell = hasAll && !hasCaughtUp ? after > told : after - told >= MAX_LEFT_OUT;
-      if (isNewsToTell) {
+      const isPositionDue =
+        hasAll && !hasCaughtUp ? after > reported : after - reported >= MAX_UNREPORTED_EVENTS;
+      if (isPositionDue) {
         yield toStreamMessage(caller, after);
-        told = after;
+        reported = after;
       }
       hasCaughtUp ||= hasAll;
-      if (hasAll) await rung;
+      if (hasAll) await notified;
     }
   } finally {
-    bell.close();
+    notifier.close();
   }
 }
 
-/** Returns the number after which a stream begins: the caller's own, or that of the newest row. */
+/** Returns the sequence number after which a stream begins: the requested one, or that of the newest event. */
 async function startPosition(store: Store, caller: Caller, req: WatchEventsRequest): Promise<number> {
   const { scope, afterSequence } = req;
   if (scope.case === "environmentId" && !(await findEnvironment(store.reader, caller, scope.value))) {

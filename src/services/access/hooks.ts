@@ -1,4 +1,4 @@
-/** Sets what earlier areas call in later ones. Whatever changes rows imports it: the services, jobs and commands. */
+/** Registers the hooks by which earlier areas call later ones. Services, jobs and commands import this module. */
 import { syncAgentExecutions } from "../agent/agent-environment.ts";
 import { haltStepAgents } from "../agent/halt-step-agents.ts";
 import { environmentChanged } from "../environment/environment-change.ts";

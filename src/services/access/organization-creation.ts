@@ -12,11 +12,12 @@ import { createPersonalToken } from "../identity/personal-token.ts";
 
 export { findUsers } from "../../store/identity/member.ts";
 
-export interface NewOrganization {
-  /** The command that founds it, for the audit log. */
+/** The parameters of {@link createOrganizationWithToken}. */
+export interface OrganizationCreationRequest {
+  /** Name of the command, for the audit log. */
   readonly operation: string;
   readonly organizationName: string;
-  /** Name of the administrator; an account that exists keeps its own. */
+  /** Name of the administrator; an existing account keeps its name. */
   readonly accountName: string;
   readonly email: string;
   /** Description of the first token; empty by default. */
@@ -26,29 +27,36 @@ export interface NewOrganization {
 }
 
 /**
- * Makes an organization whole: with an administrator, the runner that stands
- * for its members' local runners, and a first personal access token. All of it
- * happens or none. An account that already has the email becomes the
- * administrator of this organization too.
+ * Creates an organization as the operator, with an administrator and that
+ * administrator's first personal access token, in one transaction. If an account with
+ * the email exists, it becomes the administrator; otherwise an account is created.
  */
-export function setUpOrganization(store: Store, keys: Keys, founding: NewOrganization) {
-  return store.write(OPERATOR, founding.operation, async (tx) => {
-    const accountId = await accountOf(tx, founding.email, founding.accountName);
-    const { organization, member } = await insertWholeOrganization(tx, founding.organizationName, accountId);
+export function createOrganizationWithToken(store: Store, keys: Keys, request: OrganizationCreationRequest) {
+  return store.write(OPERATOR, request.operation, async (tx) => {
+    const accountId = await findOrCreateAccount(tx, request.email, request.accountName);
+    const { organization, member } = await insertOrganizationWithAdministrator(
+      tx,
+      request.organizationName,
+      accountId,
+    );
     const scope = { organizationId: organization.id };
     const userId = member.id;
     const token = await createPersonalToken(tx, scope, keys, {
       userId,
-      description: founding.tokenDescription ?? "",
-      validForMs: founding.validForMs ?? 0,
+      description: request.tokenDescription ?? "",
+      validForMs: request.validForMs ?? 0,
       readOnly: false,
     });
     return { organizationId: scope.organizationId, userId, accountId, token };
   });
 }
 
-/** Makes an organization with its administrator and the runner that stands for its members' local runners. */
-export async function insertWholeOrganization(tx: WriteTransaction, name: string, accountId: string) {
+/** Inserts an organization, its administrator, and the runner that represents its members' local runners. */
+export async function insertOrganizationWithAdministrator(
+  tx: WriteTransaction,
+  name: string,
+  accountId: string,
+) {
   const organization = await insertOrganization(tx, { id: tx.newId(), name });
   const scope = { organizationId: organization.id };
   const member = await insertMember(tx, scope, {
@@ -60,7 +68,8 @@ export async function insertWholeOrganization(tx: WriteTransaction, name: string
   return { organization, member };
 }
 
-export interface TokenIssue {
+/** The parameters of {@link createTokenAsOperator}. */
+export interface OperatorTokenRequest {
   readonly userId: string;
   readonly description: string;
   /** In milliseconds, at most 90 days; 0 means 30 days. */
@@ -70,15 +79,15 @@ export interface TokenIssue {
 }
 
 /**
- * Makes a personal access token for a user of any organization, as the operator.
+ * Creates a personal access token for a user of any organization, as the operator.
  *
  * @returns the token's value, which is stored nowhere
- * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a token that would hold too long
+ * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a lifetime that is too long
  */
-export function issueToken(
+export function createTokenAsOperator(
   store: Store,
   keys: Keys,
-  { userId, description, validForMs, readOnly = false }: TokenIssue,
+  { userId, description, validForMs, readOnly = false }: OperatorTokenRequest,
 ): Promise<string> {
   return store.write(OPERATOR, "chartroom token create", async (tx) => {
     const member = await findMembership(tx.db, userId);
@@ -89,16 +98,20 @@ export function issueToken(
 }
 
 /**
- * Id of the account with an address, which is made when there is none; one that
- * exists keeps its name.
+ * Returns the id of the account with an email; creates the account if there is none.
+ * An existing account keeps its name.
  *
- * @throws DomainError ACCOUNT_BLOCKED: an organization of a blocked account alone would have no administrator
+ * @throws DomainError ACCOUNT_BLOCKED for a blocked account, which could not administer an organization
  */
-export async function accountOf(tx: WriteTransaction, email: string, name: string): Promise<string> {
-  const known = await findAccountByEmail(tx.db, email);
-  if (known) {
-    requireNotBlocked(known);
-    return known.id;
+export async function findOrCreateAccount(
+  tx: WriteTransaction,
+  email: string,
+  name: string,
+): Promise<string> {
+  const existing = await findAccountByEmail(tx.db, email);
+  if (existing) {
+    requireNotBlocked(existing);
+    return existing.id;
   }
   const id = tx.newId();
   await insertAccount(tx, { id, name, email });

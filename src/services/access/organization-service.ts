@@ -22,9 +22,9 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listMembers } from "../identity/member-list.ts";
 import { setPolicies } from "../policy/organization-policies.ts";
 import { removeMembership, setMemberRole } from "./membership.ts";
-import { insertWholeOrganization } from "./organization-creation.ts";
+import { insertOrganizationWithAdministrator } from "./organization-creation.ts";
 
-/** Organizations, their members and their policies. */
+/** The service of organizations, their members and their policies. */
 export class OrganizationService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -38,7 +38,7 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
       requireCreationAllowed(allowOrganizationCreation);
       const account = await findAccount(tx.db, accountId);
       if (!account) throw notFound("account");
-      const { organization, member } = await insertWholeOrganization(tx, name, accountId);
+      const { organization, member } = await insertOrganizationWithAdministrator(tx, name, accountId);
       return {
         organization: organizationMessage(organization),
         member: memberMessage(memberFacts(member, account)),
@@ -91,9 +91,9 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
 }
 
 /**
- * Holds an organization that a request names against the caller's own.
+ * Requires that a request names the caller's own organization.
  *
- * @throws DomainError NOT_FOUND for every other id, of something or of nothing
+ * @throws DomainError NOT_FOUND for any other id, whether it exists or not
  */
 function requireOwnOrganization(caller: Caller, organizationId: string): void {
   if (organizationId !== caller.organizationId) throw notFound("organization");

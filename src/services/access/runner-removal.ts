@@ -19,26 +19,30 @@ import { deleteEnvironmentRow } from "../environment/environment-change.ts";
 import { finishAction } from "../workflow/action/action-progress.ts";
 import { handlerOf } from "./work-handlers.ts";
 
-/** Environments read at a time: a write pauses only between its queries. */
-const ENVIRONMENTS_AT_ONCE = 16;
+/** Number of environments read per query. A transaction lets reads through only between its queries. */
+const ENVIRONMENTS_PER_PAGE = 16;
 
-/** Why the agent runs that were routed to a removed runner end. */
-const REMOVED = {
+/** The failure of agent executions that were routed to a removed runner. */
+const RUNNER_REMOVED = {
   reason: AgentExecutionFailureReason.SERVICE,
   message: "the runner that it was routed to was deleted",
 } as const;
 
 /**
- * Removes a runner with all that hangs on it: its environments, the entries of
- * projects for its classes, its prebuilds, the classes, its tokens, and the
- * credentials stored for it. Work that it holds may go to others, work that only
- * it could do has failed, and so have the agent runs in its environments or
- * routed to it. What refers goes before what it refers to.
+ * Removes a runner and everything that depends on it: its environments, the entries of
+ * projects for its classes, its prebuilds, classes and tokens, and the host credentials
+ * stored for it. Work that it holds goes back to the queue; work that only it could do
+ * fails, and so do agent executions in its environments or routed to it. Referring rows
+ * are removed before the rows that they refer to.
  */
-export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
+export async function removeRunnerWithDependents(
+  tx: WriteTransaction,
+  scope: Scope,
+  runner: Runner,
+): Promise<void> {
   const { runnerId } = runner;
-  await deleteEnvironmentsOf(tx, scope, runnerId);
-  await haltAgentExecutions(tx, scope, { runnerId }, { failure: REMOVED });
+  await deleteEnvironmentsOfRunner(tx, scope, runnerId);
+  await haltAgentExecutions(tx, scope, { runnerId }, { failure: RUNNER_REMOVED });
   const classes = await findClassesOfRunner(tx.db, scope, runnerId);
   const classIds = classes.map(({ id }) => id);
   for (const projectId of await findProjectIdsOfRunner(tx.db, scope, runnerId, classIds)) {
@@ -51,7 +55,7 @@ export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runn
     await removePrebuild(tx, scope, prebuild);
   }
   for (const environmentClass of classes) await removeEnvironmentClass(tx, scope, environmentClass);
-  await endWorkFor(tx, scope, runnerId, classIds);
+  await failWorkOfRunner(tx, scope, runnerId, classIds);
   for (const kind of ["exchange", "runner"] as const) {
     for (const token of await findTokens(tx.db, scope, kind, runnerId)) await removeToken(tx, scope, token);
   }
@@ -62,40 +66,39 @@ export async function removeRunnerWhole(tx: WriteTransaction, scope: Scope, runn
 }
 
 /**
- * Deletes environments of a runner, oldest first, and ends the leases that the runner holds.
+ * Deletes environments of a runner, oldest first, and ends the runner's leases.
  *
- * @param forMs time after which it stops, in milliseconds
- * @returns whether none is left
+ * @param maxMs time limit in milliseconds; none by default
+ * @returns true when no environment is left
  */
-export async function deleteEnvironmentsOf(
+export async function deleteEnvironmentsOfRunner(
   tx: WriteTransaction,
   scope: Scope,
   runnerId: string,
-  forMs = Number.POSITIVE_INFINITY,
+  maxMs = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
   const began = performance.now();
-  await endLeasesOf(tx, scope, runnerId);
+  await endLeasesOfRunner(tx, scope, runnerId);
   do {
-    const environments = await findEnvironmentsOfRunner(tx.db, scope, runnerId, ENVIRONMENTS_AT_ONCE);
+    const environments = await findEnvironmentsOfRunner(tx.db, scope, runnerId, ENVIRONMENTS_PER_PAGE);
     for (const environment of environments) await deleteEnvironmentRow(tx, scope, environment);
-    if (environments.length < ENVIRONMENTS_AT_ONCE) return true;
-  } while (performance.now() - began < forMs);
+    if (environments.length < ENVIRONMENTS_PER_PAGE) return true;
+  } while (performance.now() - began < maxMs);
   return false;
 }
 
-/** Ends the leases that a runner holds as if it had been lost: others may get the work. */
-async function endLeasesOf(tx: WriteTransaction, scope: Scope, runnerId: string): Promise<void> {
+/** Ends the leases of a runner as lost, so that other runners can get the work. */
+async function endLeasesOfRunner(tx: WriteTransaction, scope: Scope, runnerId: string): Promise<void> {
   for (const lease of await findWorkLeasedBy(tx.db, scope, runnerId)) {
     await handlerOf(lease.kind).end(tx, scope, lease, { kind: "lost" });
   }
 }
 
 /**
- * Ends the work that only a runner could have done, bound to it or for a class
- * of it. Its environments and classes must be gone already, so that nothing new
- * is queued for them.
+ * Fails the work that is bound to a runner or to one of its classes. The environments
+ * and classes must have been removed before, so that no new work is queued for them.
  */
-async function endWorkFor(
+async function failWorkOfRunner(
   tx: WriteTransaction,
   scope: Scope,
   runnerId: string,

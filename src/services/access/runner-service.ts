@@ -31,9 +31,9 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { findReplay } from "../call/idempotency.ts";
 import { replaceExchangeToken } from "../runner/exchange-token.ts";
 import { listRunners } from "../runner/runner-list.ts";
-import { deleteEnvironmentsOf, removeRunnerWhole } from "./runner-removal.ts";
+import { deleteEnvironmentsOfRunner, removeRunnerWithDependents } from "./runner-removal.ts";
 
-/** Runners: what runs an organization's environments. */
+/** The service of runners, which run an organization's environments. */
 export class RunnerService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -62,7 +62,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
   createRunnerToken({ runnerId }: CreateRunnerTokenRequest, ctx: HandlerContext) {
     const { store, keys } = this.#deps;
     return writeAsCaller(store, ctx, async (tx, caller) => {
-      requireExchangeable(await present(tx, caller, runnerId));
+      requireExchangeable(await getRunner(tx, caller, runnerId));
       return { exchangeToken: await replaceExchangeToken(tx, caller, keys, runnerId) };
     });
   }
@@ -70,34 +70,34 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
   async deleteRunner({ runnerId, force }: DeleteRunnerRequest, ctx: HandlerContext) {
     if (force) await deleteMostEnvironments(this.#deps.store, ctx, runnerId);
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const runner = await present(tx, caller, runnerId);
+      const runner = await getRunner(tx, caller, runnerId);
       requireDeletable(runner);
       if (!force) requireNoEnvironments(await countEnvironmentsOfRunner(tx.db, caller, runnerId, 1));
-      await removeRunnerWhole(tx, caller, runner);
+      await removeRunnerWithDependents(tx, caller, runner);
       return {};
     });
   }
 }
 
 /** Maximum number of environments that are deleted in the transaction that removes their runner. */
-const MAX_ENVIRONMENTS_AT_ONCE = 64;
+const MAX_ENVIRONMENTS_AT_REMOVAL = 64;
 
-/** Deletes the environments of a runner in transactions of their own, until few are left. */
+/** Deletes the environments of a runner in separate transactions, until few are left. */
 async function deleteMostEnvironments(store: Store, ctx: HandlerContext, runnerId: string): Promise<void> {
   let isDone = false;
   while (!isDone) {
     isDone = await writePartAsCaller(store, ctx, async (tx, caller) => {
-      // Another request may have used the key: this one must remove nothing.
+      // If another request with this idempotency key has succeeded, its response is replayed later.
       if (await findReplay(tx, ctx, caller, operationOf(ctx))) return true;
-      requireDeletable(await present(tx, caller, runnerId));
-      const limit = MAX_ENVIRONMENTS_AT_ONCE + 1;
+      requireDeletable(await getRunner(tx, caller, runnerId));
+      const limit = MAX_ENVIRONMENTS_AT_REMOVAL + 1;
       if ((await countEnvironmentsOfRunner(tx.db, caller, runnerId, limit)) < limit) return true;
-      return deleteEnvironmentsOf(tx, caller, runnerId, PART_MS);
+      return deleteEnvironmentsOfRunner(tx, caller, runnerId, PART_MS);
     });
   }
 }
 
-async function present(tx: WriteTransaction, scope: Scope, runnerId: string): Promise<Runner> {
+async function getRunner(tx: WriteTransaction, scope: Scope, runnerId: string): Promise<Runner> {
   const runner = await findRunner(tx.db, scope, runnerId);
   if (!runner) throw notFound("runner");
   return runner;

@@ -28,9 +28,9 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listServiceAccounts, listServiceAccountTokens } from "../identity/service-account-list.ts";
 import { createServiceAccountToken } from "../identity/service-account-token.ts";
 import { removeHostTokensOf } from "../runner/host-token.ts";
-import { revokeExecutions } from "../workflow/execution/execution-cancel.ts";
+import { revokeExecutionsOfExecutor } from "../workflow/execution/execution-cancel.ts";
 
-/** Service accounts: members of an organization that are no people, and their tokens. */
+/** The service of service accounts, which are members of an organization without being people, and of their tokens. */
 export class ServiceAccountService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -67,7 +67,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
         message: "its service account was deleted",
       };
       await haltAgentExecutions(tx, caller, { creatorId: serviceAccountId }, { failure, immediate: true });
-      await revokeExecutions(tx, caller, serviceAccountId);
+      await revokeExecutionsOfExecutor(tx, caller, serviceAccountId);
       await removeServiceAccount(tx, caller, row);
       return {};
     });
@@ -84,7 +84,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
     if (serviceAccountId !== "") {
       const row = await findServiceAccount(this.#deps.store.reader, caller, serviceAccountId);
       if (!row) throw notFound("service account");
-      // Members are shown fewer tokens instead; only a service account has nothing to look for in another.
+      // For members the list is filtered instead.
       if (caller.role === "service_account") {
         requireOwnership(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
       }

@@ -10,7 +10,7 @@ import {
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** Encrypts the secrets of a token with the newest key. */
-export function sealSecrets(
+export function sealHostTokenSecrets(
   keys: Pick<Keys, "seal">,
   id: string,
   { token, refreshToken }: HostTokenSecrets,
@@ -28,11 +28,11 @@ export function sealSecrets(
 
 /**
  * Decrypts the secrets of a token for re-encryption. Secrets that leave the server go
- * through {@link openHostToken}.
+ * through {@link readHostCredential}.
  *
  * @throws when a value was changed or moved, or its key is not in the key file
  */
-export function openSecrets(
+export function openHostTokenSecrets(
   keys: Pick<Keys, "open">,
   id: string,
   { keyId, token, refreshToken }: SealedSecrets,
@@ -50,7 +50,7 @@ function associatedData(id: string, column: "sealed_token" | "sealed_refresh_tok
 }
 
 /** A host token with its decrypted secrets. */
-export interface OpenHostToken {
+export interface HostCredential {
   readonly token: HostAuthenticationToken;
   readonly secrets: HostTokenSecrets;
 }
@@ -62,15 +62,15 @@ export interface OpenHostToken {
  *
  * @returns undefined when there is no such token; nothing is recorded then
  */
-export async function openHostToken(
+export async function readHostCredential(
   tx: WriteTransaction,
   scope: Scope,
   keys: Pick<Keys, "open">,
   use: HostTokenKey,
-): Promise<OpenHostToken | undefined> {
+): Promise<HostCredential | undefined> {
   const stored = await findHostTokenFor(tx.db, scope, use);
   if (!stored) return undefined;
   const { token, sealed } = stored;
   recordHostTokenRead(tx, scope, token.id);
-  return { token, secrets: openSecrets(keys, token.id, sealed) };
+  return { token, secrets: openHostTokenSecrets(keys, token.id, sealed) };
 }

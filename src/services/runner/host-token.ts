@@ -31,7 +31,7 @@ import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
-import { openSecrets, sealSecrets } from "./host-token-secret.ts";
+import { openHostTokenSecrets, sealHostTokenSecrets } from "./host-token-secret.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys">;
 
@@ -50,7 +50,7 @@ export function createHostAuthenticationToken(
     const replaced = await findHostTokenFor(tx.db, caller, { ...token, subject });
     if (replaced) await removeHostToken(tx, caller, replaced.token);
     const secrets = { token: req.token, ...(req.refreshToken && { refreshToken: req.refreshToken }) };
-    await insertHostToken(tx, caller, { token, sealed: sealSecrets(keys, token.id, secrets) });
+    await insertHostToken(tx, caller, { token, sealed: sealHostTokenSecrets(keys, token.id, secrets) });
     return { token };
   });
 }
@@ -83,7 +83,11 @@ export function updateHostAuthenticationToken(
     // Both are re-encrypted, since a row has one key id for both.
     const sealed =
       replaced.token || replaced.refreshToken
-        ? sealSecrets(keys, req.id, updatedSecrets(openSecrets(keys, req.id, before.sealed), update))
+        ? sealHostTokenSecrets(
+            keys,
+            req.id,
+            updatedSecrets(openHostTokenSecrets(keys, req.id, before.sealed), update),
+          )
         : undefined;
     await updateHostToken(tx, caller, before, update.token, sealed, replaced);
     return {};

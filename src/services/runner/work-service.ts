@@ -24,7 +24,7 @@ import { executorOf } from "../identity/executor.ts";
 import { requireTrustedSource } from "../identity/source-trust.ts";
 import { heartbeat, recordHeartbeat } from "./heartbeat.ts";
 import { type LeaseDependencies, writeUnderLease } from "./held-lease.ts";
-import { openHostToken } from "./host-token-secret.ts";
+import { readHostCredential } from "./host-token-secret.ts";
 import { registerRunner } from "./runner-registration.ts";
 import type { ReportUnusableWork } from "./unusable-work.ts";
 import { leaseWork } from "./wait-for-work.ts";
@@ -107,7 +107,7 @@ export function getHostCredential(
     await executorOf(tx, scope, subject);
     await requireTrustedSource(tx, scope, { host, executor: subject, namedBy, setters, kinds });
     const runnerId = callerOf(ctx).subject.id;
-    const opened = await openHostToken(tx, scope, deps.keys, { runnerId, host, subject });
+    const opened = await readHostCredential(tx, scope, deps.keys, { runnerId, host, subject });
     if (!opened) throw notFound("host authentication token");
     const { token, secrets } = opened;
     return create(GetHostCredentialResponseSchema, {

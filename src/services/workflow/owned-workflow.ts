@@ -6,7 +6,7 @@ import { findWorkflow } from "../../store/workflow/workflow.ts";
 import { requireOwnership } from "../call/call.ts";
 
 /**
- * A workflow that the caller may act on where that is for its creator and administrators.
+ * Returns a workflow that the caller may change: as its creator or an administrator.
  *
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */

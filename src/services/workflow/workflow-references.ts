@@ -11,10 +11,11 @@ import { findEnvironmentClasses } from "../../store/runner/environment-class.ts"
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Holds what contexts name against what the organization has.
+ * Checks that the organization has the resources that contexts name.
  *
- * @throws DomainError NOT_FOUND for a project or environment class that it does
- *   not have; PENDING_DELETION for such a project; PHASE_UNSUITABLE for a class that is disabled
+ * @throws DomainError NOT_FOUND for a project or environment class that it does not
+ *   have; PENDING_DELETION for a project that is marked for removal; PHASE_UNSUITABLE
+ *   for a class that is disabled
  */
 export async function checkContextReferences(
   db: Reader,
@@ -36,10 +37,10 @@ export async function checkContextReferences(
 }
 
 /**
- * Holds a new executor against who asks for it. One that stays as it was is not
- * looked at: it is found unfit, if it is, when the workflow starts.
+ * Checks that the caller may make a subject the executor. An unchanged executor need
+ * not be checked: that happens when the workflow starts.
  *
- * @throws DomainError VALUE_UNUSABLE for anybody but the caller and service
+ * @throws DomainError VALUE_UNUSABLE for any subject but the caller and service
  *   accounts; NOT_FOUND for a service account that the organization does not
  *   have; EXECUTOR_UNFIT for one that is suspended
  */

@@ -37,7 +37,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { streamActionLogs } from "./action/action-logs.ts";
-import { cancelExecutionsOf } from "./execution/execution-cancel.ts";
+import { cancelExecutionsOfWorkflow } from "./execution/execution-cancel.ts";
 import { cancelWorkflowExecution, cancelWorkflowExecutionAction } from "./execution/workflow-cancel.ts";
 import {
   getWorkflowExecution,
@@ -49,11 +49,11 @@ import {
 import { retryFailedActions, startWorkflow } from "./execution/workflow-start.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
 import { listWorkflowTriggerEvents } from "./trigger/trigger-event-list.ts";
-import { redeliverTriggerEvent } from "./trigger/trigger-redelivery.ts";
-import { getWorkflowWebhookSecret, rotateWebhookSecret } from "./workflow-secret.ts";
+import { redeliverWorkflowTriggerEvent } from "./trigger/trigger-redelivery.ts";
+import { getWorkflowWebhookSecret, rotateWorkflowWebhookSecret } from "./webhook-secret.ts";
 import { changeWorkflow, createWorkflow, getWorkflow } from "./workflow-write.ts";
 
-/** Workflows: what runs, when and over which repositories; and their executions. */
+/** The service of workflows and their executions. */
 export class WorkflowService implements ServiceImpl<typeof Contract> {
   readonly #deps: StreamDependencies;
 
@@ -77,7 +77,7 @@ export class WorkflowService implements ServiceImpl<typeof Contract> {
     getWorkflowWebhookSecret(this.#deps, workflowId, ctx);
 
   rotateWorkflowWebhookSecret = ({ workflowId }: RotateWorkflowWebhookSecretRequest, ctx: HandlerContext) =>
-    rotateWebhookSecret(this.#deps, workflowId, ctx);
+    rotateWorkflowWebhookSecret(this.#deps, workflowId, ctx);
 
   getWorkflowExecutionSummary = (req: GetWorkflowExecutionSummaryRequest, ctx: HandlerContext) =>
     getWorkflowExecutionSummary(this.#deps, callerOf(ctx), req);
@@ -115,10 +115,10 @@ export class WorkflowService implements ServiceImpl<typeof Contract> {
     listWorkflowTriggerEvents(this.#deps, callerOf(ctx), req);
 
   redeliverWorkflowTriggerEvent = (req: RedeliverWorkflowTriggerEventRequest, ctx: HandlerContext) =>
-    redeliverTriggerEvent(this.#deps, req, ctx);
+    redeliverWorkflowTriggerEvent(this.#deps, req, ctx);
 }
 
-/** Marks a workflow for removal, which jobs/workflow-removal.ts does once its executions have ended. */
+/** Marks a workflow for removal. jobs/workflow-removal.ts removes it once its executions have ended. */
 function deleteWorkflow(
   { store }: Pick<ServiceDependencies, "store">,
   { workflowId, force }: DeleteWorkflowRequest,
@@ -128,15 +128,15 @@ function deleteWorkflow(
     const before = await getOwnedWorkflow(tx, ctx, caller, workflowId);
     const after = deletingWorkflow(before, tx.now);
     if (after) await updateWorkflow(tx, caller, before, after);
-    if (force) await cancelExecutionsOf(tx, caller, workflowId);
+    if (force) await cancelExecutionsOfWorkflow(tx, caller, workflowId);
     return {};
   });
 }
 
-/** One page of the caller's workflows, and on the first page their count when asked. */
+/** Returns one page of the caller's workflows, and on the first page their count if requested. */
 export async function listWorkflows(deps: ServiceDependencies, caller: Caller, req: ListWorkflowsRequest) {
   requireTimestampInRange("filter.hasFailedExecutionSince", req.filter?.hasFailedExecutionSince);
-  const filter = workflowFilter(req);
+  const filter = toWorkflowFilter(req);
   const order = workflowOrder(req.sort);
   const { rows, page } = await listPage(deps, caller, {
     operation: "ListWorkflows",
@@ -152,7 +152,7 @@ export async function listWorkflows(deps: ServiceDependencies, caller: Caller, r
   return { ...page, workflows: rows.map((workflow) => withWebhookUrl(workflow, deps.baseUrl())) };
 }
 
-function workflowFilter({ filter }: ListWorkflowsRequest): WorkflowFilter {
+function toWorkflowFilter({ filter }: ListWorkflowsRequest): WorkflowFilter {
   const since = filter?.hasFailedExecutionSince;
   return {
     workflowIds: filter?.workflowIds ?? [],
@@ -164,7 +164,7 @@ function workflowFilter({ filter }: ListWorkflowsRequest): WorkflowFilter {
   };
 }
 
-/** Counts the executions that finished within a span of time, and the workflows of the organization. */
+/** Returns the numbers of executions that ended in a time range, and of the organization's workflows. */
 async function getWorkflowExecutionSummary(
   { store }: Pick<ServiceDependencies, "store">,
   caller: Caller,

@@ -28,12 +28,12 @@ import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workfl
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
+import { createWebhookSecret } from "./webhook-secret.ts";
 import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
-import { makeWebhookSecret } from "./workflow-secret.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl" | "now">;
 
-/** Stores a new workflow once everything in it holds. */
+/** Creates a workflow, with its webhook secret. */
 export function createWorkflow(
   { store, keys, baseUrl }: Dependencies,
   req: CreateWorkflowRequest,
@@ -41,13 +41,14 @@ export function createWorkflow(
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const workflow = newWorkflow(req, { id: tx.newId(), creator: caller.subject, now: tx.now });
-    await checkWritten(tx, caller, req, workflow);
+    await checkContent(tx, caller, req, workflow);
     const { id } = await insertWorkflow(tx, caller, workflow);
-    await makeWebhookSecret(tx, keys, id);
-    return { workflow: answered(workflow, baseUrl(), tx.now) };
+    await createWebhookSecret(tx, keys, id);
+    return { workflow: toResponseForm(workflow, baseUrl(), tx.now) };
   });
 }
 
+/** Returns a workflow. @throws DomainError NOT_FOUND */
 export async function getWorkflow(
   { store, baseUrl, now }: Dependencies,
   workflowId: string,
@@ -55,10 +56,10 @@ export async function getWorkflow(
 ) {
   const workflow = await findWorkflow(store.reader, callerOf(ctx), workflowId);
   if (!workflow) throw notFound("workflow");
-  return { workflow: answered(workflow, baseUrl(), now()) };
+  return { workflow: toResponseForm(workflow, baseUrl(), now()) };
 }
 
-/** Replaces what the request names, all of it or nothing. */
+/** Updates the fields of a workflow that the request names, all or none. */
 export function changeWorkflow(
   { store, baseUrl }: Dependencies,
   req: UpdateWorkflowRequest,
@@ -67,21 +68,21 @@ export function changeWorkflow(
   const change = async (tx: WriteTransaction, caller: Caller) => {
     const before = await getOwnedWorkflow(tx, ctx, caller, req.workflowId);
     const after = changedWorkflow(before, req, tx.now);
-    if (!after) return { workflow: answered(before, baseUrl(), tx.now) };
+    if (!after) return { workflow: toResponseForm(before, baseUrl(), tx.now) };
     requireMayRunAs(before, after, caller);
-    await checkWritten(tx, caller, req, after, before);
+    await checkContent(tx, caller, req, after, before);
     await updateWorkflow(tx, caller, before, after);
-    return { workflow: answered(after, baseUrl(), tx.now) };
+    return { workflow: toResponseForm(after, baseUrl(), tx.now) };
   };
   return writeAsCaller(store, ctx, change, onlyDisables(req) || undefined);
 }
 
-function answered(workflow: Workflow, baseUrl: string, now: number): Workflow {
+function toResponseForm(workflow: Workflow, baseUrl: string, now: number): Workflow {
   return withNextInstants(withWebhookUrl(workflow, baseUrl), now);
 }
 
-/** Checks what a request writes; what it leaves as it was may have become unusable meanwhile. */
-async function checkWritten(
+/** Checks the parts of a workflow that a request writes. Unchanged parts may have become unusable and are not checked. */
+async function checkContent(
   tx: WriteTransaction,
   caller: Caller,
   req: CreateWorkflowRequest | UpdateWorkflowRequest,

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import {
+  createOrganizationWithToken,
+  createTokenAsOperator,
   findUsers,
-  issueToken,
-  setUpOrganization,
 } from "../../../src/services/access/organization-creation.ts";
 import { hasOrganization } from "../../../src/store/identity/organization.ts";
 import { findTokenByHash } from "../../../src/store/identity/token.ts";
@@ -34,7 +34,7 @@ describe("founding an organization", () => {
   test("makes an administrator, a token of 30 days and the runner for local runners, as the operator", async () => {
     const { store, keys, clock } = testStore;
     expect(await hasOrganization(store.reader)).toBe(false);
-    const made = await setUpOrganization(store, keys, founding);
+    const made = await createOrganizationWithToken(store, keys, founding);
     expect(await hasOrganization(store.reader)).toBe(true);
     expect(await findUsers(store.reader)).toEqual([
       {
@@ -71,8 +71,8 @@ describe("founding an organization", () => {
 
   test("takes an account that has the email already for the second organization too", async () => {
     const { store, keys } = testStore;
-    const first = await setUpOrganization(store, keys, founding);
-    const second = await setUpOrganization(store, keys, { ...founding, accountName: "Someone" });
+    const first = await createOrganizationWithToken(store, keys, founding);
+    const second = await createOrganizationWithToken(store, keys, { ...founding, accountName: "Someone" });
     expect(second.accountId).toBe(first.accountId);
     expect(second.organizationId).not.toBe(first.organizationId);
     expect((await findUsers(store.reader)).map(({ userId, name }) => [userId, name])).toEqual([
@@ -84,7 +84,7 @@ describe("founding an organization", () => {
   test("leaves nothing when the token would hold too long", async () => {
     const { store, keys } = testStore;
     const tooLong = { ...founding, validForMs: 91 * DAY_MS };
-    await expect(setUpOrganization(store, keys, tooLong)).rejects.toMatchObject({
+    await expect(createOrganizationWithToken(store, keys, tooLong)).rejects.toMatchObject({
       reason: ErrorReason.VALUE_UNUSABLE,
     });
     for (const table of ["organization", "account", "member", "runner", "token", "audit_log"] as const) {
@@ -96,8 +96,8 @@ describe("founding an organization", () => {
 describe("issuing a token as the operator", () => {
   test("makes one for the user, in the user's organization", async () => {
     const { store, keys, clock } = testStore;
-    const { userId, organizationId } = await setUpOrganization(store, keys, founding);
-    const token = await issueToken(store, keys, {
+    const { userId, organizationId } = await createOrganizationWithToken(store, keys, founding);
+    const token = await createTokenAsOperator(store, keys, {
       userId,
       description: "script",
       validForMs: 90 * DAY_MS,
@@ -115,9 +115,9 @@ describe("issuing a token as the operator", () => {
 
   test("refuses a user that does not exist, and a time past 90 days", async () => {
     const { store, keys } = testStore;
-    const { userId } = await setUpOrganization(store, keys, founding);
+    const { userId } = await createOrganizationWithToken(store, keys, founding);
     const issue = (id: string, validForMs: number) =>
-      issueToken(store, keys, { userId: id, description: "", validForMs });
+      createTokenAsOperator(store, keys, { userId: id, description: "", validForMs });
     await expect(issue(testStore.newId(), DAY_MS)).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });
     await expect(issue(userId, 90 * DAY_MS + 1)).rejects.toMatchObject({
       reason: ErrorReason.VALUE_UNUSABLE,

@@ -3,8 +3,11 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { Principal, type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { keysFrom } from "../../../src/keys.ts";
-import { DamagedHostToken, reencryptHostTokens } from "../../../src/services/runner/host-token-rotation.ts";
-import { openHostToken } from "../../../src/services/runner/host-token-secret.ts";
+import {
+  DamagedHostToken,
+  reencryptHostTokens,
+} from "../../../src/services/runner/host-token-reencryption.ts";
+import { readHostCredential } from "../../../src/services/runner/host-token-secret.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import type { HostTokenTable } from "../../../src/store/runner/runner-schema.ts";
 import { OPERATOR, type Scope } from "../../../src/store/store.ts";
@@ -43,7 +46,7 @@ function open(
   keys = testStore.keys,
 ) {
   return testStore.store.write(runner, OPERATION, (tx) =>
-    openHostToken(tx, scope, keys, { runnerId, host: HOST, subject: caller.subject, ...use }),
+    readHostCredential(tx, scope, keys, { runnerId, host: HOST, subject: caller.subject, ...use }),
   );
 }
 

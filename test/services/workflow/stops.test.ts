@@ -5,7 +5,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
 import { ROWS_PER_TRANSACTION } from "../../../src/services/call/row-budget.ts";
-import { revokeExecutions } from "../../../src/services/workflow/execution/execution-cancel.ts";
+import { revokeExecutionsOfExecutor } from "../../../src/services/workflow/execution/execution-cancel.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertPendingStop } from "../../../src/store/workflow/pending-stop.ts";
@@ -103,7 +103,7 @@ describe("a stop of many actions", () => {
     const { id } = await workflows.start(workflowId);
     await runner.lease(2);
     const cut = await made.store.write(SYSTEM, "test", (tx) =>
-      revokeExecutions(tx, caller, caller.subject.id),
+      revokeExecutionsOfExecutor(tx, caller, caller.subject.id),
     );
     expect(cut).toBe(1);
     const later = await workflows.start(await workflows.make());

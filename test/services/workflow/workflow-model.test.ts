@@ -17,7 +17,7 @@ import {
 } from "../../../src/domain/workflow/execution/workflow-transitions.ts";
 import { stopTimedOutActions } from "../../../src/jobs/action-time.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
-import { revokeExecutions } from "../../../src/services/workflow/execution/execution-cancel.ts";
+import { revokeExecutionsOfExecutor } from "../../../src/services/workflow/execution/execution-cancel.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { OPERATOR } from "../../../src/store/store.ts";
 import { findPendingStops } from "../../../src/store/workflow/pending-stop.ts";
@@ -155,7 +155,9 @@ const commands: fc.Arbitrary<Command> = fc.oneof(
     return stopTimedOutActions(testStore.store, testStore.clock.now);
   }),
   command(1, "block", nothing, () =>
-    testStore.store.write(OPERATOR, "test", (tx) => revokeExecutions(tx, caller, caller.subject.id)),
+    testStore.store.write(OPERATOR, "test", (tx) =>
+      revokeExecutionsOfExecutor(tx, caller, caller.subject.id),
+    ),
   ),
   command(1, "go on with stops", nothing, () => continueStops(testStore.store)),
 );

@@ -36,7 +36,7 @@ import { findWholeExecution } from "../../../store/workflow/workflow-execution.t
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
-import { findExecutorNamer } from "../../workflow/execution/executor-namer.ts";
+import { findExecutorAssigner } from "../../workflow/execution/executor-assigner.ts";
 import { presentAgentExecution } from "../agent-reading.ts";
 import { endAgentExecution } from "../halt-agent-execution.ts";
 
@@ -117,7 +117,7 @@ export const agentWork: WorkHandler = {
       sourceKinds: workflowExecution
         ? sourceKindsOf(workflowExecution.execution, environment?.metadata?.projectId !== "")
         : ["environment"],
-      namedBy: workflowExecution && (await findExecutorNamer(tx, scope, workflowExecution.execution)),
+      namedBy: workflowExecution && (await findExecutorAssigner(tx, scope, workflowExecution.execution)),
     };
   },
 };

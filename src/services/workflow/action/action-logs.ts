@@ -15,16 +15,16 @@ import { createNotifier } from "../../call/notifier.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
 import type { StreamDependencies } from "../../call/stream-dependencies.ts";
 
-/** Pieces read at a time, 64 KiB each at most; it bounds the memory of a stream that its client reads slowly. */
-const PIECES_PER_READ = 16;
+/** Number of chunks read at a time, each of at most 64 KiB. It bounds the memory of a stream with a slow client. */
+const CHUNKS_PER_READ = 16;
 
-/** Highest place of a step (contract, WorkflowAction.steps). */
-const LAST_STEP = 49;
+/** Maximum index of a step (contract, WorkflowAction.steps). */
+const MAX_STEP_INDEX = 49;
 
 /**
- * Streams the output of an action's steps in its newest attempt, step by step. A
- * stream that follows goes on until the action ends or the server drains; when
- * another attempt begins, it begins again with that.
+ * Streams the output of an action's steps in its newest attempt, step by step. With
+ * `follow`, the stream continues until the action ends or the server drains; when
+ * another attempt begins, it restarts with the output of that attempt.
  *
  * @throws DomainError NOT_FOUND, also when the action is removed meanwhile
  */
@@ -35,39 +35,39 @@ export async function* streamActionLogs(
 ): AsyncGenerator<MessageInitShape<typeof StreamActionLogsResponseSchema>> {
   const caller = callerOf(ctx);
   const ended = streamSignalOf(ctx);
-  const bell = createNotifier((wake) => store.onChange(id, wake), [ended, draining]);
-  const lastStep = stepIndex ?? LAST_STEP;
+  const notifier = createNotifier((wake) => store.onChange(id, wake), [ended, draining]);
+  const lastStep = stepIndex ?? MAX_STEP_INDEX;
   let position = { stepIndex: stepIndex ?? 0, offset: Number(afterOffset) };
   let attempt: number | undefined;
   const next = async () => {
-    // The action is read first: what it printed before its end is then among the pieces.
+    // Read before the chunks, so that the chunks contain all output from before its end.
     const action = await findAction(store.reader, caller, id);
     if (!action) throw notFound("workflow execution action");
     const newest = attemptOf(action);
     if (attempt !== undefined && attempt !== newest) position = { stepIndex: stepIndex ?? 0, offset: 0 };
     attempt = newest;
     const owner = { actionId: action.id, attempt };
-    const pieces = await findLogPieces(store.reader, owner, position, lastStep, PIECES_PER_READ);
-    return { pieces, attempt, isOver: isFinalAction(phaseOf(action)) };
+    const chunks = await findLogPieces(store.reader, owner, position, lastStep, CHUNKS_PER_READ);
+    return { pieces: chunks, attempt, isOver: isFinalAction(phaseOf(action)) };
   };
   try {
     for (;;) {
-      const rung = bell.next();
+      const notified = notifier.next();
       ended.throwIfAborted();
-      const { pieces, attempt: printedIn, isOver } = await next();
+      const { pieces, attempt: currentAttempt, isOver } = await next();
       ctx.values.get(streamBegunKey)();
       for (const { stepIndex: step, offset, data } of pieces) {
         const known = step === position.stepIndex ? position.offset : 0;
         const leftOutBytes = BigInt(offset - known);
-        yield { stepIndex: step, offset: BigInt(offset), data, attempt: printedIn, leftOutBytes };
+        yield { stepIndex: step, offset: BigInt(offset), data, attempt: currentAttempt, leftOutBytes };
         position = { stepIndex: step, offset: offset + data.length };
       }
       if (pieces.length > 0) continue;
       if (!follow || isOver || draining.aborted) return;
-      await rung;
+      await notified;
     }
   } finally {
-    bell.close();
+    notifier.close();
   }
 }
 

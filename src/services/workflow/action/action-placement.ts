@@ -8,21 +8,21 @@ import { findEnvironmentClass } from "../../../store/runner/environment-class.ts
 import { findLocalRunnerId } from "../../../store/runner/runner.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 
-/** Which runner, or the runners of which class, can take an action on; null where any can. */
+/** The runner, or the environment class whose runners may lease an action; null for any. */
 export interface ActionPlacement {
   readonly runnerId: string | null;
   readonly environmentClassId: string | null;
 }
 
-const ANYWHERE: ActionPlacement = { runnerId: null, environmentClassId: null };
+const ANY_RUNNER: ActionPlacement = { runnerId: null, environmentClassId: null };
 
 /**
- * Returns the runners that can carry out an action: for a project by the first of its classes
- * that takes environments, for a repository in the class of the context.
+ * Returns the placement of an action: for a project the first of its classes that
+ * accepts environments, for a repository the class of its context.
  *
- * @returns why nobody could take it, where nobody could: it would wait forever
+ * @returns an error when no runner could ever lease the action
  */
-export async function resolveEnvironment(
+export async function resolveActionPlacement(
   tx: WriteTransaction,
   scope: Scope,
   { spec }: WorkflowExecutionAction,
@@ -30,28 +30,28 @@ export async function resolveEnvironment(
   const context = spec?.context?.context;
   switch (context?.case) {
     case "projectId":
-      return placeOfProject(tx, scope, context.value);
+      return placementInProject(tx, scope, context.value);
     case "contextUrl":
-      return placeOfClass(tx, scope, context.value.environmentClassId);
+      return placementInClass(tx, scope, context.value.environmentClassId);
     default:
-      return ANYWHERE;
+      return ANY_RUNNER;
   }
 }
 
-async function placeOfProject(tx: WriteTransaction, scope: Scope, projectId: string) {
+async function placementInProject(tx: WriteTransaction, scope: Scope, projectId: string) {
   const meta = { project_id: projectId };
   const project = await findProject(tx.db, scope, projectId);
   if (!project || project.desiredPhase === ProjectPhase.DELETED) {
     return { error: workflowError("project_missing", "the project was deleted", meta) };
   }
-  if (project.environmentClasses.length === 0) return ANYWHERE;
+  if (project.environmentClasses.length === 0) return ANY_RUNNER;
   for (const { environmentClass } of project.environmentClasses) {
     if (environmentClass.case === "localRunner") {
       const { inForce } = await findPolicies(tx.db, scope);
       if (!inForce.allowLocalRunners) continue;
       return { runnerId: await findLocalRunnerId(tx.db, scope), environmentClassId: null };
     }
-    if (await takesEnvironments(tx, scope, environmentClass.value ?? "")) {
+    if (await acceptsEnvironments(tx, scope, environmentClass.value ?? "")) {
       return { runnerId: null, environmentClassId: environmentClass.value ?? "" };
     }
   }
@@ -60,14 +60,14 @@ async function placeOfProject(tx: WriteTransaction, scope: Scope, projectId: str
   return { error: workflowError("environment_class_unusable", message, meta) };
 }
 
-async function placeOfClass(tx: WriteTransaction, scope: Scope, environmentClassId: string) {
-  if (environmentClassId === "") return ANYWHERE;
-  if (await takesEnvironments(tx, scope, environmentClassId)) return { runnerId: null, environmentClassId };
+async function placementInClass(tx: WriteTransaction, scope: Scope, environmentClassId: string) {
+  if (environmentClassId === "") return ANY_RUNNER;
+  if (await acceptsEnvironments(tx, scope, environmentClassId)) return { runnerId: null, environmentClassId };
   const message = "the environment class is disabled or gone: enable it, or choose another";
   const meta = { environment_class_id: environmentClassId };
   return { error: workflowError("environment_class_unusable", message, meta) };
 }
 
-async function takesEnvironments(tx: WriteTransaction, scope: Scope, classId: string): Promise<boolean> {
+async function acceptsEnvironments(tx: WriteTransaction, scope: Scope, classId: string): Promise<boolean> {
   return (await findEnvironmentClass(tx.db, scope, classId))?.enabled ?? false;
 }

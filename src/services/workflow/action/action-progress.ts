@@ -33,8 +33,8 @@ import { advanceExecution } from "../execution/execution-advance.ts";
 export type { ActionEnd } from "../../../domain/workflow/execution/workflow-action-end.ts";
 export type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 
-/** An action that a runner takes on, and what the runner needs to know with it. */
-export interface BegunAction {
+/** An attempt at an action that has begun, with the data that its runner needs. */
+export interface ActionAttempt {
   readonly action: WorkflowExecutionAction;
   readonly execution: WorkflowExecution;
   /** The environment variables that its commands read parameters from. */
@@ -42,47 +42,51 @@ export interface BegunAction {
 }
 
 /**
- * A runner takes an action on. What it is to do: stepsOf(execution, action),
- * within the time until deadlineOf(action), both of domain/workflow-action.ts.
+ * Begins an attempt at an action, which a runner has leased.
  *
  * @param start.attempt from 1
- * @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for an action that does not wait
+ * @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for an action that is not pending
  */
 export async function beginAction(
   tx: WriteTransaction,
   scope: Scope,
   actionId: string,
   start: { readonly environmentId: string; readonly attempt: number },
-): Promise<BegunAction> {
-  const before = await foundAction(tx, scope, actionId);
+): Promise<ActionAttempt> {
+  const before = await getAction(tx, scope, actionId);
   const action = begunAction(before, { ...start, now: tx.now });
   await updateAction(tx, scope, before, action);
   await removeEarlierLogs(tx, { actionId: before.id, attempt: start.attempt });
-  const { execution, variables } = await executionOf(tx, scope, before);
+  const { execution, variables } = await getExecutionOf(tx, scope, before);
   const begun = begunExecution(execution);
   if (begun) await updateExecution(tx, scope, execution, begun);
   return { action, execution: begun ?? execution, variables };
 }
 
 /**
- * Moves steps as a runner reports it, in their order, and keeps what a report
- * step that is done gave. A repeated report changes nothing.
+ * Applies the transitions of steps that a runner reports, in their order, and stores
+ * the outputs of finished report steps. A repeated report changes nothing.
  *
- * @returns whether the runner is to stop: the action is cancelled, or a step of
- *   it has failed, as a report step does whose outputs are not accepted
- * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a step that the action has
- *   not; PHASE_UNSUITABLE for a move that a step cannot make
+ * @returns whether the runner must stop: the action is cancelled, or a step has
+ *   failed, which includes a report step whose outputs are not accepted
+ * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a step that the action does not
+ *   have; PHASE_UNSUITABLE for an invalid transition
  */
 export async function advanceSteps(
   tx: WriteTransaction,
   scope: Scope,
   actionId: string,
-  moves: readonly StepTransition[],
+  transitions: readonly StepTransition[],
 ): Promise<{ stop: boolean }> {
-  const before = await foundAction(tx, scope, actionId);
-  if (moves.length === 0 || isFinalAction(phaseOf(before))) return { stop: mustStop(before) };
-  const { execution } = await executionOf(tx, scope, before);
-  const { action, values, began, ended } = steppedAction(before, stepsOf(execution, before), moves, tx.now);
+  const before = await getAction(tx, scope, actionId);
+  if (transitions.length === 0 || isFinalAction(phaseOf(before))) return { stop: mustStop(before) };
+  const { execution } = await getExecutionOf(tx, scope, before);
+  const { action, values, began, ended } = steppedAction(
+    before,
+    stepsOf(execution, before),
+    transitions,
+    tx.now,
+  );
   if (ended) await changeAction(tx, scope, before, action);
   else if (began) await setBegunSteps(tx, scope, action);
   if (Object.keys(values).length > 0) {
@@ -94,13 +98,13 @@ export async function advanceSteps(
 }
 
 /**
- * Ends an action, or an attempt at it, and lets its execution go on. One that
- * has ended already stays as it is.
+ * Ends an action, or an attempt at it, and advances its execution. An action that has
+ * ended already does not change.
  *
- * @param warnings what people should know besides, such as the runner's
- * @returns "ended": the holder of its work removes it; "again": the action waits
- *   for its next attempt, for which its work goes back to the queue
- * @throws DomainError PHASE_UNSUITABLE for one that is said to be done while a step of it is not
+ * @param warnings warnings of the runner, which are added to the action
+ * @returns "ended" when the caller must remove the work, "again" when the work must go
+ *   back to the queue for the next attempt
+ * @throws DomainError PHASE_UNSUITABLE for an action that is reported done while a step is not
  */
 export async function finishAction(
   tx: WriteTransaction,
@@ -110,7 +114,7 @@ export async function finishAction(
   warnings: readonly WorkflowError[],
 ): Promise<"ended" | "again"> {
   const before = await findAction(tx.db, scope, actionId);
-  // It can have been removed with its workflow after it was cut off.
+  // It may have been revoked, and then removed with its workflow.
   if (!before || isFinalAction(phaseOf(before))) return "ended";
   const after = endedAction(before, end, warnings, tx.now);
   await changeAction(tx, scope, before, after);
@@ -122,28 +126,28 @@ export async function finishAction(
   return "ended";
 }
 
-/** Tells the runner of an action whose longest time is over to stop; the action will have failed. */
+/** Expires an action that has reached its timeout: it will fail, and its runner is told to stop. */
 export async function expireAction(tx: WriteTransaction, scope: Scope, actionId: string): Promise<void> {
-  const before = await foundAction(tx, scope, actionId);
+  const before = await getAction(tx, scope, actionId);
   const after = expiredAction(before);
   if (!after) return;
   await changeAction(tx, scope, before, after);
   await stopWork(tx, scope, WorkKind.ACTION, actionId);
 }
 
-/** Adds a warning to an action that has none of this reason, such as why it waits. */
+/** Adds a warning to an action, unless it has one with the same reason. */
 export async function warnAction(
   tx: WriteTransaction,
   scope: Scope,
   actionId: string,
   warning: WorkflowError,
 ): Promise<void> {
-  const before = await foundAction(tx, scope, actionId);
+  const before = await getAction(tx, scope, actionId);
   const after = warnedAction(before, warning);
   if (after) await updateAction(tx, scope, before, after);
 }
 
-/** Changes an action whose steps may have ended, and with them what works on them. */
+/** Updates an action, and calls the hook, since a step of it may have ended. */
 async function changeAction(
   tx: WriteTransaction,
   scope: Scope,
@@ -154,13 +158,13 @@ async function changeAction(
   await actionChanged.call(tx, scope, after);
 }
 
-async function foundAction(tx: WriteTransaction, scope: Scope, actionId: string): Promise<FoundAction> {
+async function getAction(tx: WriteTransaction, scope: Scope, actionId: string): Promise<FoundAction> {
   const action = await findAction(tx.db, scope, actionId);
   if (!action) throw notFound("workflow execution action");
   return action;
 }
 
-async function executionOf(tx: WriteTransaction, scope: Scope, { id, metadata }: WorkflowExecutionAction) {
+async function getExecutionOf(tx: WriteTransaction, scope: Scope, { id, metadata }: WorkflowExecutionAction) {
   const stored = await findWholeExecution(tx.db, scope, metadata?.workflowExecutionId ?? "");
   if (!stored) throw new Error(`the action ${id} is of no execution`);
   return stored;

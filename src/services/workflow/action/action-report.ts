@@ -23,8 +23,8 @@ import { reportEnvironment } from "../../environment/environment-work.ts";
 import { advanceSteps } from "./action-progress.ts";
 
 /**
- * Takes what a runner reports of an action. Of one that has been brought to its
- * end meanwhile nothing is taken, and the runner is told to stop.
+ * Applies a runner's report on an action. A report on an action that has ended is
+ * ignored, and the runner is told to stop.
  */
 export async function reportAction(
   tx: WriteTransaction,
@@ -35,12 +35,17 @@ export async function reportAction(
   const action = await findAction(tx.db, scope, lease.subject_id);
   if (!action || isFinalAction(phaseOf(action))) return { stop: true };
   await reportEnvironment(tx, scope, action.status?.environmentId ?? "", req.environment);
-  const progress = await advanceSteps(tx, scope, action.id, await movesOf(tx, scope, action, req.steps));
+  const progress = await advanceSteps(
+    tx,
+    scope,
+    action.id,
+    await toTransitions(tx, scope, action, req.steps),
+  );
   await appendLogs(tx, lease, action, req.logs);
   return progress;
 }
 
-async function movesOf(
+async function toTransitions(
   tx: WriteTransaction,
   scope: Scope,
   action: WorkflowExecutionAction,
@@ -48,7 +53,7 @@ async function movesOf(
 ): Promise<StepTransition[]> {
   const hasFailure = reported.some(({ state }) => state === State.FAILED);
   const steps = hasFailure ? await stepsOfAction(tx, scope, action) : [];
-  return reported.map((each, index) => moveOf(each, steps[each.stepIndex], `steps[${index}]`));
+  return reported.map((each, index) => toTransition(each, steps[each.stepIndex], `steps[${index}]`));
 }
 
 async function stepsOfAction(
@@ -60,7 +65,7 @@ async function stepsOfAction(
   return stored ? stepsOf(stored.execution, action) : [];
 }
 
-function moveOf(
+function toTransition(
   { stepIndex, state, failure, pullRequestUrl, outputs }: StepProgress,
   step: WorkflowStep | undefined,
   path: string,

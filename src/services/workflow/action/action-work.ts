@@ -29,40 +29,40 @@ import { findOutputsOfActions } from "../../../store/workflow/workflow-output.ts
 import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
-import { findExecutorNamer } from "../execution/executor-namer.ts";
-import {
-  type ActionEnd,
-  type BegunAction,
-  beginAction,
-  finishAction,
-  warnAction,
-} from "./action-progress.ts";
-import { reportAction } from "./action-report.ts";
+import { findExecutorAssigner } from "../execution/executor-assigner.ts";
 import {
   type ActionEnvironment,
   insertActionEnvironment,
   newActionEnvironment,
   releaseActionEnvironment,
   removeActionEnvironment,
-} from "./work-environment.ts";
+} from "./action-environment.ts";
+import {
+  type ActionAttempt,
+  type ActionEnd,
+  beginAction,
+  finishAction,
+  warnAction,
+} from "./action-progress.ts";
+import { reportAction } from "./action-report.ts";
 
-/** Time for which an action waits while its executor has all the environments that a policy allows, in milliseconds. */
-const LIMIT_WAIT_MS = 5_000;
+/** The delay before an action whose executor has reached a quota of environments is offered again. */
+const QUOTA_RETRY_MS = 5_000;
 
-/** Policies that an environment of an action may come within later, without a change by a person. */
-const LIMITS: readonly string[] = ["maximumEnvironmentsPerUser", "maximumRunningEnvironmentsPerUser"];
+/** The policies with quotas of environments, which may have space later without a change by a person. */
+const QUOTA_POLICIES: readonly string[] = ["maximumEnvironmentsPerUser", "maximumRunningEnvironmentsPerUser"];
 
-/** Carrying out an action of a workflow execution, in an environment of its own for each attempt. */
+/** The handler of the work to run an action of a workflow execution. Each attempt gets a new environment. */
 export const actionWork: WorkHandler = {
   async begin(tx, scope, offered) {
-    const made = await offeredEnvironment(tx, scope, offered);
+    const made = await createEnvironmentForAttempt(tx, scope, offered);
     if (!made) return undefined;
     await insertActionEnvironment(tx, scope, made);
     const { environment } = made;
     const { attempt, work } = offered;
     const begun = await beginAction(tx, scope, work.subject_id, { environmentId: environment.id, attempt });
     return {
-      work: { case: "action", value: await contentOf(tx, scope, begun, environment) },
+      work: { case: "action", value: await toActionWork(tx, scope, begun, environment) },
       environment,
       securityPolicyId: environment.spec?.securityPolicyId ?? "",
     };
@@ -73,7 +73,7 @@ export const actionWork: WorkHandler = {
   async end(tx, scope, lease, end) {
     const action = await findAction(tx.db, scope, lease.subject_id);
     const environmentId = action?.status?.environmentId ?? "";
-    const how = endOf(lease, end);
+    const how = toActionEnd(lease, end);
     const warnings =
       end.kind === "finished" ? end.outcome.warnings.map((warning) => reportedError(warning)) : [];
     const next = await finishAction(tx, scope, lease.subject_id, how, warnings);
@@ -86,7 +86,7 @@ export const actionWork: WorkHandler = {
   async credentialUse(tx, scope, lease) {
     const action = await findAction(tx.db, scope, lease.subject_id);
     const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
-    // An action that was stopped meanwhile, with its executor unblocked since, needs no credential any more.
+    // A stopped action needs no credential any more, even when its executor has been unblocked since.
     if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
     const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
     const cloneUrl = pullRequestOfAction(stored.execution)?.repository?.cloneUrl;
@@ -95,13 +95,13 @@ export const actionWork: WorkHandler = {
       addresses: [...addressesOf(environment?.spec?.content?.initializer), ...(cloneUrl ? [cloneUrl] : [])],
       sourceSetBy: environment ? await findSourceSetters(tx.db, scope, "environment", environment) : [],
       sourceKinds: sourceKindsOf(stored.execution, environment?.metadata?.projectId !== ""),
-      namedBy: await findExecutorNamer(tx, scope, stored.execution),
+      namedBy: await findExecutorAssigner(tx, scope, stored.execution),
     };
   },
 };
 
-/** The environment for the attempt; where it is refused, the action waits or has failed. */
-async function offeredEnvironment(
+/** Returns a new environment for the attempt; undefined when the action is postponed, has failed or has ended. */
+async function createEnvironmentForAttempt(
   tx: WriteTransaction,
   scope: Scope,
   { work, runnerId }: OfferedWork,
@@ -114,7 +114,7 @@ async function offeredEnvironment(
   }
   const { execution } = stored;
   if (isCancelled(execution)) {
-    // Its turn to be stopped has not come yet: see jobs/stops.ts.
+    // jobs/stops.ts has not stopped this action yet.
     await removeWork(tx, work.id);
     return undefined;
   }
@@ -123,26 +123,26 @@ async function offeredEnvironment(
     return await newActionEnvironment(tx, scope, { action, execution, runnerId, environmentClassId });
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    await refuse(tx, scope, work, error);
+    await postponeOrFail(tx, scope, work, error);
     return undefined;
   }
 }
 
-async function refuse(
+async function postponeOrFail(
   tx: WriteTransaction,
   scope: Scope,
   work: StoredWork,
   error: DomainError,
 ): Promise<void> {
   const { message, metadata } = error;
-  if (error instanceof PolicyDenied && LIMITS.includes(error.decision.fieldPath)) {
+  if (error instanceof PolicyDenied && QUOTA_POLICIES.includes(error.decision.fieldPath)) {
     await warnAction(
       tx,
       scope,
       work.subject_id,
       workflowError("waiting_for_environment_limit", `the action waits: ${message}`, metadata),
     );
-    return postponeWork(tx, work.id, tx.now + LIMIT_WAIT_MS);
+    return postponeWork(tx, work.id, tx.now + QUOTA_RETRY_MS);
   }
   const reason = error.reason === ErrorReason.EXECUTOR_UNFIT ? "executor_unfit" : "environment_refused";
   const failure = workflowError(reason, message, metadata);
@@ -150,10 +150,10 @@ async function refuse(
   await finishAction(tx, scope, work.subject_id, { kind: "failed", error: failure }, []);
 }
 
-async function contentOf(
+async function toActionWork(
   tx: WriteTransaction,
   scope: Scope,
-  { action, execution, variables }: BegunAction,
+  { action, execution, variables }: ActionAttempt,
   environment: Environment,
 ) {
   const report = action.metadata?.report ?? false;
@@ -169,13 +169,13 @@ async function contentOf(
     ...(deadline !== undefined && { maxTime: durationFromMs(Math.max(0, deadline - tx.now)) }),
     report,
     prebuildId: await findUsablePrebuildId(tx.db, scope, environment),
-    outputs: report ? await reportInput(tx.db, scope, execution) : [],
+    outputs: report ? await findReportInput(tx.db, scope, execution) : [],
     ...(pullRequest && { pullRequest }),
   });
 }
 
-/** Returns the end of the action that the end of its lease causes; a lease that is given back is lost. */
-function endOf({ leased_by, attempt }: StoredWork, end: LeaseEnd): ActionEnd {
+/** Returns the end of the action for the end of its lease. A released lease counts as lost. */
+function toActionEnd({ leased_by, attempt }: StoredWork, end: LeaseEnd): ActionEnd {
   const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
   switch (outcome) {
     case Outcome.DONE:
@@ -193,11 +193,14 @@ function endOf({ leased_by, attempt }: StoredWork, end: LeaseEnd): ActionEnd {
 }
 
 /**
- * Returns the input of an execution's report action: the outputs of all other
- * actions, and for a retry also those of the executions before it whose actions
- * did not fail, since the others were done again.
+ * Returns the input of an execution's report action: the outputs of its other actions
+ * and, for a retry, of the actions that succeeded in the executions before it.
  */
-async function reportInput(db: Reader, scope: Scope, execution: WorkflowExecution): Promise<ActionOutput[]> {
+async function findReportInput(
+  db: Reader,
+  scope: Scope,
+  execution: WorkflowExecution,
+): Promise<ActionOutput[]> {
   const outputs = await findOutputsOfActions(db, scope, execution.id, { withFailed: true });
   let retriedId = execution.metadata?.retriedExecutionId ?? "";
   while (retriedId !== "") {

@@ -22,12 +22,12 @@ import { insertActions, markQueued, updateAction } from "../../../store/workflow
 import { findExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findPlan } from "../../../store/workflow/workflow-plan.ts";
 import { findAccountOfExecutor } from "../../identity/executor.ts";
-import { resolveEnvironment } from "../action/action-placement.ts";
+import { resolveActionPlacement } from "../action/action-placement.ts";
 
 /**
- * Lets an execution go on: gives the actions whose turn it is to the queue of
- * work, makes the report action once the others have ended, and ends the
- * execution after the last one. Called after whatever may have made room.
+ * Advances an execution: queues the work of its next actions, inserts the report action
+ * once the others have ended, and ends the execution after the last one. It must be
+ * called after every change that may allow another action to run.
  */
 export async function advanceExecution(
   tx: WriteTransaction,
@@ -39,18 +39,18 @@ export async function advanceExecution(
   const { execution } = stored;
   if (isCancelled(execution)) {
     const { runningActionCount, pendingActionCount } = execution.status ?? {};
-    // One of many actions is stopped in several transactions.
+    // An execution with many actions is stopped in several transactions.
     if (runningActionCount === 0 && pendingActionCount === 0) {
       await endExecution(tx, scope, execution, stoppedExecution(execution, tx.now));
     }
     return;
   }
-  if (await fillQueue(tx, scope, execution)) return;
-  if ((await makeReport(tx, scope, execution)) && (await fillQueue(tx, scope, execution))) return;
+  if (await queueActions(tx, scope, execution)) return;
+  if ((await insertReportAction(tx, scope, execution)) && (await queueActions(tx, scope, execution))) return;
   await endExecution(tx, scope, execution, completedExecution(execution, [], tx.now));
 }
 
-/** Keeps the end of an execution, which is also the newest of its workflow. */
+/** Stores an execution that has ended, and the time as the last completion of its workflow. */
 export async function endExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -62,23 +62,27 @@ export async function endExecution(
 }
 
 /**
- * Gives waiting actions to the queue, as many as may run at the same time. One
- * that nobody could take on fails here, and makes room for the next.
+ * Queues the work of pending actions, up to the maximum that may run in parallel. An
+ * action without a possible placement fails.
  *
- * @returns whether one of them is in the queue or at a runner
+ * @returns true when any action is queued or leased
  */
-async function fillQueue(tx: WriteTransaction, scope: Scope, execution: WorkflowExecution): Promise<boolean> {
+async function queueActions(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+): Promise<boolean> {
   const maxParallel = execution.spec?.action?.limits?.maxParallel ?? 1;
-  let given = await countQueuedActions(tx.db, scope, execution.id);
-  while (given < maxParallel) {
-    const waiting = await findWaitingActions(tx.db, scope, execution.id, maxParallel - given);
+  let queued = await countQueuedActions(tx.db, scope, execution.id);
+  while (queued < maxParallel) {
+    const waiting = await findWaitingActions(tx.db, scope, execution.id, maxParallel - queued);
     if (waiting.length === 0) break;
     const executor = execution.metadata?.executor;
     const accountId = executor ? await findAccountOfExecutor(tx, scope, executor) : null;
     for (const action of waiting) {
-      const place = await resolveEnvironment(tx, scope, action);
-      if ("error" in place) {
-        const failed = endedAction(action, { kind: "failed", error: place.error }, [], tx.now);
+      const placement = await resolveActionPlacement(tx, scope, action);
+      if ("error" in placement) {
+        const failed = endedAction(action, { kind: "failed", error: placement.error }, [], tx.now);
         await updateAction(tx, scope, action, failed);
         continue;
       }
@@ -87,17 +91,17 @@ async function fillQueue(tx: WriteTransaction, scope: Scope, execution: Workflow
         subjectId: action.id,
         groupId: execution.id,
         accountId,
-        ...place,
+        ...placement,
       });
       await markQueued(tx, scope, action.id);
-      given += 1;
+      queued += 1;
     }
   }
-  return given > 0;
+  return queued > 0;
 }
 
-/** Makes the report action, once; an execution that had no action has nothing to report on. */
-async function makeReport(
+/** Inserts the report action, once. An execution without actions gets none. @returns true when it was inserted */
+async function insertReportAction(
   tx: WriteTransaction,
   scope: Scope,
   execution: WorkflowExecution,

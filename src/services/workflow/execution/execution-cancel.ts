@@ -32,14 +32,14 @@ import { changeEnvironment } from "../../environment/environment-change.ts";
 import { actionChanged } from "./action-change.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 
-/** Rows of a turn's budget that the change of an execution costs, besides its actions. */
+/** The cost of changing an execution without its actions, in rows of the budget. */
 const EXECUTION_COST = 2;
 
 /**
- * Cancels an execution: actions that wait never start, and runners are told to
- * stop the others. Without such others it is stopped at once. One that has
- * ended, or is being stopped, stays as it is. Of many actions the first are
- * stopped here, and the rest by jobs/stops.ts.
+ * Cancels an execution: pending actions never start, and the runners of the others are
+ * told to stop. Without running actions it is stopped at once. An execution that has
+ * ended or is being stopped does not change. Actions that exceed the row budget of one
+ * transaction are left to jobs/stops.ts.
  *
  * @throws DomainError NOT_FOUND
  */
@@ -52,8 +52,8 @@ export async function cancelExecution(tx: WriteTransaction, scope: Scope, id: st
 }
 
 /**
- * Cancels one action; the others of its execution go on. One that has ended, or
- * is being stopped, stays as it is.
+ * Cancels one action; the others of its execution continue. An action that has ended
+ * or is being stopped does not change.
  *
  * @throws DomainError NOT_FOUND
  */
@@ -66,8 +66,8 @@ export async function cancelAction(tx: WriteTransaction, scope: Scope, actionId:
   await advanceExecution(tx, scope, before.metadata?.workflowExecutionId ?? "");
 }
 
-/** Cancels the executions of a workflow that have not ended: the first of them here, the rest by jobs/stops.ts. */
-export async function cancelExecutionsOf(
+/** Cancels the open executions of a workflow. Those that exceed the row budget are left to jobs/stops.ts. */
+export async function cancelExecutionsOfWorkflow(
   tx: WriteTransaction,
   scope: Scope,
   workflowId: string,
@@ -77,13 +77,13 @@ export async function cancelExecutionsOf(
 }
 
 /**
- * Stops what runs as an executor that was cut off: no runner is waited for. The
- * environments of its actions are removed. Of much that runs the first is
- * stopped here, and the rest by jobs/stops.ts.
+ * Stops the open executions of an executor that may no longer act, without waiting for
+ * runners, and deletes the environments of their actions. Those that exceed the row
+ * budget are left to jobs/stops.ts.
  *
- * @returns how many executions there were to stop
+ * @returns the number of open executions
  */
-export async function revokeExecutions(
+export async function revokeExecutionsOfExecutor(
   tx: WriteTransaction,
   scope: Scope,
   executorId: string,
@@ -96,82 +96,82 @@ export async function revokeExecutions(
 }
 
 /**
- * Stops executions that have not ended, oldest first, as far as a turn goes.
+ * Stops open executions, oldest first, within a row budget.
  *
- * @param upTo ids after this one are left alone
- * @returns whether nothing is left to do
+ * @param maxId executions with a greater id continue
+ * @returns true when none is left
  */
 export async function stopExecutions(
   tx: WriteTransaction,
   scope: Scope,
   which: OpenExecutions,
   mode: StopMode,
-  turn: RowBudget,
-  upTo?: string,
+  budget: RowBudget,
+  maxId?: string,
 ): Promise<boolean> {
   for (const id of await findOpenExecutionIds(tx.db, scope, which)) {
-    if (upTo !== undefined && id > upTo) break;
-    if (isExhausted(turn)) return false;
-    if (!(await stopExecution(tx, scope, id, mode, turn))) return false;
+    if (maxId !== undefined && id > maxId) break;
+    if (isExhausted(budget)) return false;
+    if (!(await stopExecution(tx, scope, id, mode, budget))) return false;
   }
   return true;
 }
 
 /**
- * Stops actions of one execution as far as a turn goes, and the execution with
- * the last of them. After the first turn it gives out no more actions. What is
- * only waited for costs nothing: otherwise turns that begin with it change nothing.
+ * Stops actions of one execution within a row budget, and the execution with the last
+ * of them. From the first call on it queues no more actions. Actions that wait only for
+ * their runner to stop cost nothing, so that every call makes progress.
  *
- * @returns whether nothing is left to do but for runners to let go
+ * @returns true when all that is left is for runners to stop
  */
 export async function stopExecution(
   tx: WriteTransaction,
   scope: Scope,
   id: string,
   mode: StopMode,
-  turn: RowBudget,
+  budget: RowBudget,
 ): Promise<boolean> {
   const stored = await findExecution(tx.db, scope, id);
   if (!stored || hasEnded(stored.execution)) return true;
   const { execution } = stored;
-  const stoppedAll = await stopActions(tx, scope, id, mode, turn);
+  const stoppedAll = await stopActions(tx, scope, id, mode, budget);
   const isRunning = (await countQueuedActions(tx.db, scope, id)) > 0;
   if (stoppedAll && !(isCancelled(execution) && isRunning)) {
-    spend(turn, EXECUTION_COST);
+    spend(budget, EXECUTION_COST);
     await endOrStop(tx, scope, execution, isRunning);
   } else if (!isCancelled(execution)) {
-    spend(turn, EXECUTION_COST);
+    spend(budget, EXECUTION_COST);
     await setExpanded(tx, scope, id);
     await updateExecution(tx, scope, execution, stoppingExecution(execution, tx.newId()));
   }
   return stoppedAll;
 }
 
-/** @returns whether all that can be stopped now has been */
+/** @returns true when every action that can be stopped now has been */
 async function stopActions(
   tx: WriteTransaction,
   scope: Scope,
   executionId: string,
   mode: StopMode,
-  turn: RowBudget,
+  budget: RowBudget,
 ): Promise<boolean> {
-  const isCut = mode === "cut_off";
-  const stopped = isCut ? revokedAction : cancelledAction;
+  const isRevoked = mode === "cut_off";
+  const toStopped = isRevoked ? revokedAction : cancelledAction;
   for await (const before of findOpenActions(tx.db, scope, executionId)) {
-    const after = stopped(before, tx.newId(), tx.now);
+    const after = toStopped(before, tx.newId(), tx.now);
     if (!after) continue;
-    if (isExhausted(turn)) return false;
-    spend(turn, costOf(before));
+    if (isExhausted(budget)) return false;
+    spend(budget, rowCostOf(before));
     await stopAction(tx, scope, before, after);
-    if (isCut && countedAs(before) === "running") {
-      await releaseEnvironment(tx, scope, before.status?.environmentId ?? "");
+    if (isRevoked && countedAs(before) === "running") {
+      await requestEnvironmentDeletion(tx, scope, before.status?.environmentId ?? "");
     }
   }
   return true;
 }
 
-/** An action is written with all of its steps, twice: into its row and into the record. */
-function costOf({ status }: WorkflowExecutionAction): number {
+/** Returns the cost of changing an action. It is written with all of its steps into its row and into the record. */
+function rowCostOf({ status }: WorkflowExecutionAction): number {
   return 1 + Math.floor((status?.stepStatuses.length ?? 0) / 5);
 }
 
@@ -181,7 +181,7 @@ async function endOrStop(
   before: WorkflowExecution,
   isRunning: boolean,
 ): Promise<void> {
-  // What was not made by now never is.
+  // No more actions are created for it.
   await setExpanded(tx, scope, before.id);
   const after =
     cancelledExecution(before, { session: tx.newId(), isRunning, now: tx.now }) ??
@@ -201,7 +201,11 @@ async function stopAction(
   await actionChanged.call(tx, scope, after);
 }
 
-async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmentId: string): Promise<void> {
+async function requestEnvironmentDeletion(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<void> {
   const environment = await findEnvironment(tx.db, scope, environmentId);
   const deleted = environment && deletedEnvironment(environment);
   if (deleted) await changeEnvironment(tx, scope, environment, deleted);

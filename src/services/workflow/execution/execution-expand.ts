@@ -25,9 +25,9 @@ import {
 } from "../../../store/workflow/workflow-execution.ts";
 import { executorOf } from "../../identity/executor.ts";
 import { requireTrustedSource } from "../../identity/source-trust.ts";
-import { openHostToken } from "../../runner/host-token-secret.ts";
+import { readHostCredential } from "../../runner/host-token-secret.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
-import { findExecutorNamer } from "./executor-namer.ts";
+import { findExecutorAssigner } from "./executor-assigner.ts";
 
 /** The result of a search for repositories. */
 export interface FoundRepositories {
@@ -48,10 +48,10 @@ const SEARCH_REFUSALS: ReadonlyMap<ErrorReason, WorkflowReason> = new Map([
 const NOTHING_FOUND: FoundRepositories = { cloneUrls: [], totalCount: undefined, isComplete: true };
 
 /**
- * Makes the actions of an execution from its context, as many as its limit
- * allows, and lets it go on.
+ * Creates the actions of an execution from its context, up to its limit, and advances
+ * it.
  *
- * @param found for a context that is a search
+ * @param found the results of the search, for a context that is a search
  */
 export async function expandExecution(
   tx: WriteTransaction,
@@ -63,15 +63,15 @@ export async function expandExecution(
   if (!trigger) throw new Error(`the execution ${before.id} has no trigger`);
   const projectNames = await findProjectNames(tx, scope, before);
   const sources = actionSources(trigger, { projectNames, cloneUrls: found.cloneUrls });
-  const most = before.spec?.action?.limits?.maxTotal ?? sources.length;
+  const maxActions = before.spec?.action?.limits?.maxTotal ?? sources.length;
   const actions = sources
-    .slice(0, most)
+    .slice(0, maxActions)
     .map(({ name, context }) =>
       newAction(before, { id: tx.newId(), session: tx.newId(), name, context, report: false }),
     );
   const leftOut = Math.max(sources.length, found.totalCount ?? 0) - actions.length;
   const warnings = [
-    ...(leftOut > 0 && actions.length === most ? [leftOutWarning(leftOut, most)] : []),
+    ...(leftOut > 0 && actions.length === maxActions ? [leftOutWarning(leftOut, maxActions)] : []),
     ...(found.isComplete ? [] : [incompleteWarning(before)]),
   ];
   if (warnings.length > 0) await updateExecution(tx, scope, before, warnedExecution(before, warnings));
@@ -80,7 +80,7 @@ export async function expandExecution(
   await advanceExecution(tx, scope, before.id);
 }
 
-/** A search that an execution waits for. The token must not be kept. */
+/** A search that an execution waits for. The token must not be stored. */
 export interface PendingSearch {
   readonly host: string;
   readonly query: string;
@@ -90,70 +90,76 @@ export interface PendingSearch {
 }
 
 /**
- * The search that an execution waits for, with the executor's token for its
- * host; the audit log tells of the reading. An execution that cannot search any
- * more ends here.
+ * Returns the search that an execution waits for, with the executor's token for the
+ * host. The audit log records that the token was read. An execution that may no longer
+ * search fails.
  *
  * @returns undefined when there is nothing to search for
  */
-export async function openSearch(
+export async function prepareSearch(
   tx: WriteTransaction,
   scope: Scope,
   keys: Pick<Keys, "open">,
   executionId: string,
 ): Promise<PendingSearch | undefined> {
-  const execution = await findWaiting(tx, scope, executionId);
+  const execution = await findUnexpandedExecution(tx, scope, executionId);
   const search = searchOf(execution?.spec?.trigger?.context);
   const executor = execution?.metadata?.executor;
   if (!execution || !search || !executor) return undefined;
   const { host } = search;
-  const refusal = await searchRefusal(tx, scope, execution, executor, host);
+  const refusal = await findSearchRefusal(tx, scope, execution, executor, host);
   if (refusal) {
-    await failExpansion(tx, scope, executionId, refusal);
+    await failUnexpandedExecution(tx, scope, executionId, refusal);
     return undefined;
   }
   const runnerId = await findRunnerWithHostToken(tx.db, scope, { host, subject: executor }, tx.now);
-  const opened = runnerId && (await openHostToken(tx, scope, keys, { runnerId, host, subject: executor }));
-  if (!opened) {
+  const credential =
+    runnerId && (await readHostCredential(tx, scope, keys, { runnerId, host, subject: executor }));
+  if (!credential) {
     const message = `the executor has no credential for ${host}`;
-    await failExpansion(tx, scope, executionId, workflowError("credential_missing", message, { host }));
+    await failUnexpandedExecution(
+      tx,
+      scope,
+      executionId,
+      workflowError("credential_missing", message, { host }),
+    );
     return undefined;
   }
   const limit = (execution.spec?.action?.limits?.maxTotal ?? 0) + 1;
-  return { ...search, limit, token: opened.secrets.token };
+  return { ...search, limit, token: credential.secrets.token };
 }
 
-/** Makes the actions of an execution that waited for a search; nothing when it does not wait any more. */
-export async function expandFound(
+/** Creates the actions of an execution from the results of its search, unless it no longer waits for them. */
+export async function expandFromSearch(
   tx: WriteTransaction,
   scope: Scope,
   executionId: string,
   found: FoundRepositories,
 ): Promise<void> {
-  const execution = await findWaiting(tx, scope, executionId);
+  const execution = await findUnexpandedExecution(tx, scope, executionId);
   if (execution) await expandExecution(tx, scope, execution, found);
 }
 
-/** Ends an execution whose actions cannot be made; nothing when it does not wait for them any more. */
-export async function failExpansion(
+/** Fails an execution whose actions cannot be created, unless it no longer waits for them. */
+export async function failUnexpandedExecution(
   tx: WriteTransaction,
   scope: Scope,
   executionId: string,
   failure: WorkflowError,
 ): Promise<void> {
-  const execution = await findWaiting(tx, scope, executionId);
+  const execution = await findUnexpandedExecution(tx, scope, executionId);
   if (!execution) return;
   await setExpanded(tx, scope, executionId);
   await endExecution(tx, scope, execution, completedExecution(execution, [failure], tx.now));
 }
 
-async function findWaiting(tx: WriteTransaction, scope: Scope, executionId: string) {
+async function findUnexpandedExecution(tx: WriteTransaction, scope: Scope, executionId: string) {
   const stored = await findWholeExecution(tx.db, scope, executionId);
   return stored && !stored.expanded && !hasEnded(stored.execution) ? stored.execution : undefined;
 }
 
-/** Why the executor's credential cannot be used for the search; undefined when it can. */
-async function searchRefusal(
+/** Returns the reason why the executor's credential cannot be used for the search; undefined when it can. */
+async function findSearchRefusal(
   tx: WriteTransaction,
   scope: Scope,
   execution: WorkflowExecution,
@@ -165,7 +171,7 @@ async function searchRefusal(
     await requireTrustedSource(tx, scope, {
       host,
       executor,
-      namedBy: await findExecutorNamer(tx, scope, execution),
+      namedBy: await findExecutorAssigner(tx, scope, execution),
       setters: await findSourceSetters(tx.db, scope, "workflow_execution", execution),
       kinds: sourceKindsOf(execution, false),
     });
@@ -192,8 +198,8 @@ async function findProjectNames(
   return names;
 }
 
-function leftOutWarning(count: number, most: number): WorkflowError {
-  return workflowError("actions_left_out", `${count} were left out: at most ${most} actions are made`, {
+function leftOutWarning(count: number, maxActions: number): WorkflowError {
+  return workflowError("actions_left_out", `${count} were left out: at most ${maxActions} actions are made`, {
     count: String(count),
   });
 }

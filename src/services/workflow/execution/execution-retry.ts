@@ -17,14 +17,14 @@ import {
   setExpanded,
 } from "../../../store/workflow/workflow-execution.ts";
 import { advanceExecution } from "./execution-advance.ts";
-import { origin, startedExecution, startingExecutor } from "./execution-start.ts";
+import { getStartableExecutor, newExecutionIds, readInsertedExecution } from "./execution-start.ts";
 
 /**
- * Starts an execution that does the failed actions of another again, from that
- * one's copies. It runs as whom the workflow names now: an executor that was
- * replaced must not act again. The report is done again after them.
+ * Starts an execution that retries the failed actions of another, with the other's copy
+ * of the workflow, and then its report. It runs as the workflow's present executor: one
+ * that was replaced must not act again.
  *
- * @returns the execution as it stands at the end of this
+ * @returns the new execution
  * @throws DomainError PHASE_UNSUITABLE when the other has not ended or has no
  *   failed action; otherwise as startExecution
  */
@@ -36,12 +36,12 @@ export async function retryExecution(
   creator: Subject,
 ): Promise<WorkflowExecution> {
   requireStartable(workflow);
-  const failed = await failedActions(tx, scope, retried);
+  const failed = await findRetriableActions(tx, scope, retried);
   const trigger = retried.spec?.trigger;
   if (!trigger?.context) throw new Error(`the execution ${retried.id} has no context`);
-  const executor = await startingExecutor(tx, scope, workflow, trigger.context);
+  const executor = await getStartableExecutor(tx, scope, workflow, trigger.context);
   const execution = newExecution({
-    ...origin(tx, workflow),
+    ...newExecutionIds(tx, workflow),
     creator,
     executor: executor.subject,
     trigger,
@@ -51,7 +51,7 @@ export async function retryExecution(
     retriedExecutionId: retried.id,
   });
   const searchText = executionSearchText(execution.id, workflow.metadata?.name ?? "");
-  // It is no firing of the trigger, whose overlap policy must not see it.
+  // Without a trigger index, since the overlap policy of the trigger must not count it.
   await insertExecution(tx, scope, execution, { triggerIndex: null, variables, searchText });
   const setters = await findSourceSetters(tx.db, scope, "workflow_execution", retried);
   await insertSourceSetters(tx, scope, "workflow_execution", execution, setters);
@@ -67,11 +67,11 @@ export async function retryExecution(
   await insertActions(tx, scope, execution.id, actions);
   await setExpanded(tx, scope, execution.id);
   await advanceExecution(tx, scope, execution.id);
-  return startedExecution(tx, scope, execution.id);
+  return readInsertedExecution(tx, scope, execution.id);
 }
 
-/** The actions to do again; the report only when nothing else is, since it follows the others anyway. */
-async function failedActions(
+/** Returns the actions to retry. The report is among them only when no other action failed, since it is done anyway. */
+async function findRetriableActions(
   tx: WriteTransaction,
   scope: Scope,
   retried: WorkflowExecution,

@@ -40,29 +40,30 @@ export interface ExecutionStart {
   readonly workflow: Workflow;
   /** The trigger that fired, with the context to run over; its parameter expressions are not substituted yet. */
   readonly trigger: WorkflowExecutionTrigger;
-  /** Place of the trigger in the workflow's list; null for a start with a context of its own. */
+  /** Index of the trigger in the workflow's list; null for a start whose context is in the request. */
   readonly triggerIndex: number | null;
-  /** The caller of StartWorkflow, or the workflow's executor when a trigger fired by itself. */
+  /** The caller of StartWorkflow; for other triggers the workflow's executor. */
   readonly creator: Subject;
   readonly parameters: Readonly<Record<string, string>>;
   /**
-   * The setters of what the workflow itself does not say: the caller that gives a
-   * context of its own, or the possible senders of the event. Absent when the
-   * workflow says everything. Parameters choose no repository: they occur in texts only.
+   * The setters of a source that the workflow itself does not name: the caller that
+   * sent a context, or the possible senders of an event. Absent otherwise. Parameters
+   * do not count: they are inserted into texts only and choose no repository.
    */
   readonly sourceSetters?: readonly Subject[] | undefined;
 }
 
 /**
- * Starts one execution of a workflow, which copies all that it needs. Its
- * actions are made at once; those of a search for repositories by the job of
- * jobs/executions.ts. Whoever calls it has made sure that the creator may.
+ * Starts an execution of a workflow, which copies the parts of the workflow that it
+ * needs. Its actions are created at once; those of a search for repositories are
+ * created by jobs/executions.ts. The caller of the function has checked the permission
+ * of the creator.
  *
- * @returns the execution as it stands at the end of this
+ * @returns the new execution
  * @throws DomainError WORKFLOW_DISABLED, PENDING_DELETION, EXECUTOR_UNFIT,
  *   CONTEXT_MISSING, CREDENTIAL_MISSING; VALUE_UNUSABLE for a parameter that is
- *   missing or does not fit; SIZE_EXCEEDED where parameters make the copies too
- *   large; PolicyDenied for what a policy forbids by now
+ *   missing or does not fit; SIZE_EXCEEDED when parameters make the copy too large;
+ *   PolicyDenied
  */
 export async function startExecution(
   tx: WriteTransaction,
@@ -72,7 +73,7 @@ export async function startExecution(
   const scope = { organizationId };
   requireStartable(workflow);
   if (!trigger.context) throw contextMissing();
-  const executor = await startingExecutor(tx, scope, workflow, trigger.context);
+  const executor = await getStartableExecutor(tx, scope, workflow, trigger.context);
   const rendered = renderWorkflow(
     {
       action: workflow.spec?.action,
@@ -85,34 +86,38 @@ export async function startExecution(
   );
   requireStepLimit(rendered.context, rendered.action);
   requireWorkflowFits(
-    copied(rendered),
-    copied({ action: workflow.spec?.action, report: workflow.spec?.report, context: trigger.context }),
+    copiedWorkflow(rendered),
+    copiedWorkflow({
+      action: workflow.spec?.action,
+      report: workflow.spec?.report,
+      context: trigger.context,
+    }),
   );
   const execution = newExecution({
-    ...origin(tx, workflow),
+    ...newExecutionIds(tx, workflow),
     creator,
     executor: executor.subject,
     trigger: create(WorkflowExecutionTriggerSchema, { ...trigger, context: rendered.context }),
     action: rendered.action,
     report: rendered.report,
-    warnings: rendered.unusedKeys.map(unusedWarning),
+    warnings: rendered.unusedKeys.map(unusedParameterWarning),
     retriedExecutionId: "",
   });
   const searchText = executionSearchText(execution.id, workflow.metadata?.name ?? "");
   await insertExecution(tx, scope, execution, { triggerIndex, variables: rendered.environment, searchText });
-  const setters = uniqueSubjects(authorsOf(workflow), start.sourceSetters ?? []);
+  const setters = uniqueSubjects(contentAuthorsOf(workflow), start.sourceSetters ?? []);
   await insertSourceSetters(tx, scope, "workflow_execution", execution, setters);
   if (!searchOf(rendered.context)) await expandExecution(tx, scope, execution);
-  return startedExecution(tx, scope, execution.id);
+  return readInsertedExecution(tx, scope, execution.id);
 }
 
 /**
- * The executor of a workflow, once nothing keeps it from running over a context:
+ * Returns the executor of a workflow, after checks that it may run over a context:
  * policies, roles and credentials may have changed since the workflow was written.
  *
  * @throws DomainError EXECUTOR_UNFIT, CREDENTIAL_MISSING; PolicyDenied
  */
-export async function startingExecutor(
+export async function getStartableExecutor(
   tx: WriteTransaction,
   scope: Scope,
   { id, metadata, spec }: Workflow,
@@ -132,16 +137,16 @@ export async function startingExecutor(
   return executor;
 }
 
-/** Returns the values with which every new execution of a workflow begins. */
-export function origin(
+/** Returns new ids, and the other values that are the same for every new execution of a workflow. */
+export function newExecutionIds(
   tx: WriteTransaction,
   workflow: Workflow,
 ): Pick<ExecutionTemplate, "id" | "session" | "workflowId" | "now"> {
   return { id: tx.newId(), session: tx.newId(), workflowId: workflow.id, now: tx.now };
 }
 
-/** An execution as it is answered, with the counts of the actions that were just made. */
-export async function startedExecution(
+/** Returns an execution that was inserted in this transaction as responses show it, with the counts of its actions. */
+export async function readInsertedExecution(
   tx: WriteTransaction,
   scope: Scope,
   id: string,
@@ -151,8 +156,8 @@ export async function startedExecution(
   return stored.toResponse();
 }
 
-/** Returns the parts that an execution copies, as a workflow: values in place of expressions may make it larger. */
-function copied({
+/** Returns the parts that an execution copies as a workflow, for the check of the size: inserted parameters may make them larger. */
+function copiedWorkflow({
   action,
   report,
   context,
@@ -162,16 +167,16 @@ function copied({
 }
 
 /**
- * On whose word a workflow names repositories: the person that it runs as, who
- * wrote it or took it on (requireMayRunAs keeps others from changing it
- * then), or who made it and has it run as a service account.
+ * Returns the subject that chose the workflow's repositories: the person that it runs
+ * as, since requireMayRunAs allows nobody else to change it, or the creator of a
+ * workflow that runs as a service account.
  */
-function authorsOf({ metadata }: Workflow): Subject[] {
+function contentAuthorsOf({ metadata }: Workflow): Subject[] {
   const { executor, creator } = metadata ?? {};
   const author = executor?.principal === Principal.SERVICE_ACCOUNT ? creator : executor;
   return author ? [author] : [];
 }
 
-function unusedWarning(key: string) {
+function unusedParameterWarning(key: string) {
   return workflowError("parameter_unused", `nothing uses the parameter ${key}`, { parameter: key });
 }

@@ -15,7 +15,7 @@ import { cancelAction, cancelExecution } from "./execution-cancel.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store">;
 
-/** Cancels an execution for the caller that started it or created its workflow. */
+/** Cancels an execution. The caller must have started it or created its workflow. */
 export function cancelWorkflowExecution(
   { store }: Dependencies,
   { workflowExecutionId }: CancelWorkflowExecutionRequest,
@@ -24,13 +24,13 @@ export function cancelWorkflowExecution(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const stored = await findExecution(tx.db, caller, workflowExecutionId);
     if (!stored) throw notFound("workflow execution");
-    await requireInvolvement(tx, caller, ctx, stored.execution);
+    await requireExecutionOwnership(tx, caller, ctx, stored.execution);
     await cancelExecution(tx, caller, workflowExecutionId);
     return {};
   });
 }
 
-/** The same for one action. */
+/** Cancels one action. The caller must have started its execution or created the workflow. */
 export function cancelWorkflowExecutionAction(
   { store }: Dependencies,
   { workflowExecutionActionId }: CancelWorkflowExecutionActionRequest,
@@ -40,13 +40,13 @@ export function cancelWorkflowExecutionAction(
     const action = await findAction(tx.db, caller, workflowExecutionActionId);
     const stored = await findExecution(tx.db, caller, action?.metadata?.workflowExecutionId ?? "");
     if (!stored) throw notFound("workflow execution action");
-    await requireInvolvement(tx, caller, ctx, stored.execution);
+    await requireExecutionOwnership(tx, caller, ctx, stored.execution);
     await cancelAction(tx, caller, workflowExecutionActionId);
     return {};
   });
 }
 
-async function requireInvolvement(
+async function requireExecutionOwnership(
   tx: WriteTransaction,
   scope: Scope,
   ctx: HandlerContext,

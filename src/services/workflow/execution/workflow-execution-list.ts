@@ -22,12 +22,14 @@ import {
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { listPage } from "../../call/page.ts";
 
+/** Returns an execution. @throws DomainError NOT_FOUND */
 export async function getWorkflowExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await findWholeExecution(store.reader, caller, id);
   if (!stored) throw notFound("workflow execution");
   return { workflowExecution: stored.toResponse() };
 }
 
+/** Returns an action with its steps. @throws DomainError NOT_FOUND */
 export async function getWorkflowExecutionAction({ store }: ServiceDependencies, caller: Caller, id: string) {
   const action = await findAction(store.reader, caller, id);
   const stored = await findWholeExecution(store.reader, caller, action?.metadata?.workflowExecutionId ?? "");
@@ -35,14 +37,14 @@ export async function getWorkflowExecutionAction({ store }: ServiceDependencies,
   return { workflowExecutionAction: withSteps(action, stored.execution) };
 }
 
-/** One page of the organization's executions, the newest first unless the request says otherwise. */
+/** Returns one page of the organization's executions, the newest first unless the request says otherwise. */
 export async function listWorkflowExecutions(
   deps: ServiceDependencies,
   caller: Caller,
   { filter, pagination, sort }: ListWorkflowExecutionsRequest,
 ) {
   const direction = executionOrder(sort);
-  const asked = {
+  const criteria = {
     ids: filter?.workflowExecutionIds ?? [],
     workflowIds: filter?.workflowIds ?? [],
     phases: filter?.statusPhases ?? [],
@@ -53,19 +55,19 @@ export async function listWorkflowExecutions(
     operation: "ListWorkflowExecutions",
     parts: [filter && toJson(ListWorkflowExecutionsRequest_FilterSchema, filter), direction],
     pagination,
-    search: asked.search,
-    find: (db, after, limit) => findExecutionPage(db, caller, asked, direction, after, limit),
+    search: criteria.search,
+    find: (db, after, limit) => findExecutionPage(db, caller, criteria, direction, after, limit),
   });
   return { ...page, workflowExecutions: rows };
 }
 
-/** One page of the organization's actions, by id ascending. */
+/** Returns one page of the organization's actions, by id ascending. */
 export async function listWorkflowExecutionActions(
   deps: ServiceDependencies,
   caller: Caller,
   { filter, pagination }: ListWorkflowExecutionActionsRequest,
 ) {
-  const asked = {
+  const criteria = {
     ids: filter?.workflowExecutionActionIds ?? [],
     executionIds: filter?.workflowExecutionIds ?? [],
     workflowIds: filter?.workflowIds ?? [],
@@ -75,12 +77,12 @@ export async function listWorkflowExecutionActions(
     operation: "ListWorkflowExecutionActions",
     parts: [filter && toJson(ListWorkflowExecutionActionsRequest_FilterSchema, filter)],
     pagination,
-    find: (db, after, limit) => findActionPage(db, caller, asked, after, limit),
+    find: (db, after, limit) => findActionPage(db, caller, criteria, after, limit),
   });
   return { ...page, workflowExecutionActions: rows };
 }
 
-/** One page of what actions reported, by the id of the action ascending. */
+/** Returns one page of the outputs of actions, by the id of the action ascending. */
 export async function listWorkflowExecutionOutputs(
   deps: ServiceDependencies,
   caller: Caller,

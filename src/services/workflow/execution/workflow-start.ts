@@ -36,8 +36,8 @@ import { type ExecutionStart, startExecution } from "./execution-start.ts";
 type Dependencies = Pick<ServiceDependencies, "store">;
 
 /**
- * Starts a workflow by hand, and enters that in its ledger: also when it is
- * refused, with the reason, to a caller who may start the workflow.
+ * Starts a workflow manually and records that in the trigger ledger. A rejected start
+ * of a caller that may start the workflow is recorded with the reason.
  */
 export async function startWorkflow({ store }: Dependencies, req: StartWorkflowRequest, ctx: HandlerContext) {
   const entry = {
@@ -51,7 +51,7 @@ export async function startWorkflow({ store }: Dependencies, req: StartWorkflowR
       const workflow = await getOwnedWorkflow(tx, ctx, caller, req.workflowId);
       try {
         requireStartable(workflow);
-        const start = await startManually(tx, caller, workflow, req);
+        const start = await resolveManualStart(tx, caller, workflow, req);
         const execution = await withinQuota(tx, caller, () => startExecution(tx, start));
         await recordTriggerEvent(tx, caller, {
           ...entry,
@@ -66,8 +66,8 @@ export async function startWorkflow({ store }: Dependencies, req: StartWorkflowR
       }
     });
   } catch (error) {
-    // In a write of its own: that of the start has left nothing. If it fails the caller is still told of the start.
-    if (refusal) await enterRefusal(store, ctx, { ...entry, ...refusal }).catch(() => undefined);
+    // In a separate write, since that of the start was rolled back. The caller gets the error of the start anyway.
+    if (refusal) await recordRefusal(store, ctx, { ...entry, ...refusal }).catch(() => undefined);
     throw error;
   }
 }
@@ -79,7 +79,11 @@ function refusalOf(workflow: Workflow, error: DomainError): Pick<TriggerOccurren
     : { verdict: TriggerVerdict.DISABLED, reason: off };
 }
 
-async function enterRefusal(store: Store, ctx: HandlerContext, occurrence: TriggerOccurrence): Promise<void> {
+async function recordRefusal(
+  store: Store,
+  ctx: HandlerContext,
+  occurrence: TriggerOccurrence,
+): Promise<void> {
   const caller = callerOf(ctx);
   const { id, principal } = caller.subject;
   await store.write({ id, principal }, operationOf(ctx), async (tx) => {
@@ -88,7 +92,7 @@ async function enterRefusal(store: Store, ctx: HandlerContext, occurrence: Trigg
   });
 }
 
-/** Starts an execution of the failed actions of another; it is no firing of a trigger, and so not in the ledger. */
+/** Retries the failed actions of an execution in a new one. No trigger fires, so the ledger gets no entry. */
 export function retryFailedActions(
   { store }: Dependencies,
   { workflowExecutionId }: RetryFailedActionsRequest,
@@ -104,19 +108,20 @@ export function retryFailedActions(
 }
 
 /**
- * A start by hand: over the context that was given, else over the manual trigger's.
+ * Returns the values for a manual start: over the context of the request, or else that
+ * of the manual trigger.
  *
- * @throws DomainError CONTEXT_MISSING without either; VALUE_UNUSABLE, NOT_FOUND,
- *   PENDING_DELETION, PHASE_UNSUITABLE, PolicyDenied for what the given one names
+ * @throws DomainError CONTEXT_MISSING without either; PERMISSION_DENIED, VALUE_UNUSABLE,
+ *   NOT_FOUND, PENDING_DELETION, PHASE_UNSUITABLE, PolicyDenied for the requested one
  */
-export async function startManually(
+export async function resolveManualStart(
   tx: WriteTransaction,
   caller: Caller,
   workflow: Workflow,
   { contextOverride, parameters }: Pick<StartWorkflowRequest, "contextOverride" | "parameters">,
 ): Promise<ExecutionStart> {
   const { context, triggerIndex } = contextOverride
-    ? { context: await usableOverride(tx, caller, workflow, contextOverride), triggerIndex: null }
+    ? { context: await requireUsableContext(tx, caller, workflow, contextOverride), triggerIndex: null }
     : manualContext(workflow);
   const trigger = create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context });
   const { organizationId, subject: creator } = caller;
@@ -125,13 +130,13 @@ export async function startManually(
 }
 
 /**
- * A context that the request brings along. What it names must be there and fit
- * for the caller to use; every member may use the organization's projects and classes.
+ * Requires that the caller may use the context of a request, and that the projects and
+ * classes in it exist and can be used.
  *
  * @throws DomainError PERMISSION_DENIED, VALUE_UNUSABLE, NOT_FOUND, PENDING_DELETION,
  *   PHASE_UNSUITABLE; PolicyDenied
  */
-async function usableOverride(
+async function requireUsableContext(
   tx: WriteTransaction,
   caller: Caller,
   workflow: Workflow,

@@ -17,22 +17,25 @@ import { startExecution } from "../execution/execution-start.ts";
 import { recordTriggerEvent } from "./trigger-ledger.ts";
 import { disabledReason, startAndRecord } from "./trigger-start.ts";
 
-/** One instant of a time trigger. */
-export interface DueInstant {
+/** The firing of a time trigger at one instant. */
+export interface TimeTriggerFiring {
   readonly organizationId: string;
   readonly workflow: Workflow;
-  /** Place of the trigger in the workflow's list. */
+  /** Index of the trigger in the workflow's list. */
   readonly triggerIndex: number;
   /** Milliseconds since 1970 UTC. */
   readonly instantMs: number;
   readonly creator: Subject;
-  /** The entry that brings it up again; without one an instant that was started is a duplicate. */
+  /** The ledger entry that is redelivered. Without one, an instant that has fired before is a duplicate. */
   readonly redeliveredEventId?: string;
 }
 
-/** Does at an instant what the trigger says, and enters what came of it. */
-export async function fireTimeTrigger(tx: WriteTransaction, due: DueInstant): Promise<WorkflowTriggerEvent> {
-  const { workflow, triggerIndex, instantMs, redeliveredEventId } = due;
+/** Fires a time trigger and records the result in the trigger ledger. */
+export async function fireTimeTrigger(
+  tx: WriteTransaction,
+  firing: TimeTriggerFiring,
+): Promise<WorkflowTriggerEvent> {
+  const { workflow, triggerIndex, instantMs, redeliveredEventId } = firing;
   const entry = {
     source: Source.TIME,
     workflowId: workflow.id,
@@ -41,10 +44,10 @@ export async function fireTimeTrigger(tx: WriteTransaction, due: DueInstant): Pr
     redeliveredEventId,
   };
   const record = (verdict: TriggerVerdict, reason = "", executionId = "") =>
-    recordTriggerEvent(tx, due, { ...entry, verdict, reason, executionId });
+    recordTriggerEvent(tx, firing, { ...entry, verdict, reason, executionId });
 
-  const off = disabledReason(workflow);
-  if (off !== undefined) return record(TriggerVerdict.DISABLED, off);
+  const disabled = disabledReason(workflow);
+  if (disabled !== undefined) return record(TriggerVerdict.DISABLED, disabled);
   const { trigger, context } = workflow.spec?.triggers[triggerIndex] ?? {};
   if (trigger?.case !== "time" || !context) {
     return record(
@@ -53,18 +56,18 @@ export async function fireTimeTrigger(tx: WriteTransaction, due: DueInstant): Pr
     );
   }
   const dedupeKey = redeliveredEventId === undefined ? `time:${triggerIndex}:${instantMs}` : undefined;
-  const earlier = dedupeKey && (await findTriggerEventByKey(tx.db, due, workflow.id, dedupeKey));
+  const earlier = dedupeKey && (await findTriggerEventByKey(tx.db, firing, workflow.id, dedupeKey));
   if (earlier) return record(TriggerVerdict.DUPLICATE, "", earlier.workflowExecutionId);
 
   const { overlapPolicy } = trigger.value;
-  const previous = await previousOf(tx, due, overlapPolicy);
+  const previous = await findOverlappingExecutions(tx, firing, overlapPolicy);
   if (overlapPolicy === OverlapPolicy.SKIP && previous.length > 0) {
     return record(TriggerVerdict.OVERLAP, `the execution ${previous[0]} still runs`);
   }
-  return startAndRecord(tx, due, { ...entry, dedupeKey }, async () => {
-    for (const id of previous) await cancelExecution(tx, due, id);
+  return startAndRecord(tx, firing, { ...entry, dedupeKey }, async () => {
+    for (const id of previous) await cancelExecution(tx, firing, id);
     return startExecution(tx, {
-      ...due,
+      ...firing,
       trigger: create(WorkflowExecutionTriggerSchema, {
         trigger: { case: "time", value: { triggeredAt: timestampFromMs(instantMs) } },
         context,
@@ -74,13 +77,13 @@ export async function fireTimeTrigger(tx: WriteTransaction, due: DueInstant): Pr
   });
 }
 
-/** The executions of the trigger that an overlap policy is about: none where all may run beside each other. */
-async function previousOf(
+/** Returns the ids of the trigger's open executions; none when the overlap policy allows parallel ones. */
+async function findOverlappingExecutions(
   tx: WriteTransaction,
-  due: DueInstant,
+  firing: TimeTriggerFiring,
   overlapPolicy: OverlapPolicy,
 ): Promise<string[]> {
   if (overlapPolicy !== OverlapPolicy.SKIP && overlapPolicy !== OverlapPolicy.CANCEL_PREVIOUS) return [];
-  const { workflow, triggerIndex } = due;
-  return findOpenExecutionIds(tx.db, due, { workflowId: workflow.id, triggerIndex });
+  const { workflow, triggerIndex } = firing;
+  return findOpenExecutionIds(tx.db, firing, { workflowId: workflow.id, triggerIndex });
 }

@@ -3,7 +3,7 @@ import type { Caller } from "../../../domain/identity/caller.ts";
 import { findTriggerEventPage } from "../../../store/workflow/workflow-trigger-event.ts";
 import { type ListDependencies, listPage } from "../../call/page.ts";
 
-/** One page of the ledger of the caller's organization, newest first. */
+/** Returns one page of the trigger ledger of the caller's organization, newest first. */
 export async function listWorkflowTriggerEvents(
   deps: ListDependencies,
   caller: Caller,

@@ -13,49 +13,48 @@ import {
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findTriggerEvent, insertTriggerEvent } from "../../../store/workflow/workflow-trigger-event.ts";
 
-/** Something that could start a workflow, and what came of it. */
+/** An event that could start a workflow, and its result. */
 export interface TriggerOccurrence {
   readonly workflowId: string;
   readonly source: WorkflowTriggerEvent_Source;
   readonly verdict: TriggerVerdict;
-  /** When it came due, in milliseconds since 1970 UTC; the instant of the write when it is left out. */
+  /** Time at which it was due, in milliseconds since 1970 UTC; left out for the time of the write. */
   readonly atMs?: number;
-  /** Place of the trigger in the workflow's list; left out where it concerns no single one. */
+  /** Index of the trigger in the workflow's list; left out for an event that concerns no single trigger. */
   readonly triggerIndex?: number | undefined;
-  /** Why, for people; it holds no secret. */
+  /** Reason of the verdict, for people, without secrets. */
   readonly reason?: string;
   readonly executionId?: string;
   readonly deliveryId?: string | undefined;
   readonly pullRequest?: PullRequest | undefined;
   readonly pullRequestEvent?: PullRequestEvent | undefined;
   readonly redeliveredEventId?: string | undefined;
-  /** One of a kind within the workflow; left out where the same may be entered again. */
+  /** Unique within the workflow; left out for an event that may be recorded repeatedly. */
   readonly dedupeKey?: string | undefined;
   readonly payload?: TriggerPayload;
 }
 
-/** The data that a redelivery needs besides the entry itself, never the proof of the delivery. No response shows it. */
+/** The data that a redelivery needs besides the entry. It contains no signature or token, and responses do not show it. */
 export interface TriggerPayload {
-  /** The values of parameters that the start was given. */
+  /** The parameters of the start. */
   readonly parameters?: Readonly<Record<string, string>>;
-  /** JSON of the body that ran the manual trigger; or, of a long one, the texts of its fields. One of the two, see StoredBody. */
+  /** JSON of the body that fired the manual trigger, or, for a long body, the texts of its fields; see StoredBody. */
   readonly body?: string;
   readonly fields?: Readonly<Record<string, string | null>>;
-  /** The context of StartWorkflow that stood in for the manual trigger's. */
+  /** The context of StartWorkflow, in place of the manual trigger's. */
   readonly contextOverride?: WorkflowTriggerContext | undefined;
-  /** The facts of a delivery about the entry's pull request: every event, and each URL of its repository. */
+  /** The events of the entry's pull request, and all URLs of its repository. */
   readonly events?: readonly PullRequestEvent[];
   readonly repositoryUrls?: readonly string[];
-  /** Why a delivery, or its parameters, could not be read. */
+  /** Reason why a delivery, or its parameters, could not be parsed. */
   readonly problem?: string;
-  /** Why a delivery asked for nothing. */
+  /** Reason why a delivery requested nothing. */
   readonly reason?: string;
 }
 
 /**
- * Enters something in the ledger of its workflow, in the transaction that did
- * what the entry tells. A key that an entry holds already fails the write: ask
- * findTriggerEventByKey first.
+ * Records an event in the trigger ledger, in the transaction that handled it. The write
+ * fails if an entry has the same deduplication key: call findTriggerEventByKey first.
  */
 export async function recordTriggerEvent(
   tx: WriteTransaction,
@@ -79,16 +78,16 @@ export async function recordTriggerEvent(
   });
   await insertTriggerEvent(tx, scope, event, {
     dedupeKey: occurrence.dedupeKey ?? null,
-    payload: payloadText(occurrence.payload ?? {}),
+    payload: serializePayload(occurrence.payload ?? {}),
   });
   return event;
 }
 
 /**
- * Enters that what made an entry arrived again.
+ * Records a repetition of an event that the ledger has already.
  *
- * @param eventId of an entry that is there
- * @param reason how it is known again, for people
+ * @param eventId id of the existing entry
+ * @param reason how it was recognized as a duplicate, for people
  */
 export async function recordDuplicate(
   tx: WriteTransaction,
@@ -108,14 +107,14 @@ export async function recordDuplicate(
 }
 
 /** Parses the stored payload of an entry. */
-export function readPayload(text: string): TriggerPayload {
+export function parsePayload(text: string): TriggerPayload {
   const { contextOverride, ...rest } = JSON.parse(text);
   return contextOverride
     ? { ...rest, contextOverride: fromJson(WorkflowTriggerContextSchema, contextOverride) }
     : rest;
 }
 
-function payloadText({ contextOverride, ...rest }: TriggerPayload): string {
+function serializePayload({ contextOverride, ...rest }: TriggerPayload): string {
   return JSON.stringify({
     ...rest,
     ...(contextOverride && { contextOverride: toJson(WorkflowTriggerContextSchema, contextOverride) }),

@@ -16,14 +16,14 @@ import { findTriggerEvent } from "../../../store/workflow/workflow-trigger-event
 import { writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { startExecution } from "../execution/execution-start.ts";
-import { startManually } from "../execution/workflow-start.ts";
+import { resolveManualStart } from "../execution/workflow-start.ts";
 import { getOwnedWorkflow } from "../owned-workflow.ts";
 import { fireTimeTrigger } from "./time-trigger.ts";
-import { readPayload, recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
+import { parsePayload, recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
 import { disabledReason, startAndRecord } from "./trigger-start.ts";
 import { fireWebhook } from "./webhook-triggers.ts";
 
-/** A delivery that is repeated: the event, its workflow and the caller who repeats it. */
+/** A redelivery: the ledger entry, its workflow and the caller. */
 interface Redelivery {
   readonly event: WorkflowTriggerEvent;
   readonly payload: TriggerPayload;
@@ -32,10 +32,10 @@ interface Redelivery {
 }
 
 /**
- * Does once more what an entry tells, with the workflow as it is now and as the
- * caller. An entry of one trigger goes to that trigger alone.
+ * Handles the event of a ledger entry again, as the caller and with the workflow as it
+ * is now. An entry of one trigger fires that trigger only.
  */
-export function redeliverTriggerEvent(
+export function redeliverWorkflowTriggerEvent(
   { store }: Pick<ServiceDependencies, "store">,
   { triggerEventId }: RedeliverWorkflowTriggerEventRequest,
   ctx: HandlerContext,
@@ -46,7 +46,7 @@ export function redeliverTriggerEvent(
     const { event } = found;
     const workflow = await getOwnedWorkflow(tx, ctx, caller, event.workflowId);
     requireCredibleEvent(event);
-    const payload = readPayload(found.payload);
+    const payload = parsePayload(found.payload);
     return { triggerEvents: await redeliver(tx, { event, payload, workflow, caller }) };
   });
 }
@@ -56,7 +56,7 @@ async function redeliver(tx: WriteTransaction, redelivery: Redelivery): Promise<
   const { organizationId, subject: creator } = caller;
   switch (event.source) {
     case Source.MANUAL:
-      return [await startAgain(tx, redelivery)];
+      return [await redeliverManualStart(tx, redelivery)];
     case Source.TIME: {
       const instantMs = event.at ? timestampMs(event.at) : 0;
       const triggerIndex = event.triggerIndex ?? 0;
@@ -76,7 +76,7 @@ async function redeliver(tx: WriteTransaction, redelivery: Redelivery): Promise<
       return fireWebhook(tx, {
         organizationId,
         workflow,
-        reading: readingOf(event, payload),
+        reading: restoreReading(event, payload),
         creator,
         sourceSetters: [creator],
         deliveryId: event.deliveryId,
@@ -87,7 +87,7 @@ async function redeliver(tx: WriteTransaction, redelivery: Redelivery): Promise<
   }
 }
 
-async function startAgain(
+async function redeliverManualStart(
   tx: WriteTransaction,
   { event, payload, workflow, caller }: Redelivery,
 ): Promise<WorkflowTriggerEvent> {
@@ -99,24 +99,24 @@ async function startAgain(
     redeliveredEventId: event.id,
     payload,
   };
-  const off = disabledReason(workflow);
-  if (off !== undefined) {
-    return recordTriggerEvent(tx, caller, { ...entry, verdict: TriggerVerdict.DISABLED, reason: off });
+  const disabled = disabledReason(workflow);
+  if (disabled !== undefined) {
+    return recordTriggerEvent(tx, caller, { ...entry, verdict: TriggerVerdict.DISABLED, reason: disabled });
   }
   return startAndRecord(tx, caller, entry, async () => {
-    const asked = { parameters: { ...parameters }, ...(contextOverride && { contextOverride }) };
-    return startExecution(tx, await startManually(tx, caller, workflow, asked));
+    const request = { parameters: { ...parameters }, ...(contextOverride && { contextOverride }) };
+    return startExecution(tx, await resolveManualStart(tx, caller, workflow, request));
   });
 }
 
-function readingOf(event: WorkflowTriggerEvent, payload: TriggerPayload): WebhookReading {
+function restoreReading(event: WorkflowTriggerEvent, payload: TriggerPayload): WebhookReading {
   const { events, repositoryUrls = [], parameters, body, fields = {}, problem, reason } = payload;
   const { pullRequest } = event;
   if (pullRequest && events) {
     return { kind: "pull_request", delivery: { events, pullRequest, repositoryUrls } };
   }
   if (parameters) {
-    // An entry of an earlier release may have neither: no field of its body is known.
+    // An entry of an earlier release may have neither a body nor fields.
     return body === undefined
       ? { kind: "manual", parameters, body: undefined, fields }
       : { kind: "manual", parameters, body: JSON.parse(body) };

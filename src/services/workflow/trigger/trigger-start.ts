@@ -9,13 +9,13 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { withinQuota } from "../../call/storage-quota.ts";
 import { recordTriggerEvent, type TriggerOccurrence } from "./trigger-ledger.ts";
 
-/** The fields of an entry that do not follow from the result of the start. */
+/** The fields of a ledger entry that are known before the start. */
 export type StartOccurrence = Omit<TriggerOccurrence, "verdict" | "reason" | "executionId">;
 
 /**
- * Starts an execution because a trigger fired, and enters it. A start that is
- * refused, as StartWorkflow would have been, is entered with the reason and
- * leaves nothing else; its key stays free.
+ * Starts an execution for a trigger that fired, and records it in the ledger. A
+ * rejected start is rolled back and recorded with the reason, without its deduplication
+ * key, so that the event can be delivered again.
  */
 export async function startAndRecord(
   tx: WriteTransaction,
@@ -42,7 +42,7 @@ export async function startAndRecord(
   });
 }
 
-/** Why triggers of a workflow do not fire; undefined while they do. */
+/** Returns the reason why no trigger of a workflow fires; undefined for an enabled workflow. */
 export function disabledReason({ spec }: Workflow): string | undefined {
   if (spec?.deleting) return "the workflow is pending deletion";
   return spec?.disabled ? "the workflow is disabled" : undefined;

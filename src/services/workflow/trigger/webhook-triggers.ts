@@ -24,49 +24,49 @@ import { startExecution } from "../execution/execution-start.ts";
 import { recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
 import { disabledReason, startAndRecord } from "./trigger-start.ts";
 
-/** A delivery that proved whom it comes from. */
-export interface Delivered {
+/** A delivery whose sender was authenticated. */
+export interface VerifiedDelivery {
   readonly organizationId: string;
   readonly workflow: Workflow;
   readonly reading: WebhookReading;
-  /** Creator of what it starts. */
+  /** Creator of the executions that it starts. */
   readonly creator: Subject;
-  /** The subjects that could have sent it, or are responsible for it: they set the repository that an event names. */
+  /** The subjects that may have sent it. They count as the setters of the repository that an event names. */
   readonly sourceSetters: readonly Subject[];
-  /** The sender's id for it. */
+  /** The sender's id of the delivery. */
   readonly deliveryId?: string | undefined;
-  /** Set when an entry is delivered again: nothing is a duplicate then. */
+  /** Set for a redelivery, which is never a duplicate. */
   readonly redelivered?: {
     readonly eventId: string;
-    /** The only trigger that is meant; undefined for all. */
+    /** The only trigger to fire; undefined for all that match. */
     readonly triggerIndex: number | undefined;
   };
 }
 
-/** Starts what a delivery asks for and enters what came of it: one entry for each trigger that it fires, at least one. */
+/** Fires the triggers that match a delivery, and records one ledger entry for each, at least one in total. */
 export async function fireWebhook(
   tx: WriteTransaction,
-  delivered: Delivered,
+  delivery: VerifiedDelivery,
 ): Promise<WorkflowTriggerEvent[]> {
-  const { workflow, reading } = delivered;
-  const off = disabledReason(workflow);
-  if (off !== undefined) return [await recordWhole(tx, delivered, TriggerVerdict.DISABLED, off)];
+  const { workflow, reading } = delivery;
+  const disabled = disabledReason(workflow);
+  if (disabled !== undefined) return [await recordDelivery(tx, delivery, TriggerVerdict.DISABLED, disabled)];
   switch (reading.kind) {
     case "pull_request":
-      return firePullRequest(tx, delivered, reading.delivery);
+      return firePullRequestTriggers(tx, delivery, reading.delivery);
     case "manual":
-      return [await fireManual(tx, delivered, reading)];
+      return [await fireManualTrigger(tx, delivery, reading)];
     case "problem":
     case "malformed":
-      return [await recordWhole(tx, delivered, TriggerVerdict.REFUSED, reading.problem)];
+      return [await recordDelivery(tx, delivery, TriggerVerdict.REFUSED, reading.problem)];
     case "nothing":
-      return [await recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reading.reason)];
+      return [await recordDelivery(tx, delivery, TriggerVerdict.NO_MATCH, reading.reason)];
   }
 }
 
-async function firePullRequest(
+async function firePullRequestTriggers(
   tx: WriteTransaction,
-  delivered: Delivered,
+  delivered: VerifiedDelivery,
   delivery: PullRequestDelivery,
 ): Promise<WorkflowTriggerEvent[]> {
   const triggers = delivered.workflow.spec?.triggers ?? [];
@@ -77,16 +77,16 @@ async function firePullRequest(
   );
   if (matches.length === 0) {
     const reason = "no pull-request trigger of the workflow takes this event of this repository";
-    return [await recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason)];
+    return [await recordDelivery(tx, delivered, TriggerVerdict.NO_MATCH, reason)];
   }
   const entries: WorkflowTriggerEvent[] = [];
-  for (const match of matches) entries.push(await fireMatch(tx, delivered, delivery, match));
+  for (const match of matches) entries.push(await firePullRequestTrigger(tx, delivered, delivery, match));
   return entries;
 }
 
-async function fireMatch(
+async function firePullRequestTrigger(
   tx: WriteTransaction,
-  delivered: Delivered,
+  delivered: VerifiedDelivery,
   { pullRequest, repositoryUrls }: PullRequestDelivery,
   { triggerIndex, event, deduplicationKey }: TriggerMatch,
 ): Promise<WorkflowTriggerEvent> {
@@ -125,9 +125,9 @@ async function fireMatch(
   );
 }
 
-async function fireManual(
+async function fireManualTrigger(
   tx: WriteTransaction,
-  delivered: Delivered,
+  delivered: VerifiedDelivery,
   reading: Extract<WebhookReading, { kind: "manual" }>,
 ): Promise<WorkflowTriggerEvent> {
   const { spec } = delivered.workflow;
@@ -135,7 +135,7 @@ async function fireManual(
   if (!manual) {
     const reason =
       "the delivery names no host's event, and the workflow has no manual trigger, which it would run: add one";
-    return recordWhole(tx, delivered, TriggerVerdict.NO_MATCH, reason);
+    return recordDelivery(tx, delivered, TriggerVerdict.NO_MATCH, reason);
   }
   const { triggerIndex, context } = manual;
   const entry = { ...entryOf(delivered), triggerIndex, payload: payloadOf(delivered) };
@@ -150,10 +150,10 @@ async function fireManual(
   );
 }
 
-/** Enters a delivery that concerns no single trigger. */
-function recordWhole(
+/** Records a delivery that concerns no single trigger. */
+function recordDelivery(
   tx: WriteTransaction,
-  delivered: Delivered,
+  delivered: VerifiedDelivery,
   verdict: TriggerVerdict,
   reason: string,
 ): Promise<WorkflowTriggerEvent> {
@@ -169,7 +169,7 @@ function recordWhole(
   });
 }
 
-function entryOf({ workflow, deliveryId, redelivered }: Delivered) {
+function entryOf({ workflow, deliveryId, redelivered }: VerifiedDelivery) {
   return {
     source: Source.WEBHOOK,
     workflowId: workflow.id,
@@ -178,7 +178,7 @@ function entryOf({ workflow, deliveryId, redelivered }: Delivered) {
   };
 }
 
-function payloadOf({ workflow, reading }: Delivered): TriggerPayload {
+function payloadOf({ workflow, reading }: VerifiedDelivery): TriggerPayload {
   switch (reading.kind) {
     case "pull_request":
       return { events: reading.delivery.events, repositoryUrls: reading.delivery.repositoryUrls };

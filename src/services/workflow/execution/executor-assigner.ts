@@ -4,10 +4,11 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findWorkflow } from "../../../store/workflow/workflow.ts";
 
 /**
- * Returns who made the workflow of an execution, where that runs as a service
- * account; undefined for one that runs as a person, whom nobody else names.
+ * Returns the subject that made a service account the executor: the creator of the
+ * execution's workflow. Undefined for an execution that runs as a person, since people
+ * can only name themselves.
  */
-export async function findExecutorNamer(
+export async function findExecutorAssigner(
   tx: WriteTransaction,
   scope: Scope,
   execution: WorkflowExecution,

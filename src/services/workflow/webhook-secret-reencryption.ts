@@ -4,13 +4,13 @@ import {
   findWebhookSecretsUnderKey,
   replaceWebhookSecrets,
   type SealedWebhookSecrets,
-} from "../../store/workflow/workflow-secret.ts";
-import { type OpenWebhookSecrets, openSecrets, sealSecrets } from "./workflow-secret.ts";
+} from "../../store/workflow/webhook-secret.ts";
+import { openWebhookSecrets, sealWebhookSecrets, type WebhookSecrets } from "./webhook-secret.ts";
 
-/** Number of workflows whose secrets are re-encrypted in one commit, which is what a kill undoes at most. */
+/** Number of workflows whose secrets are re-encrypted per commit, which is also the most that a kill undoes. */
 const WORKFLOWS_PER_BATCH = 100;
 
-/** A webhook secret that does not open: its row was changed outside of the server. */
+/** The error for a webhook secret that cannot be decrypted: its row was changed outside of the server. */
 export class DamagedWebhookSecret extends Error {
   override readonly name = "DamagedWebhookSecret";
 
@@ -22,11 +22,11 @@ export class DamagedWebhookSecret extends Error {
 }
 
 /**
- * Seals every webhook secret that is under a former key with the newest one, as
- * reencryptHostTokens does it for host tokens. One that was replaced and verifies
- * no more is left out.
+ * Re-encrypts every webhook secret that is encrypted with a former key. It may be
+ * interrupted at any time and called again. Previous secrets that are no longer valid
+ * are dropped.
  *
- * @returns how many workflows had one under a former key
+ * @returns the number of workflows with re-encrypted secrets
  * @throws DamagedWebhookSecret; the secrets before it are re-encrypted
  */
 export async function reencryptWebhookSecrets(store: Store, keys: Keys): Promise<number> {
@@ -41,7 +41,7 @@ export async function reencryptWebhookSecrets(store: Store, keys: Keys): Promise
           await replaceWebhookSecrets(
             tx,
             workflowId,
-            sealSecrets(keys, workflowId, opened(keys, workflowId, lasting)),
+            sealWebhookSecrets(keys, workflowId, decryptOrThrow(keys, workflowId, lasting)),
           );
         }
         return found.length;
@@ -53,9 +53,9 @@ export async function reencryptWebhookSecrets(store: Store, keys: Keys): Promise
   return sealed;
 }
 
-function opened(keys: Keys, workflowId: string, sealed: SealedWebhookSecrets): OpenWebhookSecrets {
+function decryptOrThrow(keys: Keys, workflowId: string, sealed: SealedWebhookSecrets): WebhookSecrets {
   try {
-    return openSecrets(keys, workflowId, sealed);
+    return openWebhookSecrets(keys, workflowId, sealed);
   } catch (error) {
     throw new DamagedWebhookSecret(workflowId, error);
   }

@@ -11,23 +11,23 @@ import {
   type SealedSecret,
   type SealedWebhookSecrets,
   updateWebhookSecrets,
-} from "../../store/workflow/workflow-secret.ts";
+} from "../../store/workflow/webhook-secret.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
 
-/** Time for which a replaced secret verifies besides the new one (contract, RotateWorkflowWebhookSecret). */
+/** Time for which the previous secret remains valid after a rotation (contract, RotateWorkflowWebhookSecret). */
 const OVERLAP_MS = 24 * 3600 * 1000;
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys">;
 
-/** The secrets of one workflow as texts. */
-export interface OpenWebhookSecrets {
+/** The decrypted secrets of one workflow. */
+export interface WebhookSecrets {
   readonly current: string;
   readonly previous: { readonly secret: string; readonly until: number } | undefined;
 }
 
-/** Returns the secret in force, and records who got it. */
+/** Returns the current secret. The audit log records the read. */
 export function getWorkflowWebhookSecret(
   { store, keys }: Dependencies,
   workflowId: string,
@@ -37,30 +37,34 @@ export function getWorkflowWebhookSecret(
     const workflow = await getOwnedWorkflow(tx, ctx, caller, workflowId);
     requireMayReadSecretOf(workflow, caller);
     const { id } = workflow;
-    const { current } = openSecrets(keys, id, await secretsOf(tx.db, id));
+    const { current } = openWebhookSecrets(keys, id, await getSealedSecrets(tx.db, id));
     await recordWebhookSecretRead(tx, caller, id, caller.subject);
     return { secret: current };
   });
 }
 
-/** Makes a new secret; the one that it replaces verifies for another 24 hours. */
-export function rotateWebhookSecret({ store, keys }: Dependencies, workflowId: string, ctx: HandlerContext) {
+/** Creates a new secret; the previous one remains valid for another 24 hours. */
+export function rotateWorkflowWebhookSecret(
+  { store, keys }: Dependencies,
+  workflowId: string,
+  ctx: HandlerContext,
+) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const workflow = await getOwnedWorkflow(tx, ctx, caller, workflowId);
     requireMayReadSecretOf(workflow, caller);
     requireNotDeleting(workflow);
     const { id } = workflow;
-    const present = openSecrets(keys, id, await secretsOf(tx.db, id));
+    const present = openWebhookSecrets(keys, id, await getSealedSecrets(tx.db, id));
     const secret = webhookSecret(keys.randomSecret());
     const previous = { secret: present.current, until: tx.now + OVERLAP_MS };
-    const sealed = sealSecrets(keys, id, { current: secret, previous });
+    const sealed = sealWebhookSecrets(keys, id, { current: secret, previous });
     await updateWebhookSecrets(tx, caller, workflow, sealed, caller.subject);
     return { secret };
   });
 }
 
-/** Gives a new workflow its first secret. */
-export async function makeWebhookSecret(
+/** Creates the first secret of a new workflow. */
+export async function createWebhookSecret(
   tx: WriteTransaction,
   keys: Pick<Keys, "seal" | "randomSecret">,
   workflowId: Handle<"workflow">,
@@ -73,13 +77,11 @@ export async function makeWebhookSecret(
 }
 
 /**
- * The secrets that a delivery to a workflow may be signed with at `now`
- * (milliseconds since 1970 UTC), the newest first. They stay in the server, so
- * nothing is recorded.
- *
- * @returns none for a workflow that does not exist
+ * Returns the secrets with which a delivery to a workflow may be signed at `now`
+ * (milliseconds since 1970 UTC), the newest first; none for an unknown workflow. They
+ * do not leave the server, so the read is not recorded.
  */
-export async function openWebhookSecrets(
+export async function findValidWebhookSecrets(
   db: Reader,
   workflowId: string,
   keys: Pick<Keys, "open">,
@@ -87,15 +89,15 @@ export async function openWebhookSecrets(
 ): Promise<string[]> {
   const sealed = await findWebhookSecrets(db, workflowId);
   if (!sealed) return [];
-  const { current, previous } = openSecrets(keys, workflowId, sealed);
+  const { current, previous } = openWebhookSecrets(keys, workflowId, sealed);
   return previous && now < previous.until ? [current, previous.secret] : [current];
 }
 
-/** Seals the secrets of a workflow, both with the newest key. */
-export function sealSecrets(
+/** Encrypts the secrets of a workflow with the newest key. */
+export function sealWebhookSecrets(
   keys: Pick<Keys, "seal">,
   workflowId: string,
-  { current, previous }: OpenWebhookSecrets,
+  { current, previous }: WebhookSecrets,
 ): SealedWebhookSecrets {
   return {
     current: seal(keys, workflowId, "sealed", current),
@@ -107,24 +109,24 @@ export function sealSecrets(
 }
 
 /**
- * The reverse of {@link sealSecrets}.
+ * Decrypts the secrets of a workflow, as {@link sealWebhookSecrets} encrypted them.
  *
  * @throws when a value was changed or moved, or its key is not in the key file
  */
-export function openSecrets(
+export function openWebhookSecrets(
   keys: Pick<Keys, "open">,
   workflowId: string,
   { current, previous }: SealedWebhookSecrets,
-): OpenWebhookSecrets {
+): WebhookSecrets {
   const open = ({ keyId, sealed }: SealedSecret, column: Column) =>
-    keys.open(keyId, sealed, placeOf(workflowId, column));
+    keys.open(keyId, sealed, associatedData(workflowId, column));
   return {
     current: open(current, "sealed"),
     previous: previous && { secret: open(previous, "previous_sealed"), until: previous.until },
   };
 }
 
-async function secretsOf(db: Reader, workflowId: string): Promise<SealedWebhookSecrets> {
+async function getSealedSecrets(db: Reader, workflowId: string): Promise<SealedWebhookSecrets> {
   const found = await findWebhookSecrets(db, workflowId);
   if (!found) throw new Error(`the workflow ${workflowId} has no webhook secret`);
   return found;
@@ -133,9 +135,9 @@ async function secretsOf(db: Reader, workflowId: string): Promise<SealedWebhookS
 type Column = "sealed" | "previous_sealed";
 
 function seal(keys: Pick<Keys, "seal">, workflowId: string, column: Column, secret: string): SealedSecret {
-  return keys.seal(secret, placeOf(workflowId, column));
+  return keys.seal(secret, associatedData(workflowId, column));
 }
 
-function placeOf(workflowId: string, column: Column) {
+function associatedData(workflowId: string, column: Column) {
   return { table: "workflow_secret", row: workflowId, column };
 }

@@ -5,20 +5,20 @@ import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { keysFrom } from "../../../src/keys.ts";
-import { openWebhookSecrets } from "../../../src/services/workflow/workflow-secret.ts";
+import { findValidWebhookSecrets } from "../../../src/services/workflow/webhook-secret.ts";
 import {
   DamagedWebhookSecret,
   reencryptWebhookSecrets,
-} from "../../../src/services/workflow/workflow-secret-rotation.ts";
+} from "../../../src/services/workflow/webhook-secret-reencryption.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
-import { findWorkflow } from "../../../src/store/workflow/workflow.ts";
 import {
   findWebhookSecretHolders,
   findWebhookSecrets,
   updateWebhookSecrets,
-} from "../../../src/store/workflow/workflow-secret.ts";
+} from "../../../src/store/workflow/webhook-secret.ts";
+import { findWorkflow } from "../../../src/store/workflow/workflow.ts";
 import { openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -53,7 +53,7 @@ const secretOf = async (workflowId: string) =>
 const rotate = async (workflowId: string) =>
   (await workflows.rotateWorkflowWebhookSecret({ workflowId })).secret;
 const open = (workflowId: string, { keys, clock }: TestStore = testStore) =>
-  openWebhookSecrets(testStore.store.reader, workflowId, keys, clock.now);
+  findValidWebhookSecrets(testStore.store.reader, workflowId, keys, clock.now);
 const row = (workflowId: string) =>
   builderOf(testStore.store.reader)
     .selectFrom("workflow_secret")

@@ -1,9 +1,12 @@
 import type { HostTokenSecrets } from "../../domain/runner/host-token.ts";
 import type { Keys } from "../../keys.ts";
 import type { SealedSecrets } from "../../store/runner/host-token.ts";
-import { findHostTokensUnderKey, reencryptHostTokenSecrets } from "../../store/runner/host-token-rotation.ts";
+import {
+  findHostTokensUnderKey,
+  reencryptHostTokenSecrets,
+} from "../../store/runner/host-token-reencryption.ts";
 import { OPERATOR, type Store } from "../../store/store.ts";
-import { openSecrets, sealSecrets } from "./host-token-secret.ts";
+import { openHostTokenSecrets, sealHostTokenSecrets } from "./host-token-secret.ts";
 
 /** Number of host tokens re-encrypted per commit, which is also the most that a kill undoes. */
 const TOKENS_PER_BATCH = 100;
@@ -32,7 +35,11 @@ export async function reencryptHostTokens(store: Store, keys: Keys): Promise<num
       const batch = await store.write(OPERATOR, "chartroom keys rotate", async (tx) => {
         const found = await findHostTokensUnderKey(tx.db, formerId, TOKENS_PER_BATCH);
         for (const { id, sealed } of found) {
-          await reencryptHostTokenSecrets(tx, id, sealSecrets(keys, id, openOrThrow(keys, id, sealed)));
+          await reencryptHostTokenSecrets(
+            tx,
+            id,
+            sealHostTokenSecrets(keys, id, openOrThrow(keys, id, sealed)),
+          );
         }
         return found.length;
       });
@@ -45,7 +52,7 @@ export async function reencryptHostTokens(store: Store, keys: Keys): Promise<num
 
 function openOrThrow(keys: Keys, id: string, sealed: SealedSecrets): HostTokenSecrets {
   try {
-    return openSecrets(keys, id, sealed);
+    return openHostTokenSecrets(keys, id, sealed);
   } catch (error) {
     throw new DamagedHostToken(id, error);
   }

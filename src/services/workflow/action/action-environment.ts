@@ -17,35 +17,35 @@ import { newEnvironmentUnderPolicies } from "../../environment/environment-polic
 import { checkEnvironmentReferences } from "../../environment/environment-references.ts";
 import { executorOf } from "../../identity/executor.ts";
 
-/** An action that is given out, and to which runner. */
-export interface ActionOffer {
+/** A request for the environment of an action that a runner leases. */
+export interface ActionEnvironmentRequest {
   readonly action: WorkflowExecutionAction;
   readonly execution: WorkflowExecution;
   readonly runnerId: string;
-  /** Id of the class that it was queued for; null for none. */
+  /** Id of the environment class that it was queued for; null for none. */
   readonly environmentClassId: string | null;
 }
 
-/** The environment of an attempt that begins. */
+/** The environment of one attempt at an action. */
 export interface ActionEnvironment {
   readonly environment: Environment;
-  /** The setters of its source: of its project as it is now, and of the context of its execution. */
+  /** The setters of its source: those of its project as it is now, and those of its execution's context. */
   readonly sourceSetBy: readonly Subject[];
 }
 
 /**
- * The environment for one attempt of an action, as its executor would create it
- * now; nothing is written yet. The workspace of a report is the system's own, so
- * that no policy on how members create environments keeps it from being made.
+ * Returns a new environment for an attempt at an action, as its executor would create
+ * it now. It is not inserted. A report action is exempt from the policies on how members
+ * create environments, since the service itself needs its workspace.
  *
- * @throws DomainError when the executor may not have it: EXECUTOR_UNFIT,
+ * @throws DomainError when the executor may not create it: EXECUTOR_UNFIT,
  *   POLICY_DENIED, NOT_FOUND for its project or class, PHASE_UNSUITABLE for a class
  *   that was disabled, PENDING_DELETION for the project
  */
 export async function newActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
-  { action, execution, runnerId, environmentClassId }: ActionOffer,
+  { action, execution, runnerId, environmentClassId }: ActionEnvironmentRequest,
 ): Promise<ActionEnvironment> {
   const executor = await executorOf(tx, scope, requireExecutor(execution.metadata?.executor));
   const creator: Caller = action.metadata?.report ? { ...executor, role: "administrator" } : executor;
@@ -59,12 +59,12 @@ export async function newActionEnvironment(
   const template = { spec, name, annotations: {}, sessionId: "", projectId, runnerId };
   const environment = assigned(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
   if (environment.spec) environment.spec.workflowActionId = action.id;
-  const ofContext = await findSourceSetters(tx.db, scope, "workflow_execution", execution);
-  const ofProject = project ? await findSourceSetters(tx.db, scope, "project", project) : [];
-  return { environment, sourceSetBy: uniqueSubjects(ofContext, ofProject) };
+  const contextSetters = await findSourceSetters(tx.db, scope, "workflow_execution", execution);
+  const projectSetters = project ? await findSourceSetters(tx.db, scope, "project", project) : [];
+  return { environment, sourceSetBy: uniqueSubjects(contextSetters, projectSetters) };
 }
 
-/** Writes the environment of an attempt that begins. */
+/** Inserts the environment of an attempt, with the setters of its source. */
 export async function insertActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -76,7 +76,7 @@ export async function insertActionEnvironment(
   if (projectId && creator) await insertProjectUse(tx, scope, projectId, creator, environment.id);
 }
 
-/** Removes the environment of an action that its runner has let go. */
+/** Removes the environment of an action that its runner has released. */
 export async function removeActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -86,7 +86,7 @@ export async function removeActionEnvironment(
   if (environment) await deleteEnvironmentRow(tx, scope, environment);
 }
 
-/** Leaves the environment of a lost attempt to its runner to clean up, whenever that is heard of again. */
+/** Marks the environment of a lost attempt as orphaned. Its runner cleans it up once it reconnects. */
 export async function releaseActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
