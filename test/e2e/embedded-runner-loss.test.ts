@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { readLog } from "../harness/action-log.ts";
 import type { Answer } from "../harness/call.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { LASTING_LEASES, runAllOut } from "../harness/lease.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
-import { readLog } from "../harness/step-output.ts";
 import { until } from "../harness/until.ts";
 import { type Run, startRun, task } from "../harness/workflow-run.ts";
 

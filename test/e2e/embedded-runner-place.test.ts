@@ -2,13 +2,13 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { stateFolder } from "../../src/commands/state-folder.ts";
+import { readLog } from "../harness/action-log.ts";
 import { startTalk } from "../harness/agent-talk.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository, runGit } from "../harness/git-repository.ts";
 import { newExchangeToken, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
-import { readLog } from "../harness/step-output.ts";
 import { until } from "../harness/until.ts";
 import { startRun, task } from "../harness/workflow-run.ts";
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { readLog } from "../harness/action-log.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
-import { readLog } from "../harness/step-output.ts";
 import { until } from "../harness/until.ts";
 import { type Run, startRun, task } from "../harness/workflow-run.ts";
 

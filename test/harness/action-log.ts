@@ -3,7 +3,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import type { TestServer } from "./server.ts";
 
-/** Reads what an action prints, as it comes, until the text of one step fits; all of it when the action ends before. */
+/** Reads the log of an action until the text of one step matches, or to its end. */
 export async function readLog(
   server: Pick<TestServer, "url" | "token">,
   workflowExecutionActionId: string,

@@ -12,10 +12,10 @@ import { type OrganizationWithPolicies, organizationWithPolicies } from "./polic
 import { type Reading, readStream } from "./reading.ts";
 import type { TestServer } from "./server.ts";
 
-/** An organization with a runner and an agent of its own, so that no other test takes its work. */
+/** An organization with its own runner and agent, so that no other test takes its work. */
 export interface AgentHome extends OrganizationWithPolicies {
   readonly server: TestServer;
-  /** An administrator's. */
+  /** The token of an administrator. */
   readonly token: string;
   readonly runner: FakeRunner;
   readonly agentId: string;
@@ -43,35 +43,35 @@ export async function agentHome(
   return { ...organization, server, token, runner, agentId };
 }
 
-/** A run that a test holds as the runner does, and feeds as people do. */
+/** An agent execution that the test leases as a runner and sends inputs to as a user. */
 export interface HeldRun {
   readonly id: string;
   readonly environmentId: string;
-  /** The work as it was given out. */
+  /** The work as the server leased it. */
   readonly work: Answer["body"];
   /** Sends one input as the administrator, or with another token. */
   send(input: object, more?: object, token?: string): Promise<Answer>;
-  /** Sends a text under an id, which must be taken. */
+  /** Sends a text with this input id and expects success. */
   say(id: string, content?: string): Promise<void>;
-  /** Sends an order, which must be taken. */
+  /** Sends a control input and expects success. */
   order(controlInput: object): Promise<void>;
   get(): Promise<Answer["body"]>;
-  /** Its inputs, those that wait, as people read them. */
+  /** Returns the queued inputs as ListAgentInputs shows them. */
   list(): Promise<Answer["body"][]>;
-  /** The queue by ids, and its revision. */
+  /** Returns the ids of the queued inputs and the revision of the queue. */
   queue(): Promise<{ readonly ids: string[]; readonly revision: number }>;
-  /** Receipts of all inputs by id, without their prefix, as they came. */
+  /** Returns the receipt of every input by its id, without the enum's prefix. */
   receipts(): Promise<Record<string, string>>;
   report(progress?: object): Promise<Answer>;
-  /** Reports that the agent waits. */
+  /** Reports that the agent is waiting. */
   wait(interests?: readonly object[]): Promise<void>;
-  /** Reports that the agent got an input and works on it. */
+  /** Reports that the agent has received an input and is working on it. */
   begin(inputId: string): Promise<void>;
   inputs(): Reading<StreamInputsResponse>;
   watch(afterSequence?: number): Reading<WatchAgentExecutionResponse>;
 }
 
-/** Starts a run in a new environment, brings that up as the runner would, and takes the run on. */
+/** Starts an agent execution in a new environment, brings the environment up and leases the execution. */
 export async function startHeldRun(home: AgentHome, request: object = {}): Promise<HeldRun> {
   const { server, token, runner } = home;
   const { agentExecutionId } = await succeeded(post(server, "AgentService/StartAgent", request, token));
@@ -83,7 +83,7 @@ export async function startHeldRun(home: AgentHome, request: object = {}): Promi
   return heldRun(home, agentExecutionId, await leaseRun(runner, agentExecutionId));
 }
 
-/** Does what is to be done for environments until one of them is up. */
+/** Finishes environment work until the work of one environment is done. */
 async function bringUp(runner: FakeRunner, environmentId: string): Promise<void> {
   for (;;) {
     const work = await runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
@@ -92,7 +92,7 @@ async function bringUp(runner: FakeRunner, environmentId: string): Promise<void>
   }
 }
 
-/** The work of a run that waits for this runner; what is given out with it is left to itself. */
+/** Leases agent work until it gets that of one execution; other leases are left as they are. */
 export async function leaseRun(runner: FakeRunner, id: string): Promise<Answer["body"]> {
   for (;;) {
     const work = await runner.leaseOne({ kinds: ["WORK_KIND_AGENT"] });
@@ -100,7 +100,7 @@ export async function leaseRun(runner: FakeRunner, id: string): Promise<Answer["
   }
 }
 
-/** A run that was taken on already; `home.runner` holds it. */
+/** Wraps an execution that `home.runner` has leased. */
 export function heldRun(
   { server, token, runner }: Pick<AgentHome, "server" | "token" | "runner">,
   id: string,
@@ -161,7 +161,7 @@ function transportTo({ url }: Pick<TestServer, "url">) {
   return createConnectTransport({ baseUrl: `${url}/api`, httpVersion: "1.1" });
 }
 
-/** Ids of inputs that were handed out. */
+/** Returns the ids of delivered inputs. */
 export function idsOf(deliveries: readonly StreamInputsResponse[]): string[] {
   return deliveries.map(({ input }) => input?.id ?? "");
 }

@@ -27,43 +27,43 @@ const TOKEN = "cr_env_0123456789";
 
 type Handed = Omit<MessageInitShape<typeof StreamInputsResponseSchema>, "$typeName" | "$unknown">;
 
-/** What a test wants of the service and of the run. */
+/** The agent to run, and how the fake service reacts to it. */
 export interface AgentAtWorkOptions {
   /** Program and arguments. */
   readonly command: readonly string[];
   readonly form?: AgentForm;
   readonly work?: MessageInitShape<typeof AgentWorkSchema>;
   readonly policies?: MessageInitShape<typeof PoliciesSchema>;
-  /** Whether the environment of an earlier run is used; otherwise it is made anew. */
+  /** True to reuse the environment of an earlier run; otherwise a new one is made. */
   readonly keepWorkspace?: boolean;
-  /** Throws to refuse a report. */
+  /** Throws to reject a report. */
   readonly onReport?: (report: ReportAgentRequest) => void | Promise<void>;
   readonly onSubagent?: (request: StartSubagentRequest) => string | Promise<string>;
 }
 
-/** An agent that a runner drives for a service that does as it is told. */
+/** An agent that a runner drives against a fake service. */
 export interface AgentAtWork {
   readonly assignment: Assignment;
-  /** Hands out an input. */
+  /** Delivers an input. */
   send(handed: Handed): void;
-  /** Hands out a message of a user. */
+  /** Delivers a user's message. */
   say(id: string, text: string, more?: Handed): void;
-  /** Breaks off the stream of inputs: it is opened anew, and begins with what was not acknowledged. */
+  /** Closes the stream of inputs; the runner reopens it, and it begins with the unacknowledged inputs. */
   drop(): void;
-  /** Each report as it came. */
+  /** Every accepted report, in order. */
   readonly reports: readonly ReportAgentRequest[];
   seen(): string[];
-  /** What all blocks say, each as `text: hello`, in order; their numbers have been checked. */
+  /** Returns all blocks in order, each as `text: hello`; their sequence numbers have been checked. */
   said(): string[];
-  /** The states that were reported, in order. */
+  /** Returns the reported states, in order. */
   states(): string[];
-  /** Resolves once it holds; it is looked at after each report. */
+  /** Resolves once the condition holds, which is evaluated after each report. */
   until(holds: () => boolean): Promise<void>;
-  /** How the runner's part ended; undefined is well. */
+  /** Resolves when the runner's part ends, with its error or undefined. */
   readonly ended: Promise<unknown>;
 }
 
-/** A refusal as the service words it. */
+/** Returns a rejection as the service would send it. */
 export function refusal(message: string): ConnectError {
   const detail = create(ErrorDetailSchema, { reason: ErrorReason.VALUE_UNUSABLE });
   return new ConnectError(message, Code.InvalidArgument, undefined, [
@@ -71,7 +71,7 @@ export function refusal(message: string): ConnectError {
   ]);
 }
 
-/** Puts an agent to work in an environment that is there and empty. */
+/** Starts an agent in an empty environment that is already up. */
 export async function agentAtWork(tools: RunnerTools, options: AgentAtWorkOptions): Promise<AgentAtWork> {
   const { command, form = AgentForm.JSON_LINES, work = {}, policies = {}, onReport, onSubagent } = options;
   const workspace = workspaceAt(tools.workspaces, ENVIRONMENT);

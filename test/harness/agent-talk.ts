@@ -14,14 +14,14 @@ import { until } from "./until.ts";
 type Body = Answer["body"];
 type Place = Pick<TestServer, "url" | "token">;
 
-/** What the scripted agent got, as it wrote it down before it confirmed it. */
+/** One input that the scripted agent received, as it recorded it before acknowledging it. */
 export interface Got {
   readonly run: string;
   readonly id: string;
   readonly words: string;
 }
 
-/** Registers the scripted agent as an operator would; it writes down what it gets. */
+/** Registers the scripted agent as an operator would; it records the inputs that it receives. */
 export async function addScriptedAgent(
   { dataDir }: Pick<TestServer, "dataDir">,
   logFile: string,
@@ -42,35 +42,39 @@ export function gotBy(runId: string, logFile: string): Got[] {
   return lines.map((line): Got => JSON.parse(line)).filter(({ run }) => run === runId);
 }
 
-/** A run of a real agent that a test talks with as a person does. */
+/** A conversation with a real agent process, from a user's side. */
 export interface Talk {
   readonly id: string;
   get(): Promise<Body>;
-  /** Sends an input, which must be taken. */
+  /** Sends an input and expects success. */
   send(input: object, more?: object): Promise<void>;
-  /** Sends a text under an id. */
+  /** Sends a text with this input id. */
   say(id: string, content: string): Promise<void>;
-  /** Its inputs, those of the past too. */
+  /** Returns its inputs, including past ones. */
   inputs(): Promise<Body[]>;
   /** All blocks so far, in order. */
   readonly blocks: readonly AgentOutputBlock[];
-  /** The texts of all blocks so far, each without its end of line; the other blocks by name. */
+  /** Returns the texts of all blocks so far without their line ends, and other blocks by name. */
   said(): string[];
-  /** Waits for a text. */
+  /** Waits for an output text. */
   untilSaid(text: string): Promise<void>;
-  /** Waits until everything is answered: nothing is queued or open, and the agent waits. */
+  /** Waits until no input is queued or open and the agent is waiting. */
   untilIdle(): Promise<void>;
   untilPhase(phase: "RUNNING" | "WAITING_FOR_INPUT" | "STOPPED"): Promise<Body>;
   stop(): Promise<void>;
 }
 
-/** Starts a run of the default agent. */
+/** Starts an execution of the default agent. */
 export async function startTalk(place: Place, request: object = {}): Promise<Talk> {
   const { agentExecutionId } = await succeeded(post(place, "AgentService/StartAgent", request));
   return talkOf(place, agentExecutionId);
 }
 
-/** @param place where the server is; it may come to be elsewhere */
+/**
+ * Returns the conversation of an execution.
+ *
+ * @param place the current server, which the test may replace
+ */
 export function talkOf(place: Place, id: string): Talk {
   const call = (operation: string, body: object = {}): Promise<Body> =>
     succeeded(post(place, `AgentService/${operation}`, { agentExecutionId: id, ...body }));
@@ -115,7 +119,10 @@ export function talkOf(place: Place, id: string): Talk {
   };
 }
 
-/** Reads the blocks of a run in the background, on whichever server is there, until the tests of the file are over. */
+/**
+ * Reads the blocks of an execution in the background, from whichever server is current, until the
+ * tests of the file are over.
+ */
 function watched(place: Place, agentExecutionId: string): AgentOutputBlock[] {
   const blocks: AgentOutputBlock[] = [];
   const { signal } = leaving;
@@ -133,7 +140,7 @@ function watched(place: Place, agentExecutionId: string): AgentOutputBlock[] {
   let isOver = false;
   const readOn = async () => {
     while (!isOver && !signal.aborted) {
-      // A server that is away, or ends, is asked again.
+      // The server is down or stopping: try again.
       await read().catch(() => delay(100));
     }
   };
@@ -143,7 +150,7 @@ function watched(place: Place, agentExecutionId: string): AgentOutputBlock[] {
 
 let leaving = new AbortController();
 
-/** Ends what reads in the background; call it in afterAll, before the servers are ended. */
+/** Ends the background reads; call it in afterAll, before the servers are stopped. */
 export function leaveTalks(): void {
   leaving.abort();
   leaving = new AbortController();

@@ -4,7 +4,7 @@ import { type AgentAtWork, type AgentAtWorkOptions, agentAtWork } from "./agent-
 import { realTools } from "./assignment.ts";
 import { stopAll } from "./server.ts";
 
-/** The agents of a test file, over tools of its own. Those of a test end with it. */
+/** Returns a starter of agents with its own tools, which stops the agents after each test. */
 export function agentsAtWork() {
   let tools: RunnerTools;
   const atWork: AgentAtWork[] = [];
@@ -19,7 +19,7 @@ export function agentsAtWork() {
   });
   afterAll(stopAll);
   return {
-    /** Folder of their environments. */
+    /** Returns the folder of their environments. */
     workspaces: () => tools.workspaces,
     async start(options: AgentAtWorkOptions): Promise<AgentAtWork> {
       const agent = await agentAtWork(tools, options);
@@ -29,7 +29,7 @@ export function agentsAtWork() {
   };
 }
 
-/** How often the runner said that an agent waits for input. */
+/** Counts the reports that an agent is waiting for input. */
 export function waits(agent: AgentAtWork): number {
   return agent.states().filter((state) => state === "WAITING").length;
 }

@@ -16,7 +16,7 @@ import { temporaryFolder } from "./server.ts";
 const LEASE_ID = "01900000-0000-7000-8000-000000000001";
 const LEASE_MS = 60_000;
 
-/** What a runner works with, over real programs and new folders. */
+/** Returns the tools of a runner, with real programs and new folders. */
 export async function realTools(): Promise<RunnerTools> {
   const folder = temporaryFolder();
   const [workspaces, prebuilds] = [join(folder, "workspaces"), join(folder, "prebuilds")];
@@ -32,7 +32,7 @@ export async function realTools(): Promise<RunnerTools> {
   };
 }
 
-/** Work on lease from a service that does as it is told. End it by `lease.interrupt("lost")`. */
+/** Returns work on lease from a fake service. End it with `lease.interrupt("lost")`. */
 export function assigned(
   tools: RunnerTools,
   work: MessageInitShape<typeof WorkSchema>,

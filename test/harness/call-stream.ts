@@ -2,23 +2,23 @@ import { codeFromString, codeToHttpStatus } from "@connectrpc/connect/protocol-c
 import type { Answer } from "./call.ts";
 import type { TestServer } from "./server.ts";
 
-/** A stream that tells nothing at all is ended by this deadline: no test is to wait for it. */
+/** Ends a stream that sends nothing, so that no test waits for it. */
 const DEADLINE_MS = 60_000;
 
 /** Flag of the envelope that ends a stream of the Connect protocol. */
 const END_FLAG = 2;
 
-/** Whether an operation answers a stream; a test of the contract holds all of them to this name. */
+/** Returns whether an operation is server-streaming; a test of the contract checks this naming rule. */
 export function isStream(operation: string): boolean {
   return /\/(Watch|Stream)[A-Z]/.test(operation);
 }
 
-/** The package of an operation: what runners call has one of its own. */
+/** Returns the package of an operation, by its service. */
 export function packageOf(operation: string): string {
   return /^(Agent)?WorkService\//.test(operation) ? "runner.v1" : "service.v1";
 }
 
-/** The first message of a stream, or the error that it ends with, as if it were the answer of a unary call. */
+/** Returns the first message of a stream, or the error that ends it, like the response of a unary call. */
 export async function postStream(
   server: Pick<TestServer, "url">,
   operation: string,
@@ -37,7 +37,7 @@ export async function postStream(
     body: envelope(typeof body === "string" ? body : JSON.stringify(body)) as BodyInit,
   });
   let received = Buffer.alloc(0);
-  // Whoever returns from the loop leaves the stream.
+  // Returning from the loop closes the stream.
   for await (const chunk of res.body ?? []) {
     received = Buffer.concat([received, chunk]);
     const length = received.length < 5 ? Number.POSITIVE_INFINITY : received.readUInt32BE(1);

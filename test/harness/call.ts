@@ -1,17 +1,17 @@
 import { isStream, packageOf, postStream } from "./call-stream.ts";
 import type { TestServer } from "./server.ts";
 
-/** An answer to hand-written JSON. */
+/** The response to a request of hand-written JSON. */
 export interface Answer {
   readonly status: number;
   readonly header: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every operation
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every operation
   readonly body: any;
 }
 
 /**
- * A call with plain fetch; of a stream it is the first message that answers. Such as
- * `post(server, "ProjectService/GetProject", { projectId })`.
+ * Calls an operation with plain fetch, such as `post(server, "ProjectService/GetProject", {
+ * projectId })`. Of a stream it returns the first message.
  */
 export async function post(
   server: Pick<TestServer, "url" | "token">,
@@ -34,7 +34,7 @@ export async function post(
   return { status: res.status, header: res.headers, body: text === "" ? undefined : JSON.parse(text) };
 }
 
-/** The reason in an error's ErrorDetail, without its prefix. */
+/** Returns the reason in an error's ErrorDetail, without its prefix. */
 export function reasonOf(answer: Answer): string | undefined {
   const detail = answer.body?.details?.find(
     (each: { type: string }) => each.type === "service.v1.ErrorDetail",
@@ -42,7 +42,7 @@ export function reasonOf(answer: Answer): string | undefined {
   return detail?.debug?.reason?.replace(/^ERROR_REASON_/, "");
 }
 
-/** An initializer with one repository. */
+/** Returns an initializer with one repository. */
 export function repository(remoteUri: string) {
   return { specs: [{ git: { remoteUri } }] };
 }

@@ -1,4 +1,7 @@
-/** Milliseconds of a processor that the work takes, however long this thread stands still meanwhile. */
+/**
+ * Returns the milliseconds of CPU time that the work takes; time in which the thread is not
+ * scheduled does not count.
+ */
 export function cpuMs(work: () => void): number {
   const before = process.threadCpuUsage();
   work();

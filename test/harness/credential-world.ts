@@ -7,7 +7,7 @@ import { insertServiceAccountToken } from "./machine-token.ts";
 import { addMember, besideServer, type TestMember } from "./member.ts";
 import type { TestServer } from "./server.ts";
 
-/** Somebody with a credential of its own for the host of the world. */
+/** A user or service account with its own credential for the host. */
 export interface CredentialOwner {
   readonly token: string;
   /** Empty for a service account. */
@@ -15,12 +15,15 @@ export interface CredentialOwner {
   readonly subject: { readonly id: string; readonly principal: string };
 }
 
-/** The host that everybody has a credential for: `credential of NAME`. */
+/** The host that each of them has a credential for: `credential of NAME`. */
 export const HOST = "git.example.org";
 export const remote = (name: string) => `https://${HOST}/team/${name}.git`;
 export const overProject = (projectId: string) => ({ projects: { projectIds: [projectId] } });
 
-/** An organization in which an administrator, two members and a service account have credentials for one host. */
+/**
+ * An organization in which an administrator, two members and a service account have credentials for
+ * one host.
+ */
 export type CredentialWorld = Awaited<ReturnType<typeof credentialWorld>>;
 
 export async function credentialWorld(server: TestServer) {
@@ -42,14 +45,14 @@ export async function credentialWorld(server: TestServer) {
     runner,
     ...people,
     call,
-    /** The id of a new project over a repository. */
+    /** Creates a project of a repository and returns its id. */
     async project(of: CredentialOwner, name = "ship", more: object = {}): Promise<string> {
       const body = { initializer: repository(remote(name)), ...more };
       return (await call("ProjectService/CreateProject", body, of)).project.id;
     },
     setSource: (projectId: string, by: CredentialOwner, name = "ship") =>
       call("ProjectService/UpdateProject", { projectId, initializer: repository(remote(name)) }, by),
-    /** The id of a new workflow of one action over a context. */
+    /** Creates a workflow of one action with a context and returns its id. */
     async workflow(of: CredentialOwner, context: object, more: object = {}): Promise<string> {
       const { workflow } = await call(
         "WorkflowService/CreateWorkflow",
@@ -65,18 +68,21 @@ export async function credentialWorld(server: TestServer) {
     },
     start: (workflowId: string, by: CredentialOwner, more: object = {}) =>
       call("WorkflowService/StartWorkflow", { workflowId, ...more }, by),
-    /** Ends work that was given out. */
+    /** Fails leased work. */
     fail,
     takeAction: () => runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] }),
     handed: async (work: Answer["body"]) => handed(await runner.credential(work, HOST)),
-    /** What is handed to the next action that is given out, which ends with that. */
+    /** Returns the credential given to the next leased action, and fails the action. */
     async handedToAction(): Promise<string> {
       const work = await runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
       const answer = handed(await runner.credential(work, HOST));
       await fail(work);
       return answer;
     },
-    /** The same for the next environment that is brought up; those that go down meanwhile go down. */
+    /**
+     * Returns the credential given to the next environment that is brought up; works that take
+     * others down are finished.
+     */
     async handedToEnvironment(): Promise<string> {
       for (;;) {
         const work = await runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
@@ -89,7 +95,7 @@ export async function credentialWorld(server: TestServer) {
   };
 }
 
-/** Whose credential an answer holds, or the reason why it holds none. */
+/** Returns the owner of the credential in a response, or the reason of its error. */
 export function handed(answer: Answer): string {
   if (answer.status === 200) return answer.body.token.replace("credential of ", "");
   return reasonOf(answer) ?? "";
@@ -118,7 +124,7 @@ async function makePeople(
     }),
   );
   const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity", {}, robot.value);
-  // Prebuilds are made on later days than the server's.
+  // Prebuilds are made on days after today, when the account must still be valid.
   await besideServer(server, (store) =>
     store.write(OPERATOR, "test", async ({ db, now }) => {
       const valid_until = now + 365 * 24 * 3_600_000;

@@ -1,4 +1,4 @@
-/** One message of a stream, framed. */
+/** Frames one message of a stream. */
 export function envelope(data: Uint8Array, flags = 0): Uint8Array {
   const head = Buffer.alloc(5);
   head[0] = flags;
@@ -6,14 +6,14 @@ export function envelope(data: Uint8Array, flags = 0): Uint8Array {
   return Buffer.concat([head, data]);
 }
 
-/** All bytes of an answer. */
+/** Reads a body to its end. */
 export async function whole(body: AsyncIterable<Uint8Array> | undefined): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body ?? []) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** The data of the last envelope of a stream. */
+/** Returns the last envelope of a stream. */
 export function last(body: Buffer): { flags: number; data: Buffer } {
   for (let at = 0; ; ) {
     const end = at + 5 + body.readUInt32BE(at + 1);

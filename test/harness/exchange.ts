@@ -2,16 +2,16 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 
-/** One HTTP request, whole, with nothing added but what HTTP itself needs. */
+/** One complete HTTP request, with no headers added but those that HTTP itself requires. */
 export interface Exchange {
   readonly http: "1.1" | "2";
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Whether the request says how long its body is; in HTTP/1.1 the body is chunked otherwise. */
+  /** True to send Content-Length; otherwise the body is chunked in HTTP/1.1. */
   readonly isLengthTold: boolean;
-  /** Whether the body comes in two parts, the second a moment later. */
+  /** True to send the body in two parts, the second a moment later. */
   readonly isSplit: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface Exchanged {
   readonly trailers: Readonly<Record<string, string>>;
 }
 
-/** Sends over kept connections; rejects when there is no whole answer. */
+/** Sends requests over kept-alive connections; rejects when a response is incomplete. */
 export interface Exchanger {
   send(exchange: Exchange): Promise<Exchanged>;
   close(): void;
@@ -68,7 +68,7 @@ async function viaHttp2(session: http2.ClientHttp2Session, exchange: Exchange): 
   const length = isLengthTold && { "content-length": body.length };
   const stream = session.request(
     { ":method": method, ":path": path, ...headers, ...length },
-    // An empty body ends with the headers, or in a frame of its own.
+    // An empty body ends with the headers, or in its own frame.
     { endStream: body.length === 0 && !isSplit },
   );
   let trailers: http2.IncomingHttpHeaders = {};

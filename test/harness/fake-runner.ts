@@ -6,42 +6,42 @@ import { type Answer, post } from "./call.ts";
 import { type Reading, readStream } from "./reading.ts";
 import type { TestServer } from "./server.ts";
 
-/** A runner that does nothing by itself: a test says what it reports. */
+/** A runner that reports only what a test tells it to. */
 export interface FakeRunner {
   readonly runnerId: string;
-  /** Its own token. */
+  /** Its runner token. */
   readonly token: string;
-  /** Id of its one environment class; it offers one when it registers. */
+  /** Id of its one environment class, which it offers when it registers. */
   readonly environmentClassId: string;
-  /** Any operation of runner.v1 as this runner, such as `call("Heartbeat", {})`. */
+  /** Calls any operation of runner.v1 as this runner, such as `call("Heartbeat", {})`. */
   call(operation: string, body?: object): Promise<Answer>;
-  /** The works that it is given now, or within `wait`; by default one, at once. */
+  /** Leases the works that are ready now, or within `wait`; by default at most one, without waiting. */
   lease(request?: object): Promise<Answer["body"][]>;
-  /** The one work that it is given, for which it waits. */
+  /** Leases one work, waiting for it. */
   leaseOne(request?: object): Promise<Answer["body"]>;
   renew(work: Leased): Promise<Answer>;
   report(work: Leased, progress?: object): Promise<Answer>;
   finish(work: Leased, outcome?: string, more?: object): Promise<Answer>;
   credential(work: Leased, host: string): Promise<Answer>;
-  /** Any operation on a lease for agent runs, such as `agent("StartSubagent", work, { prompt })`. */
+  /** Calls an operation on a lease of agent work, such as `agent("StartSubagent", work, { prompt })`. */
   agent(operation: string, work: Leased, body?: object): Promise<Answer>;
-  /** The inputs of an agent run, as they are handed out. */
+  /** Opens the stream of inputs of an agent execution. */
   inputs(work: Leased): Reading<StreamInputsResponse>;
 }
 
-/** How a work is named to the service. */
+/** The fields that identify leased work to the service. */
 export type Leased = { readonly leaseId: string; readonly fence: string };
 
-/** What a fake runner is. */
+/** Settings of a fake runner. */
 export interface FakeRunnerOptions {
-  /** An administrator of its organization; by default the server's first one. */
+  /** Token of an administrator of its organization; by default the server's first one. */
   readonly token?: string;
   readonly name?: string;
-  /** Whether it says that it works on somebody's own machine. */
+  /** True to report that it works on a user's own machine. */
   readonly local?: boolean;
 }
 
-/** Makes a runner and registers it, as its program would. */
+/** Creates a runner and registers it, as its program would. */
 export async function registerRunner(
   server: Pick<TestServer, "url" | "token">,
   { token: administrator = server.token, name = "A fake runner", local = false }: FakeRunnerOptions = {},
@@ -59,7 +59,7 @@ export async function registerRunner(
   return runnerOf(server, registered);
 }
 
-/** A runner that has registered already, from the answer to that. */
+/** Returns a runner from the response to its registration. */
 export function runnerOf(
   server: Pick<TestServer, "url" | "token">,
   {
@@ -99,7 +99,7 @@ export function runnerOf(
   };
 }
 
-/** Carries an action out to its end: the environment runs, and each step is done. */
+/** Runs an action to its end: its environment comes up and every step is done. */
 export async function doAction(runner: FakeRunner, work: Answer["body"]): Promise<void> {
   await succeeded(runner.report(work, { environment: { phase: "ENVIRONMENT_PHASE_RUNNING" } }));
   for (const stepIndex of work.action.steps.keys()) {
@@ -112,7 +112,7 @@ export async function doAction(runner: FakeRunner, work: Answer["body"]): Promis
   await succeeded(runner.finish(work));
 }
 
-/** The body of an answer, which must be a success. */
+/** Returns the body of a response and expects success. */
 export async function succeeded(answer: Promise<Answer>): Promise<Answer["body"]> {
   const { status, body } = await answer;
   expect([status, body]).toEqual([200, body]);

@@ -4,15 +4,19 @@ import { ROOT } from "./program.ts";
 
 /** A fenced block of a page. */
 export interface FencedBlock {
-  /** The heading of the second level that it stands under; empty before the first. */
+  /** The second-level heading above it; empty before the first. */
   readonly section: string;
-  /** What stands behind the opening fence, such as `sh`. */
+  /** The info string of the opening fence, such as `sh`. */
   readonly language: string;
-  /** Its lines, each with its end. */
+  /** Its lines, each with its line end. */
   readonly text: string;
 }
 
-/** The fenced blocks of a page in their order. @param path from the repository's root */
+/**
+ * Returns the fenced blocks of a page in order.
+ *
+ * @param path from the repository's root
+ */
 export function fencedBlocks(path: string): FencedBlock[] {
   const blocks: FencedBlock[] = [];
   let section = "";
@@ -29,7 +33,7 @@ export function fencedBlocks(path: string): FencedBlock[] {
   return blocks;
 }
 
-/** The only block of a language in a section, or the one at a position among several. */
+/** Returns the block of a language in a section; the position chooses among several. */
 export function blockOf(
   blocks: readonly FencedBlock[],
   section: string,

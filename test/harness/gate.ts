@@ -4,24 +4,27 @@ import { join } from "node:path";
 import { temporaryFolder } from "./server.ts";
 import { until } from "./until.ts";
 
-/** Many commands at once take long to come to it on a machine that does other things, too. */
+/** Many commands that run at once reach a gate slowly on a busy machine. */
 const LONGEST_WAY_MS = 100_000;
 
-/** Places in the commands of a workflow where they wait until the test lets them go on. */
+/** Points in the commands of a workflow where they block until the test lets them continue. */
 export interface Gate {
-  /** Shell text that goes on at once unless the gate is closed for the name that this shell text says. */
+  /** Returns shell text that blocks while the gate is closed for a name. The name is shell text too. */
   wait(name: string): string;
-  /** From now on whoever has this name waits, which is of letters, digits and dashes. */
+  /** Closes the gate for these names, which consist of letters, digits and dashes. */
   close(...names: string[]): void;
-  /** Lets them go on, those that come later too. */
+  /** Opens the gate for these names: blocked commands continue, and later ones do not block. */
   open(...names: string[]): void;
-  /** Whether somebody has come to it, and waits unless it was opened since. */
+  /** Returns whether a command has blocked at this name. */
   wasReached(name: string): boolean;
-  /** Resolves when somebody waits for each of these. */
+  /** Resolves when a command has blocked at each of these names. */
   reached(...names: string[]): Promise<void>;
 }
 
-/** By files that test and commands both see: a closed gate is a pipe that commands read from. */
+/**
+ * Creates a gate of files that the test and the commands share: a closed gate is a named pipe that
+ * commands read from.
+ */
 export function createGate(): Gate {
   const folder = temporaryFolder();
   const pipe = (name: string) => join(folder, name);
@@ -34,7 +37,8 @@ export function createGate(): Gate {
     },
     open(...names) {
       for (const name of names) {
-        // Held open until its name is gone: whoever reads it, or is about to, then finds its end.
+        // Kept open until its name is removed, so that a command that reads it, or is about to, finds its
+        // end.
         const held = openSync(pipe(name), constants.O_RDWR | constants.O_NONBLOCK);
         rmSync(pipe(name));
         closeSync(held);

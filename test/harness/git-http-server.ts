@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 
-/** Repositories over real HTTP, served by git's own program for it. */
+/** Repositories over real HTTP, served by git's own CGI program. */
 export interface GitHttpServer {
   /** http://127.0.0.1:<port> */
   readonly url: string;
@@ -19,13 +19,13 @@ export interface GitHttpServer {
 }
 
 export interface GitHttpOptions {
-  /** Whoever sends another one is answered 401. */
+  /** Requests with other credentials get 401. */
   readonly credential?: { readonly user: string; readonly password: string };
-  /** Answers a request itself and says true, or leaves it. */
+  /** Handles a request itself and returns true, or returns false to pass it on. */
   readonly before?: (req: IncomingMessage, res: ServerResponse) => boolean;
 }
 
-/** Serves every repository below a folder; pushes are taken. */
+/** Serves every repository below a folder and accepts pushes. */
 export async function serveGit(
   folder: string,
   { credential, before }: GitHttpOptions = {},
@@ -59,7 +59,7 @@ export async function serveGit(
   };
 }
 
-/** The Common Gateway Interface, as far as git's program uses it. */
+/** Implements as much of CGI as git's program uses. */
 async function answer(
   backend: string,
   folder: string,

@@ -4,12 +4,15 @@ import type { ScmState } from "./scm-state.ts";
 
 const GIT_PATH = /^\/(.+)\.git(\/(?:info\/refs|git-upload-pack|git-receive-pack))$/;
 
-/** Whether a request is one of git's smart HTTP protocol. */
+/** Returns whether a request belongs to git's smart HTTP protocol. */
 export function isGitRequest(target: string): boolean {
   return GIT_PATH.test(target.replace(/\?.*/, ""));
 }
 
-/** Serves a repository of the host with git's own CGI program; reading and pushing need the token as password. */
+/**
+ * Serves a repository of the host with git's own CGI program; fetches and pushes need the token as
+ * password.
+ */
 export function answerGit(state: ScmState, token: string, req: IncomingMessage, res: ServerResponse): void {
   const url = new URL(req.url ?? "", state.url);
   const [, path = "", inside = ""] = GIT_PATH.exec(url.pathname) ?? [];
@@ -41,7 +44,7 @@ export function answerGit(state: ScmState, token: string, req: IncomingMessage, 
     },
     stdio: ["pipe", "pipe", "inherit"],
   });
-  // A client that goes away leaves the program with nobody to write to.
+  // When the client disconnects, the program has nobody to write to.
   res.on("close", () => cgi.kill());
   cgi.stdin.on("error", () => {});
   req.pipe(cgi.stdin);

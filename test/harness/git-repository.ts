@@ -3,13 +3,13 @@ import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Text of each file by its path; null removes it. */
+/** The text of each file by its path; null removes the file. */
 export type Files = Readonly<Record<string, string | null>>;
 
 export interface CommitOptions {
-  /** "main" by default. Made from `from`, or without a parent, when it is not there. */
+  /** "main" by default. A missing branch is created from `from`, or without a parent. */
   readonly branch?: string;
-  /** A branch or commit to begin a new branch at. */
+  /** A branch or commit that a new branch starts from. */
   readonly from?: string;
   readonly message?: string;
 }
@@ -19,19 +19,19 @@ export interface BareRepository {
   readonly folder: string;
   /** file:///... */
   readonly url: string;
-  /** Adds a commit over the branch's last one; its hash. */
+  /** Adds a commit on top of a branch and returns its hash. */
   commit(files: Files, options?: CommitOptions): string;
   /** Points any ref, such as refs/tags/v1 or refs/pull/7/head, at a commit. */
   setRef(ref: string, commit: string): void;
-  /** The commit of a ref; undefined when there is none. */
+  /** Returns the commit of a ref, or undefined when the ref does not exist. */
   find(ref: string): string | undefined;
-  /** Text of a file at a branch or commit. */
+  /** Returns the text of a file at a branch or commit. */
   read(at: string, path: string): string;
-  /** Paths of all files at a branch or commit. */
+  /** Returns the paths of all files at a branch or commit. */
   list(at: string): string[];
-  /** Whole messages of a branch's commits, newest first. */
+  /** Returns the full messages of a branch's commits, newest first. */
   messages(at: string): string[];
-  /** Runs git in it. */
+  /** Runs git in the repository. */
   git(...args: string[]): string;
 }
 
@@ -42,7 +42,7 @@ const IDENTITY = {
   GIT_COMMITTER_EMAIL: "ada@example.org",
 };
 
-/** Runs the real git in a folder, without the settings of whoever runs the tests. */
+/** Runs the real git in a folder, without the user's own settings. */
 export function runGit(
   folder: string,
   args: readonly string[],
@@ -65,8 +65,7 @@ export function runGit(
 }
 
 /**
- * Makes a bare repository in a new folder inside `parent`, whose default branch
- * is main.
+ * Creates a bare repository in a new folder inside `parent`, whose default branch is main.
  *
  * @param files of its first commit; without them it has none
  * @param name of its folder

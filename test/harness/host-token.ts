@@ -5,10 +5,13 @@ import { type Answer, post, reasonOf } from "./call.ts";
 import { besideServer } from "./member.ts";
 import type { TestServer } from "./server.ts";
 
-/** Service of the operations on host tokens. */
+/** The service of the operations on host tokens. */
 export const SERVICE = "RunnerConfigurationService";
 
-/** Calls of the operations on host tokens, as the server's administrator unless another token is given. */
+/**
+ * Returns calls of the operations on host tokens, as the server's administrator unless another
+ * token is given.
+ */
 export async function hostTokenCalls(server: TestServer) {
   const call = (operation: string, body: unknown, token = server.token) =>
     post(server, operation, body, token);
@@ -22,7 +25,7 @@ export async function hostTokenCalls(server: TestServer) {
       token,
     );
   return {
-    /** The runner that tokens are made for unless another is named. */
+    /** The runner that tokens are created for by default. */
     runnerId,
     newRunner,
     call,
@@ -32,7 +35,7 @@ export async function hostTokenCalls(server: TestServer) {
     update: (id: string, body: object, token?: string) =>
       call(`${SERVICE}/UpdateHostAuthenticationToken`, { id, ...body }, token),
     remove: (id: string, token?: string) => call(`${SERVICE}/DeleteHostAuthenticationToken`, { id }, token),
-    /** Ids of what a list answers. */
+    /** Lists tokens and returns their ids. */
     async list(filter: object, token?: string): Promise<string[]> {
       const request = { pagination: { pageSize: 100 }, filter };
       const { tokens } = await ok(call(`${SERVICE}/ListHostAuthenticationTokens`, request, token));
@@ -43,7 +46,7 @@ export async function hostTokenCalls(server: TestServer) {
 
 export type HostTokenCalls = Awaited<ReturnType<typeof hostTokenCalls>>;
 
-/** The body of an answer, which must be a success. */
+/** Returns the body of a response and expects success. */
 export async function ok(answer: Promise<Answer>): Promise<Answer["body"]> {
   const { status, body } = await answer;
   expect([status, body]).toEqual([200, body]);
@@ -55,7 +58,7 @@ export function expectRefused(answer: Answer, status: number, reason: string, to
   if (told) expect(answer.body.message).toMatch(told);
 }
 
-/** The record of one resource, oldest first. */
+/** Returns the audit rows and event kinds of one resource, oldest first. */
 export function recordOf(server: TestServer, id: string) {
   return besideServer(server, async (store) => {
     const rows = await builderOf(store.reader)

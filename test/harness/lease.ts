@@ -4,10 +4,10 @@ import type { Leased } from "./fake-runner.ts";
 import { besideServer } from "./member.ts";
 import type { TestServer } from "./server.ts";
 
-/** For servers whose leases a test holds as long as it goes on, however busy the machine is. */
+/** For servers on which a test holds leases until it ends, however busy the machine is. */
 export const LASTING_LEASES: readonly string[] = ["--lease-duration", "3600"];
 
-/** Lets the time of a lease come now; the server finds that within a second. */
+/** Makes a lease expire now; the server notices within a second. */
 export async function runOut(
   server: Pick<TestServer, "dataDir">,
   { leaseId }: Pick<Leased, "leaseId">,
@@ -23,7 +23,7 @@ export async function runOut(
   );
 }
 
-/** Lets the time of all leases come now, as when whoever held them is gone for long; the server finds that within a second. */
+/** Makes all leases expire now, as if their holders were long gone; the server notices within a second. */
 export async function runAllOut(server: Pick<TestServer, "dataDir">): Promise<void> {
   await besideServer(server, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>

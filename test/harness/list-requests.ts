@@ -2,26 +2,26 @@ import type { DescField, DescMethod, JsonObject, JsonValue } from "@bufbuild/pro
 import { ScalarType } from "@bufbuild/protobuf";
 import { CONTRACT } from "../../src/rpc/contract.ts";
 
-/** A request of a list that asks for something rare, without its page. */
+/** A list request that matches few rows, without its page. */
 export interface ListRequest {
   /** Such as `WorkflowService/ListWorkflows filter.disabled: true, by NAME`. */
   readonly name: string;
   /** Such as `WorkflowService/ListWorkflows`. */
   readonly operation: string;
   readonly method: DescMethod;
-  /** What the operation's own request is completed with: one field of its filter, and an order. */
+  /** Added to the operation's basic request: one field of its filter, and an order. */
   readonly fields: JsonObject;
 }
 
-/** An id of nothing. */
+/** An id of no resource. */
 const NO_ID = "01900000-0000-7000-8000-00000000ffff";
 const NO_URI = "https://git.example.org/team/none.git";
-/** In no text that a test stores, and of one trigram. */
+/** Contained in no text that a test stores; one trigram long. */
 const NO_TEXT = "zqx";
 const LONG_AGO = "1971-01-01T00:00:00Z";
 const NOW = "2026-01-01T00:00:00Z";
 
-/** What can be sorted by where the contract names fields by texts. */
+/** The sort fields of operations whose contract names them by texts. */
 const SORTED_BY: Readonly<Record<string, readonly string[]>> = {
   "EventService/ListAuditLogs": ["created_at"],
   "ProjectService/ListProjects": ["id", "popularity"],
@@ -29,11 +29,11 @@ const SORTED_BY: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Returns what every List operation of the contract can be asked, found from the
- * descriptors: each field of its filter alone with values of which few or no rows
- * have any, none of them too, in each order in both directions.
+ * Returns every kind of request of all List operations, derived from the descriptors: no filter,
+ * and each filter field alone with values that few or no rows have, in each order and both
+ * directions.
  *
- * @throws for a field or an order of a kind that is not known here
+ * @throws Error for a field or an order of an unknown kind
  */
 export function listRequests(): ListRequest[] {
   return CONTRACT.flatMap((service) =>
@@ -68,7 +68,7 @@ function valuesOf(field: DescField): JsonValue[] {
   if (field.fieldKind === "map") return [{ [NO_TEXT]: NO_TEXT }];
   if (field.name === "search") return [NO_TEXT];
   if (field.name.endsWith("remote_uris")) return [[NO_URI]];
-  // Of the caller's own, which restricts nothing; there is no list of another.
+  // The caller's own organization restricts nothing, and no other can be listed.
   if (field.name === "organization_id") return [];
   if (field.enum) return field.enum.values.slice(1).map(({ name }) => listed(field, name));
   if (field.message?.typeName === "google.protobuf.Timestamp") return [LONG_AGO, NOW];

@@ -3,15 +3,15 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { type StreamActionLogsResponse, WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import type { TestServer } from "./server.ts";
 
-/** An open stream of what the steps of an action print, read in the background. */
+/** An open stream of the output of an action's steps, read in the background. */
 export interface LogStream {
-  /** Resolves when the server has said that the stream has begun. */
+  /** Resolves when the response headers have arrived. */
   readonly begun: Promise<void>;
-  /** What has come so far. */
+  /** The messages so far. */
   readonly pieces: readonly StreamActionLogsResponse[];
-  /** Resolves once there are this many pieces, or the stream is over. */
+  /** Resolves once there are this many messages, or the stream is over. */
   until(count: number): Promise<void>;
-  /** Resolves with what ended the stream: undefined for its regular end. */
+  /** Resolves with the error that ended the stream; undefined for its regular end. */
   readonly ended: Promise<ConnectError | undefined>;
 }
 

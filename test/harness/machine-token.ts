@@ -3,7 +3,7 @@ import { insertToken } from "../../src/store/identity/token.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { OPERATOR, type Store } from "../../src/store/store.ts";
 
-/** A token of something that is no person. */
+/** A token of a subject other than a user. */
 export interface MachineToken {
   readonly id: string;
   readonly value: string;
@@ -11,7 +11,7 @@ export interface MachineToken {
 
 const HOUR_MS = 3_600_000;
 
-/** Makes a service account with one token that an account made. */
+/** Creates a service account, created by an account, with one token. */
 export function insertServiceAccountToken(
   store: Store,
   keys: Keys,
@@ -51,7 +51,7 @@ export function insertServiceAccountToken(
   });
 }
 
-/** Makes a token for an environment, as a runner will get one to put into it. */
+/** Creates a token of an environment, as a runner gets it to put into the environment. */
 export function insertEnvironmentToken(
   store: Store,
   keys: Keys,
@@ -60,7 +60,7 @@ export function insertEnvironmentToken(
   return insertTokenOf(store, keys, of, "environment", of.environmentId);
 }
 
-/** Makes a token for a runner, as one gets that registers itself. */
+/** Creates a token of a runner, as a runner gets it when it registers. */
 export function insertRunnerToken(
   store: Store,
   keys: Keys,

@@ -6,23 +6,23 @@ import { insertMember } from "../../src/store/identity/member.ts";
 import { OPERATOR, type Store } from "../../src/store/store.ts";
 import type { TestServer } from "./server.ts";
 
-/** A member with a token of its own. */
+/** A member and its token. */
 export interface TestMember {
   readonly accountId: string;
   readonly userId: string;
   readonly token: string;
 }
 
-/** What the person is called, and in which role of which organization. */
+/** The person's address and role, and the organization. */
 export interface NewMember {
   readonly organizationId: string;
-  /** An account that has the address joins; otherwise one is made. */
+  /** An existing account with this address joins; otherwise an account is created. */
   readonly email: string;
   /** Default false. */
   readonly administrator?: boolean;
 }
 
-/** Makes a member in a store that is open. */
+/** Creates a member in an open store. */
 export function insertTestMember(store: Store, keys: Keys, member: NewMember): Promise<TestMember> {
   const { organizationId, email, administrator = false } = member;
   return store.write(OPERATOR, "test", async (tx) => {
@@ -39,12 +39,12 @@ export function insertTestMember(store: Store, keys: Keys, member: NewMember): P
   });
 }
 
-/** Makes a member beside a running server, as an operator would. */
+/** Creates a member in the data of a running server, as an operator would. */
 export function addMember(server: Pick<TestServer, "dataDir">, member: NewMember): Promise<TestMember> {
   return besideServer(server, (store, keys) => insertTestMember(store, keys, member));
 }
 
-/** Works on the data of a server while it runs. */
+/** Works on the data folder of a server while the server runs. */
 export async function besideServer<T>(
   { dataDir }: Pick<TestServer, "dataDir">,
   fn: (store: Store, keys: Keys) => Promise<T>,

@@ -3,13 +3,13 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** Another Node process, for what only a second process can do to a file. */
+/** A second Node process, for what only another process can do to a file. */
 export interface NodeProcess {
-  /** The next line that it prints, parsed as JSON. */
+  /** Returns the next line that it prints, parsed as JSON. */
   next(): Promise<unknown>;
-  /** Gives it a line on standard input. */
+  /** Writes a line to its standard input. */
   tell(line: string): void;
-  /** SIGKILL and wait. */
+  /** Sends SIGKILL and waits for its end. */
   kill(): Promise<void>;
 }
 
@@ -17,9 +17,8 @@ const root = join(import.meta.dirname, "../..");
 const running = new Set<ChildProcess>();
 
 /**
- * Starts a process that runs `code`, an ES module whose relative imports begin
- * at the repository's root. In it, `print(value)` sends a line and
- * `await told()` waits for one.
+ * Starts a process that runs `code`, an ES module whose relative imports start at the repository's
+ * root. In it, `print(value)` sends a line and `await told()` waits for one.
  *
  * @param args its `process.argv` from 1 on
  */
@@ -28,7 +27,7 @@ export function startNode(code: string, ...args: string[]): NodeProcess {
 }
 
 /**
- * The same with more in its environment.
+ * Starts a process like {@link startNode}, with more environment variables.
  *
  * @param env added to the environment of this process
  */
@@ -40,7 +39,7 @@ export function startNodeIn(
   return startProcess(["--input-type=module", "-e", `${PRELUDE}${code}`, ...args], env);
 }
 
-/** Starts a process that runs a file, which may start threads: they take no code that is no file. */
+/** Starts a process that runs a file, for code that starts threads: those need a file. */
 export function startFile(
   file: string,
   args: readonly string[],
@@ -57,7 +56,7 @@ function startProcess(args: readonly string[], env: Readonly<Record<string, stri
   });
   running.add(child);
   child.once("exit", () => running.delete(child));
-  // A write to a process that has ended; its end is told by `next`.
+  // A write to a process that has ended; `next` reports its end.
   child.stdin.on("error", () => undefined);
   let complaints = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -81,7 +80,7 @@ function startProcess(args: readonly string[], env: Readonly<Record<string, stri
   };
 }
 
-/** Ends what a file's tests left running; call it in afterAll. */
+/** Ends the processes that are still running; call it in afterAll. */
 export async function endNodes(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {

@@ -2,7 +2,10 @@ import { openData } from "../../src/commands/open-data.ts";
 import { createOrganizationWithToken } from "../../src/services/access/organization-creation.ts";
 import type { TestServer } from "./server.ts";
 
-/** Makes another organization beside a running server, as an operator would; its administrator's token. */
+/**
+ * Creates another organization in the data of a running server, as an operator would, and returns
+ * its administrator's token.
+ */
 export async function addOrganization(server: Pick<TestServer, "dataDir">, name: string) {
   const { dataDir } = server;
   const { store, keys } = await openData({ dataDir, keyFile: "" });

@@ -3,7 +3,7 @@ import { addMember } from "./member.ts";
 import { addOrganization } from "./organization.ts";
 import type { TestServer } from "./server.ts";
 
-/** One organization with an administrator and a member, beside others on the server. */
+/** Creates an organization with an administrator and a member on a server that has others. */
 export async function organizationWithPolicies(server: TestServer, name: string) {
   const administrator = await addOrganization(server, name);
   const { organizationId } = administrator;
@@ -19,25 +19,25 @@ export async function organizationWithPolicies(server: TestServer, name: string)
     organizationId,
     administrator,
     member,
-    /** Calls as the administrator, unless another token is given. */
+    /** Calls an operation as the administrator, unless another token is given. */
     call,
-    /** Asks to set policies. */
+    /** Requests a change of policies. */
     update: (policies: object, token = administrator.token) =>
       call("OrganizationService/UpdateOrganizationPolicies", { organizationId, ...policies }, token),
-    /** Sets policies; fails when they are refused. */
+    /** Sets policies and expects success. */
     async set(policies: object): Promise<void> {
       const request = { organizationId, ...policies };
       const { status, body } = await call("OrganizationService/UpdateOrganizationPolicies", request);
       if (status !== 200) throw new Error(JSON.stringify(body));
     },
-    /** The policies in force. */
+    /** Returns the policies in force. */
     policies,
   };
 }
 
 export type OrganizationWithPolicies = Awaited<ReturnType<typeof organizationWithPolicies>>;
 
-/** The PolicyDecision in an error; undefined when it has none. */
+/** Returns the PolicyDecision in an error, or undefined when it has none. */
 export function decisionOf(answer: Answer): Answer["body"] {
   return answer.body?.details?.find(({ type }: { type: string }) => type === "service.v1.PolicyDecision")
     ?.debug;

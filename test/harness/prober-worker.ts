@@ -12,11 +12,11 @@ export interface ProberData {
 export interface Waited {
   readonly longestMs: number;
   readonly asked: number;
-  /** Of the server's process; 0 where the system does not tell. */
+  /** Peak memory of the server's process; 0 where the system does not report it. */
   readonly peakBytes: number;
 }
 
-/** Between an answer and the next question. */
+/** Between a response and the next request. */
 const PAUSE_MS = 2;
 const PAGE_BYTES = 4_096;
 

@@ -4,14 +4,14 @@ import type { ProberData, Waited } from "./prober-worker.ts";
 
 export type { Waited };
 
-/** Another caller, who asks a small question again and again. */
+/** Another client that sends a small request again and again. */
 export interface Prober {
-  /** Returns the longest wait and the largest memory since the last time, once another answer came. */
+  /** Returns the longest wait and the peak memory since the last call, after one more response. */
   take(): Promise<Waited>;
   stop(): Promise<void>;
 }
 
-/** Asks from a thread of its own, so that nothing that the test does is taken for a wait. */
+/** Sends requests from its own thread, so that the test's own work does not count as waiting. */
 export function startProber(data: ProberData): Prober {
   const worker = new Worker(new URL("./prober-worker.ts", import.meta.url), { workerData: data });
   return {

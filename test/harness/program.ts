@@ -2,16 +2,16 @@ import { spawn, spawnSync } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { test } from "@jest/globals";
 
-/** The folder of the repository. */
+/** The root folder of the repository. */
 export const ROOT = join(import.meta.dirname, "../..");
 
-/** Where `npm ci` put the programs of the packages. */
+/** The folder where `npm ci` puts the packages' programs. */
 export const PROGRAMS = join(ROOT, "node_modules/.bin");
 
-/** A program that hangs is killed after this. */
+/** A program that hangs is killed after this time. */
 const TIME_MS = 120_000;
 
-/** How a program ended. */
+/** The result of a program. */
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
@@ -19,11 +19,11 @@ export interface Ended {
 }
 
 export interface ProgramOptions {
-  /** By default the folder of the repository. */
+  /** By default the root folder of the repository. */
   readonly cwd?: string;
-  /** The whole environment; by default the one of a person's terminal. */
+  /** The whole environment; by default that of a user's terminal. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Kills the program after this; by default two minutes. */
+  /** Kills the program after this time; by default two minutes. */
   readonly timeMs?: number;
 }
 
@@ -55,9 +55,8 @@ export function runProgram(
 }
 
 /**
- * The environment of somebody who has just opened a terminal: without the
- * settings of Chartroom, and without what npm adds for its scripts, the
- * repository's own Node above all.
+ * Returns the environment of a newly opened terminal: without Chartroom's settings, and without
+ * npm's additions for scripts, above all the repository's own Node.
  */
 export function terminalEnvironment(): Record<string, string | undefined> {
   const kept = Object.entries(process.env).filter(
@@ -69,16 +68,16 @@ export function terminalEnvironment(): Record<string, string | undefined> {
   return { ...Object.fromEntries(kept), PATH: path.join(delimiter) };
 }
 
-/** Tells whether a person's terminal finds a program. */
+/** Returns whether a user's terminal finds a program. */
 export function hasProgram(name: string): boolean {
   const { PATH } = terminalEnvironment();
-  // The second is how openssl and Go have it.
+  // openssl and Go use the second form.
   return ["--version", "version"].some(
     (word) => spawnSync(name, [word], { env: { ...process.env, PATH } }).status === 0,
   );
 }
 
-/** `test` where the machine has these programs; elsewhere the test is skipped and its name says why. */
+/** Defines a test that needs these programs; where one is missing it is skipped and its name says why. */
 export function testWith(...programs: readonly string[]): (name: string, run: () => Promise<void>) => void {
   const missing = programs.filter((name) => !hasProgram(name));
   if (missing.length === 0) return (name, run) => test(name, run);

@@ -4,7 +4,7 @@ import type { Random } from "./random.ts";
 import type { ImportedOrganization } from "./repository-import.ts";
 import type { TestServer } from "./server.ts";
 
-/** Changes of an imported organization through the server, told to its model at once. */
+/** Returns operations that change an imported organization on the server and in its model. */
 export function projectChanges(server: TestServer, organization: ImportedOrganization) {
   const call = async (operation: string, body: unknown): Promise<Answer["body"]> => {
     const answer = await post(server, operation, body, organization.token);
@@ -25,7 +25,7 @@ export function projectChanges(server: TestServer, organization: ImportedOrganiz
   };
 
   return {
-    /** Gives a project one to four environment classes, of both runners or local ones, in an order of their own. */
+    /** Gives a project one to four environment classes, of both runners or local ones, in random order. */
     async setClasses(id: string, random: Random): Promise<void> {
       const choices = organization.runners.flatMap(({ id: runnerId, kind, classIds }) => {
         const runner = { id: runnerId, kind };
@@ -48,7 +48,7 @@ export function projectChanges(server: TestServer, organization: ImportedOrganiz
       }));
     },
 
-    /** Creates an environment from a project and answers its id. */
+    /** Creates an environment from a project and returns its id. */
     async use(id: string): Promise<string> {
       const { environment } = await call("EnvironmentService/CreateEnvironmentFromProject", {
         projectId: id,
@@ -68,7 +68,7 @@ export function projectChanges(server: TestServer, organization: ImportedOrganiz
       await call("EnvironmentService/DeleteEnvironment", { environmentId, force: true });
     },
 
-    /** Marks a project for removal; while an environment refers to it, it stays in lists. */
+    /** Marks a project for removal; lists still show it while an environment refers to it. */
     async markDeleted(id: string): Promise<void> {
       await call("ProjectService/DeleteProject", { projectId: id });
       await learn(id, ({ body }) => ({

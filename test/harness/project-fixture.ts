@@ -44,7 +44,7 @@ export const entry = (id: string | true, order = 0) =>
     order,
   });
 
-/** A project with something in every field. */
+/** Returns a project with a value in every field. */
 export const full = (): Project => {
   const project = newProject(
     {

@@ -1,22 +1,21 @@
 /**
- * What ListProjects must answer, worked out the slow way and without a line of
- * src/: every project is looked at for every question. The words of the
- * specification and of the contract's comments are its only source.
+ * A reference model of ListProjects, computed naively and without code of src/: each query examines
+ * every project. It follows only the specification and the contract's comments.
  */
 
-/** A project as the model knows it. */
+/** A project as the model stores it. */
 export interface KnownProject {
   readonly id: string;
   readonly name: string;
   readonly creatorId: string;
-  /** Remotes of the git specs, as they were given. */
+  /** Remotes of the git specs, as given. */
   readonly remotes: readonly string[];
-  /** Context URLs of its other specs, each the address of a repository itself. */
+  /** Context URLs of its other specs; each is the address of a repository. */
   readonly contextUrls: readonly string[];
   readonly annotations: Readonly<Record<string, string>>;
   /** Runners of its environment classes, with their kinds by name. */
   readonly runners: readonly { readonly id: string; readonly kind: string }[];
-  /** Creation times of every environment ever created from it, in ms since 1970. */
+  /** Creation times of all environments ever created from it, in ms since 1970. */
   readonly uses: readonly number[];
   /** The project as lists show it. */
   readonly body: object;
@@ -47,7 +46,7 @@ export interface ExpectedPage {
 const DEFAULT_PAGE_SIZE = 25;
 const POPULARITY_DOUBLES_AFTER_MS = 3 * 24 * 3600 * 1000;
 
-/** All pages that a query has, one after the other; at least one. */
+/** Returns all pages of a query in order; at least one. */
 export function expectedPages(
   projects: readonly KnownProject[],
   query: ListQuery,
@@ -66,7 +65,7 @@ export function expectedPages(
   }));
 }
 
-/** Last segment of a remote's path, without `.git` and with its percent escapes read. */
+/** Returns the last segment of a remote's path, percent-decoded and without `.git`. */
 export function repositoryNameOf(remote: string): string {
   const scheme = remote.indexOf("://");
   let path: string;
@@ -80,7 +79,7 @@ export function repositoryNameOf(remote: string): string {
   return segment.endsWith(".git") ? segment.slice(0, -4) : segment;
 }
 
-/** The remote, and the ssh:// form of one in the short form. */
+/** Returns the remote, and also its ssh:// form when it has the scp-like form. */
 export function remoteFormsOf(remote: string): string[] {
   if (remote.includes("://")) return [remote];
   const colon = remote.indexOf(":", remote.lastIndexOf("]") + 1);
@@ -88,7 +87,10 @@ export function remoteFormsOf(remote: string): string[] {
   return [remote, `ssh://${remote.slice(0, colon)}/${path.startsWith("/") ? path.slice(1) : path}`];
 }
 
-/** The projects that pass a filter: its fields with AND, the values of a field with OR, annotations with AND. */
+/**
+ * Returns the projects that pass a filter: fields combine with AND, values of a field with OR,
+ * annotations with AND.
+ */
 export function matching(
   projects: readonly KnownProject[],
   filter: NonNullable<ListQuery["filter"]> = {},
@@ -108,12 +110,12 @@ function passes(project: KnownProject, filter: NonNullable<ListQuery["filter"]>)
   );
 }
 
-/** An empty list of values restricts nothing. */
+/** Returns whether any value matches; an empty list matches everything. */
 function anyOf<T>(values: readonly T[] | undefined, holds: (value: T) => boolean): boolean {
   return values === undefined || values.length === 0 || values.some(holds);
 }
 
-/** Case is disregarded as the flags `i` and `u` do it, which is Unicode's simple folding. */
+/** Ignores case as the flags `i` and `u` do, by Unicode's simple case folding. */
 function finder(search: string): (project: KnownProject) => boolean {
   const expression = new RegExp(search.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "iu");
   return ({ name, id, remotes, contextUrls }) =>
@@ -134,7 +136,10 @@ function inOrder(projects: readonly KnownProject[], sort: NonNullable<ListQuery[
   return sort.order === "SORT_ORDER_ASC" ? descending.reverse() : descending;
 }
 
-/** Sum of the uses, each weighing twice as much as one three days older; the logarithm would not change the order. */
+/**
+ * Returns the sum of the uses, each weighing twice as much as one three days older; the logarithm
+ * would not change the order.
+ */
 function weight({ uses }: KnownProject, since: number): number {
   return uses.reduce((sum, time) => sum + 2 ** ((time - since) / POPULARITY_DOUBLES_AFTER_MS), 0);
 }

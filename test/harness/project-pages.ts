@@ -3,10 +3,10 @@ import { expectedPages, type ListQuery } from "./project-model.ts";
 import type { ImportedOrganization } from "./repository-import.ts";
 import type { TestServer } from "./server.ts";
 
-/** No test has as many pages; a walk that does not end by now goes round in circles. */
+/** No test has as many pages; paging that has not ended by then never ends. */
 const PAGES_AT_MOST = 2_000;
 
-/** Asks for every page of a query; `size` and the tokens are set here. Fails on anything but 200. */
+/** Fetches every page of a query with the given page size. Throws on any status but 200. */
 export async function walk(
   server: TestServer,
   token: string,
@@ -26,9 +26,9 @@ export async function walk(
 }
 
 /**
- * Walks a query and holds every page against the model.
+ * Fetches every page of a query and compares it with the model.
  *
- * @returns how many projects matched
+ * @returns the number of matching projects
  * @throws Error that names the query and the first difference
  */
 export async function comparePages(
@@ -62,14 +62,14 @@ export async function comparePages(
 
 const canonicalBodies = new WeakMap<object, string>();
 
-/** Bodies of the model do not change, and each is compared many times. */
+/** Cached: bodies of the model do not change, and each is compared many times. */
 function canonicalBody(body: object): string {
   const text = canonicalBodies.get(body) ?? canonical(body);
   canonicalBodies.set(body, text);
   return text;
 }
 
-/** JSON in which the order of members does not matter. */
+/** Returns JSON that does not depend on the order of members. */
 export function canonical(value: unknown): string {
   return (
     JSON.stringify(value, (_, each) =>

@@ -2,7 +2,7 @@ import { type KnownProject, type ListQuery, remoteFormsOf, repositoryNameOf } fr
 import type { Random } from "./random.ts";
 import type { ImportedOrganization } from "./repository-import.ts";
 
-/** What a filter of URIs takes without a doubt: ASCII, with a scheme, and nothing that would need an escape. */
+/** URIs that a filter surely accepts: ASCII, with a scheme, and nothing that needs an escape. */
 const PLAIN_URI = /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9.@:~-]+\/[a-z0-9/._~@:+-]*$/i;
 
 const SPECIAL_SEARCHES = [
@@ -69,7 +69,10 @@ const SPECIAL_SEARCHES = [
   "\u200b",
 ];
 
-/** A question to ListProjects: a random combination of filters around a project that it may find, and an order. */
+/**
+ * Returns a ListProjects request: a random combination of filters around a project that it may
+ * match, and an order.
+ */
 export function randomQuery(
   random: Random,
   own: ImportedOrganization,
@@ -126,7 +129,7 @@ const RUNNER_KINDS = [
   "RUNNER_KIND_LOCAL_CONFIGURATION",
 ];
 
-/** The contract takes no longer URI; the longest remote with a slash behind it would be one. */
+/** The contract's limit of a URI; the longest remote with a slash appended would exceed it. */
 const URI_MAX_CHARACTERS = 2048;
 
 function idsOf({ projects }: ImportedOrganization): string[] {
@@ -153,7 +156,10 @@ function randomPairs(random: Random, { annotations }: KnownProject): Record<stri
   );
 }
 
-/** A character, a part or the whole of something that the project is found by, in a case of its own; or a special text. */
+/**
+ * Returns a character, a part or the whole of a text by which the project can be found, in random
+ * case; or a special text.
+ */
 function randomSearch(random: Random, { id, name, remotes }: KnownProject): string {
   if (random.chance(0.35)) return random.pick(SPECIAL_SEARCHES);
   const text = [...random.pick([name, id, ...remotes.map(repositoryNameOf)])];

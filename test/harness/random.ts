@@ -1,25 +1,28 @@
 import process from "node:process";
 
-/** Random choices that a seed repeats. */
+/** Random choices that a seed reproduces. */
 export interface Random {
-  /** What SEED in the environment must be set to for the same choices. */
+  /** The value of the environment variable SEED that reproduces these choices. */
   readonly seed: number;
-  /** From 0, below 1. */
+  /** At least 0, below 1. */
   fraction(): number;
-  /** A whole number from `least` to `most`, both possible. */
+  /** Returns a whole number from `least` to `most`, both inclusive. */
   integer(least: number, most: number): number;
-  /** True this often; 0.5 is every second time. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean;
-  /** One of the elements; the list must not be empty. */
+  /** Returns one of the elements; the list must not be empty. */
   pick<T>(list: readonly T[]): T;
-  /** Up to `most` different elements, in random order. */
+  /** Returns up to `most` different elements, in random order. */
   some<T>(list: readonly T[], most: number): T[];
   bytes(length: number): Uint8Array;
-  /** A generator of its own, the same for the same `name` whatever else was drawn. */
+  /** Returns an independent generator that depends only on the seed and `name`. */
   fork(name: string): Random;
 }
 
-/** The seed from SEED, or a new one; printed either way, so that a failure can be repeated. */
+/**
+ * Returns a generator seeded by SEED, or with a new seed, and prints the seed so that a failure can
+ * be reproduced.
+ */
 export function printedRandom(what: string): Random {
   const given = process.env.SEED;
   const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
@@ -28,7 +31,7 @@ export function printedRandom(what: string): Random {
   return createRandom(seed);
 }
 
-/** Mulberry32: 32 bits of state are plenty for choices in tests. */
+/** Mulberry32: 32 bits of state are enough for choices in tests. */
 export function createRandom(seed: number): Random {
   let state = seed | 0;
   const fraction = () => {

@@ -2,28 +2,32 @@ import { ConnectError } from "@connectrpc/connect";
 
 /** A stream that is read in the background. */
 export interface Reading<T> {
-  /** Resolves when the server has said that the stream has begun. */
+  /** Resolves when the response headers have arrived. */
   readonly begun: Promise<void>;
-  /** What has come so far. */
+  /** The messages so far. */
   readonly messages: readonly T[];
   /** Resolves with the messages once there are this many, or when the stream is over. */
   until(count: number): Promise<readonly T[]>;
-  /** Resolves when a message fits that has come or comes; fails when the stream ends without one. */
+  /** Resolves with the first matching message, past or future; rejects when the stream ends without one. */
   find(fits: (message: T) => boolean): Promise<T>;
-  /** Resolves with the error that ended the stream; its message says so when there was none. */
+  /** Resolves with the error that ended the stream; for a regular end with an error that says so. */
   readonly ended: Promise<ConnectError>;
-  /** Breaks the stream off. */
+  /** Cancels the stream. */
   leave(): void;
 }
 
-/** What a stream is opened with, besides its request. */
+/** The call options to open a stream with. */
 export interface ReadingOptions {
   readonly headers: { readonly authorization: string };
   readonly signal: AbortSignal;
   readonly onHeader: () => void;
 }
 
-/** @param open opens the stream */
+/**
+ * Opens a stream and reads it in the background.
+ *
+ * @param open opens the stream
+ */
 export function readStream<T>(
   token: string,
   open: (options: ReadingOptions) => AsyncIterable<T>,

@@ -7,18 +7,21 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 
-/** What buf handed to a code generator. */
+/** The request of buf to a code generator. */
 export interface GeneratorInput {
   /** Name of the program, such as `protoc-gen-go`. */
   readonly program: string;
   readonly filesToGenerate: readonly string[];
-  /** Those files and everything that they import. */
+  /** Those files and all their imports. */
   readonly files: readonly FileDescriptorProto[];
   /** Options for a plugin; empty for protoc. */
   readonly parameter: string;
 }
 
-/** Keeps its input and its arguments, and answers a plugin's empty response, the bytes of `supported_features: 1`. */
+/**
+ * Records its input and arguments, and prints an empty plugin response, the bytes of
+ * `supported_features: 1`.
+ */
 const SCRIPT = `#!/bin/sh
 case "$*" in *--version) echo 'libprotoc 32.0'; exit;; esac
 printf '%s\\n' "$@" > "$0.$$.args"
@@ -27,9 +30,8 @@ printf '\\020\\001'
 `;
 
 /**
- * Puts programs into an empty folder that stand in for code generators, for
- * protoc and for a protoc inside Python: they generate nothing and remember
- * what they were asked.
+ * Writes fake programs into an empty folder, in place of code generators, protoc and a protoc
+ * inside Python: they generate nothing and record their requests.
  */
 export function recordingPlugins(folder: string, names: readonly string[]) {
   for (const name of names) {
@@ -37,9 +39,9 @@ export function recordingPlugins(folder: string, names: readonly string[]) {
     chmodSync(join(folder, name), 0o755);
   }
   return {
-    /** A PATH on which the programs come first. */
+    /** Returns a PATH on which the programs come first. */
     path: (path: string | undefined) => `${folder}${delimiter}${path}`,
-    /** What they were given so far, ordered by the name of the program. */
+    /** Returns the recorded requests, ordered by the name of the program. */
     inputs: () =>
       readdirSync(folder)
         .filter((name) => name.endsWith(".input"))

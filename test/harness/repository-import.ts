@@ -5,16 +5,16 @@ import { type KnownProject, repositoryNameOf } from "./project-model.ts";
 import type { Random } from "./random.ts";
 import type { TestServer } from "./server.ts";
 
-/** The list of test/data: one URL a line, all different. */
+/** Returns the list of test/data: one URL a line, all different. */
 export function repositoryUrls(): string[] {
   const file = join(import.meta.dirname, "../data/repositories.txt");
   return readFileSync(file, "utf8").trimEnd().split("\n");
 }
 
-/** CreateProjects takes at most this many (specification, Limits). */
+/** CreateProjects accepts at most this many (specification, Limits). */
 const BATCH = 100;
 
-/** Names in many scripts, with letters whose case is unusual and with what other searches treat as special. */
+/** Names in many scripts, with letters of unusual case and characters that other searches treat specially. */
 const NAMES = [
   "Straßenverzeichnis",
   "STRASSENBAU",
@@ -52,7 +52,7 @@ const NAMES = [
   "x".repeat(80),
 ];
 
-/** Everything the model must know of one organization. */
+/** The facts about one organization that the model needs. */
 export interface ImportedOrganization {
   readonly token: string;
   readonly creatorId: string;
@@ -68,8 +68,8 @@ export interface ImportedOrganization {
 export type CreateRequest = ReturnType<typeof createRequests>[number];
 
 /**
- * One request for each URL. Some carry names, some further specs; annotations
- * vary, and `group-99`, `group-100` and `group-101` stand on that many projects.
+ * Returns one request for each URL. Some have names, some more specs; annotations vary, and
+ * `group-99`, `group-100` and `group-101` are set on that many projects.
  */
 export function createRequests(urls: readonly string[], random: Random) {
   return urls.map((remoteUri, index) => ({
@@ -93,7 +93,7 @@ export function createRequests(urls: readonly string[], random: Random) {
   }));
 }
 
-/** Imports the URLs in batches; what each batch answered is the second result. */
+/** Imports the URLs in batches; also returns the response to each batch. */
 export async function importRepositories(
   server: TestServer,
   token: string,
@@ -116,7 +116,7 @@ export async function importRepositories(
   return { organization, answers };
 }
 
-/** The name that the specification gives a project which is created without one. */
+/** Returns the name that the specification gives a project created without one. */
 export function derivedName(request: CreateRequest): string {
   return [...repositoryNameOf(request.initializer.specs[0]?.git?.remoteUri ?? "")].slice(0, 80).join("");
 }

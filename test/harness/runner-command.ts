@@ -15,7 +15,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 export const signalGroup: SignalGroup = (groupId, signal) => process.kill(-groupId, signal);
 export const path = process.env.PATH ?? "";
-/** With more time for a program to end when it is told to than a busy machine lets it wait for its turn. */
+/** Programs get more time to end after SIGTERM than a busy machine may take to schedule them. */
 export const run = commandRunner(signalGroup, { graceMs: 30_000 });
 
 export function shell(command: string, more: Partial<Command> = {}): Command {
@@ -29,7 +29,7 @@ export function shell(command: string, more: Partial<Command> = {}): Command {
   };
 }
 
-/** Runs a command, by `runs`, and stops it when it has written its first line. */
+/** Runs a command with `runs` and stops it after its first line of output. */
 export async function stoppedAfterLine(
   command: string,
   look: (line: string) => void = () => undefined,

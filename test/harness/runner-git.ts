@@ -8,7 +8,10 @@ export const realPrograms: Programs = {
   path: process.env.PATH ?? "",
 };
 
-/** The real git as the runner uses it, with folders of this machine and plain http as remotes unless told otherwise. */
+/**
+ * Prepares the real git as the runner uses it; by default local folders and plain http are allowed
+ * as remotes.
+ */
 export function realGit(settings: Partial<GitSettings> = {}): Promise<GitTools> {
   return prepareGit({
     programs: realPrograms,

@@ -6,27 +6,27 @@ import { succeeded } from "./fake-runner.ts";
 import { type TestServer, temporaryFolder } from "./server.ts";
 import { until } from "./until.ts";
 
-/** The runner's program in a process of its own, started as an operator would. */
+/** The runner's program in its own process, started as an operator would. */
 export interface RunnerProcess {
   /** Folder of its token and workspaces. */
   readonly stateDir: string;
   readonly process: ChildProcess;
-  /** Its log so far, one parsed line each. */
+  /** Returns its log so far, one parsed line each. */
   log(): Record<string, unknown>[];
-  /** Everything that it has written. */
+  /** Returns its complete output so far. */
   output(): string;
-  /** Resolves with the line of its log that says this, and has these facts, once it is there. */
+  /** Waits for a log line with this message and these fields, and returns it. */
   said(message: string, facts?: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>>;
   /** Resolves with the exit code when it ends. */
   readonly ended: Promise<number | null>;
-  /** SIGTERM and wait; the exit code. */
+  /** Sends SIGTERM, waits for its end and returns the exit code. */
   stop(): Promise<number | null>;
-  /** SIGKILL and wait; what it started stays. */
+  /** Sends SIGKILL and waits for its end; processes that it started keep running. */
   kill(): Promise<void>;
 }
 
 export interface RunnerProcessOptions {
-  /** A new one by default, which is removed after the tests of the file; empty for none by a setting. */
+  /** By default a new folder that is removed after the tests of the file; empty to pass no such setting. */
   readonly stateDir?: string;
   /** The working directory; by default the repository. */
   readonly cwd?: string;
@@ -37,13 +37,13 @@ export interface RunnerProcessOptions {
 const root = join(import.meta.dirname, "../..");
 const running = new Set<ChildProcess>();
 
-/** Makes a runner of the server's first organization, for its program to register with. */
+/** Creates a runner in the server's first organization, for its program to register with. */
 export async function newExchangeToken(server: TestServer, name = "In the attic") {
   const made = await succeeded(post(server, "RunnerService/CreateRunner", { name }));
   return { runnerId: made.runner.runnerId as string, exchangeToken: made.exchangeToken as string };
 }
 
-/** Starts the program; folders of this machine may be remotes. */
+/** Starts the program, with local folders allowed as remotes. */
 export function startRunnerProcess(
   server: Pick<TestServer, "url">,
   {
@@ -62,7 +62,7 @@ export function startRunnerProcess(
   });
   running.add(child);
   child.once("exit", () => running.delete(child));
-  // Not its exit: what it wrote last may have to be read yet then.
+  // Not at "exit": its last output may not have been read by then.
   const ended = once(child, "close").then(([code]) => code as number | null);
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -99,7 +99,7 @@ export function startRunnerProcess(
   };
 }
 
-/** Makes a runner, starts its program and waits until it takes work. */
+/** Creates a runner, starts its program and waits until it takes work. */
 export async function startRegisteredRunner(
   server: TestServer,
   options: RunnerProcessOptions = {},
@@ -111,7 +111,7 @@ export async function startRegisteredRunner(
   return { ...runner, runnerId };
 }
 
-/** Ends every runner that a file started; call it in afterAll, before the servers are ended. */
+/** Ends every runner that a file started; call it in afterAll, before the servers are stopped. */
 export async function stopRunners(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {

@@ -9,12 +9,12 @@ import {
   sendJson,
 } from "./scm-state.ts";
 
-/** GitHub's own mark on every answer. */
+/** The header that GitHub sends with every response. */
 const MARK = { "x-github-request-id": "0000:0000:000000:000000:00000000" };
-/** It shows no more of a search than this. */
+/** GitHub shows at most this many results of a search. */
 const MOST_FOUND = 1_000;
 
-/** GitHub's REST API as a self-hosted server has it, below /api/v3. */
+/** Serves GitHub's REST API as a self-hosted server has it, below /api/v3. */
 export async function answerGitHub(state: ScmState, req: SeenRequest, res: ServerResponse): Promise<void> {
   const url = new URL(req.target, state.url);
   const send = (status: number, body: unknown, headers = {}) =>
@@ -69,7 +69,7 @@ function search(state: ScmState, url: URL, send: Send): void {
 
 function list(state: ScmState, repository: HostedRepository, url: URL, send: Send): void {
   const [owner, branch] = (url.searchParams.get("head") ?? "").split(":");
-  // A head of another form filters nothing.
+  // A head of another form is not a filter.
   const found = state.pullRequests.filter(
     (each) =>
       each.repository === repository.path &&
@@ -112,7 +112,7 @@ function shown(pullRequest: HostedPullRequest, { id, path }: HostedRepository) {
     title,
     body: description,
     draft,
-    // The repository of a fork can be gone; then there is none.
+    // The repository of a fork may be deleted; then it is null.
     head: { ref: branch, repo: isFromFork ? null : { id, full_name: path } },
     base: { ref: base, repo: { id, full_name: path } },
   };

@@ -9,7 +9,7 @@ import {
   sendJson,
 } from "./scm-state.ts";
 
-/** GitLab's REST API, below /api/v4. */
+/** Serves GitLab's REST API, below /api/v4. */
 export async function answerGitLab(state: ScmState, req: SeenRequest, res: ServerResponse): Promise<void> {
   const url = new URL(req.target, state.url);
   const send = (status: number, body: unknown, headers = {}) => sendJson(res, status, body, headers);
@@ -34,7 +34,7 @@ function search(state: ScmState, url: URL, send: Send): void {
   const found = state.repositories.filter(({ path }) =>
     (withGroups ? path : (path.split("/").at(-1) ?? "")).toLowerCase().includes(text),
   );
-  // By activity, of which there is none here, unless another order is asked for.
+  // GitLab's default order is by activity, which this host does not record.
   if (url.searchParams.get("order_by") !== "id" || url.searchParams.get("sort") !== "asc") found.reverse();
   const { items, headers } = pageOf(found, url);
   send(

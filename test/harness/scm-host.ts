@@ -16,57 +16,60 @@ export interface SeenRequest {
   readonly body: string;
 }
 
-/** What happens to a request in place of its answer. */
+/** A failure in place of the response. */
 export type Fault =
-  /** This answer; a body that is text goes out as HTML, any other as JSON. */
+  /** This response; a text body is sent as HTML, any other as JSON. */
   | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown }
-  /** A JSON text of so many bytes. */
+  /** JSON of so many bytes. */
   | { readonly bytes: number }
-  /** No answer, until the client gives up. */
+  /** No response, until the client gives up. */
   | "hang"
-  /** It is done, and there is no answer, until the client gives up. */
+  /** The request is carried out without a response, until the client gives up. */
   | "unanswered"
-  /** Nothing until this resolves; then it is answered, unless the client has gone. */
+  /** Waits until this resolves, then responds, unless the client has disconnected. */
   | { readonly until: Promise<unknown> }
-  /** A success that stops before its body does. */
+  /** A success whose body stops half-way. */
   | "stall"
-  /** The connection is cut. */
+  /** The connection is reset. */
   | "reset";
 
 export interface FaultOptions {
-  /** The requests that it happens to; by default the next ones for the API. Those of git have no body here. */
+  /**
+   * Selects the requests that fail; by default the next ones to the API. Requests of git have no
+   * body here.
+   */
   readonly when?: (req: SeenRequest) => boolean;
-  /** How many of them; 1 by default. */
+  /** How many of them fail; 1 by default. */
   readonly times?: number;
 }
 
 /**
- * A source-control host in this process: the calls of one host's API that the
- * service makes, over real HTTP, and its repositories' git beside them.
+ * A source-control host in this process: the calls of one host's API that the service makes, over
+ * real HTTP, and git access to its repositories.
  */
 export interface ScmHost {
   readonly kind: ScmHostOptions["kind"];
   /** Host and port, as host tokens and selectors name it. */
   readonly host: string;
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly url: string;
-  /** The one token that it takes, as a bearer, as PRIVATE-TOKEN and as git's password. */
+  /** The only token that it accepts, as a bearer, as PRIVATE-TOKEN and as git's password. */
   readonly token: string;
-  /** Everything that arrived for the API, in order. */
+  /** Every request to the API, in order. */
   readonly requests: readonly SeenRequest[];
   /**
-   * Adds a repository and answers the URL to clone it from.
+   * Adds a repository and returns its clone URL.
    *
    * @param path as in `owner/name`
-   * @param folder a bare repository on disk: it is served over git's smart HTTP,
-   *   and pull requests then need branches that are in it
+   * @param folder a bare repository on disk, served over git's smart HTTP; pull requests then need
+   * branches that exist in it
    */
   addRepository(path: string, folder?: string): string;
-  /** What it was renamed to still answers under the old path by redirects, as at GitHub. */
+  /** Renames a repository; requests for the old path are redirected, as at GitHub. */
   renameRepository(from: string, to: string): void;
-  /** All that were opened, in order. */
+  /** Returns all opened pull requests, in order. */
   pullRequests(): readonly HostedPullRequest[];
-  /** One that somebody else opened. */
+  /** Adds a pull request that somebody else opened. */
   addPullRequest(pullRequest: AddedPullRequest): HostedPullRequest;
   closePullRequest(repository: string, number: number): void;
   fail(fault: Fault, options?: FaultOptions): void;
@@ -74,7 +77,7 @@ export interface ScmHost {
 }
 
 export interface ScmHostOptions {
-  /** The API that it speaks; a `plain` one knows only git. */
+  /** The API that it serves; a `plain` host serves only git. */
   readonly kind: "github" | "gitlab" | "plain";
   readonly token?: string;
 }
@@ -95,7 +98,7 @@ export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
   async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const isGit = isGitRequest(req.url ?? "");
     const { method = "", url: target = "", headers } = req;
-    // What git sends goes to git as it comes.
+    // The body of a git request is piped to git as it arrives.
     const seen = { method, target, headers, body: isGit ? "" : await text(req) };
     if (!isGit) requests.push(seen);
     const fault = faults.find(({ when, left }) => left > 0 && when(seen));

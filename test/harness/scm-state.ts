@@ -18,7 +18,7 @@ export interface HostedPullRequest {
   readonly branch: string;
   readonly base: string;
   readonly draft: boolean;
-  /** Whether the branch is one of a fork. */
+  /** True when the branch belongs to a fork. */
   readonly isFromFork: boolean;
   readonly state: "open" | "closed";
 }
@@ -26,7 +26,7 @@ export interface HostedPullRequest {
 export type AddedPullRequest = Pick<HostedPullRequest, "repository" | "branch" | "base"> &
   Partial<Pick<HostedPullRequest, "title" | "description" | "draft" | "isFromFork">>;
 
-/** Repositories and pull requests of a host, whatever API shows them. */
+/** Repositories and pull requests of a host, independent of the API that shows them. */
 export class ScmState {
   readonly pullRequests: HostedPullRequest[] = [];
   readonly repositories: HostedRepository[] = [];
@@ -57,7 +57,7 @@ export class ScmState {
     return this.repositories.find((each) => each.path === path);
   }
 
-  /** The repository that once had this path. */
+  /** Returns the repository that once had this path. */
   movedFrom(path: string): HostedRepository | undefined {
     return this.#moved.get(path);
   }
@@ -94,13 +94,13 @@ export class ScmState {
     );
   }
 
-  /** Whether a request shows the token, in either header. */
+  /** Returns whether a request has the token, in either header. */
   isKnown(headers: IncomingHttpHeaders): boolean {
     return headers.authorization === `Bearer ${this.#token}` || headers["private-token"] === this.#token;
   }
 }
 
-/** Whether a branch is in a repository; of one without a folder every branch is. */
+/** Returns whether a branch exists in a repository; one without a folder has every branch. */
 export function hasBranch({ folder }: HostedRepository, branch: string): Promise<boolean> {
   if (folder === undefined) return Promise.resolve(true);
   const args = ["--git-dir", folder, "rev-parse", "--verify", "--quiet", `refs/heads/${branch}`];
@@ -117,7 +117,7 @@ export function sendJson(
   res.end(JSON.stringify(body));
 }
 
-/** One page of a list, and the link to the next one as both hosts send it. */
+/** Returns one page of a list, and the link to the next page as both hosts send it. */
 export function pageOf<T>(all: readonly T[], url: URL): { items: T[]; headers: Record<string, string> } {
   const size = Math.min(Number(url.searchParams.get("per_page") ?? 30), 100);
   const page = Number(url.searchParams.get("page") ?? 1);

@@ -1,5 +1,5 @@
 /**
- * Parameters for the runs of a property. A failure prints its seed; with
- * `SEED=<number>` in the environment the same values come again.
+ * Parameters for property tests. A failure prints its seed; the environment variable
+ * `SEED=<number>` reproduces its values.
  */
 export const replay: { readonly seed?: number } = process.env.SEED ? { seed: Number(process.env.SEED) } : {};

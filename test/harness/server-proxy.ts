@@ -8,26 +8,29 @@ import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 /** The operations of runner.v1 and their messages. */
 type Method = typeof WorkService.method;
 
-/** A call that is kept from going on. */
+/** A call that the proxy holds back. */
 export interface HeldCall {
-  /** Resolves when one is there. */
+  /** Resolves when a call is held. */
   readonly reached: Promise<void>;
-  /** Lets it go on, and later ones pass. */
+  /** Lets the call continue, and later ones pass. */
   release(): void;
 }
 
-/** What stands between a runner's program and its server: calls can be held, and the server replaced. */
+/** A proxy between a runner's program and its server: it can hold calls, and its server can be replaced. */
 export interface ServerProxy {
-  /** As a server's. */
+  /** The URL to use in place of a server's. */
   readonly url: string;
-  /** Where calls go from now on. */
+  /** Forwards later calls to another server. */
   forwardTo(server: { readonly url: string }): void;
-  /** Holds the next call that fits before the server hears of it, and its repetitions. */
+  /** Holds the next matching call before the server receives it, and its retries. */
   holdRequest<Name extends keyof Method>(
     operation: Name,
     fits?: (req: MessageShape<Method[Name]["input"]>) => boolean,
   ): HeldCall;
-  /** Holds the answer of the next call that fits, and those of its repetitions; the server has done it then. */
+  /**
+   * Holds the response to the next matching call and to its retries; the server has completed the
+   * call by then.
+   */
   holdAnswer<Name extends keyof Method>(
     operation: Name,
     fits?: (
@@ -35,7 +38,7 @@ export interface ServerProxy {
       answer: MessageShape<Method[Name]["output"]>,
     ) => boolean,
   ): HeldCall;
-  /** Cuts all connections of callers, as when the server goes. */
+  /** Closes all connections of clients, as when a server goes down. */
   cut(): void;
   stop(): Promise<void>;
 }
@@ -44,14 +47,14 @@ interface Hold {
   readonly operation: string;
   readonly at: "request" | "answer";
   readonly fits: (req: Buffer, answer: Buffer) => boolean;
-  /** Of the call that was held first; its repetitions are alike. */
+  /** Of the first held call; its retries are identical. */
   held: Buffer | undefined;
   readonly reached: PromiseWithResolvers<void>;
   readonly released: PromiseWithResolvers<void>;
   isReleased: boolean;
 }
 
-/** Starts a proxy on a free port of 127.0.0.1, for callers that speak HTTP/1.1 and the binary form. */
+/** Starts a proxy on a free port of 127.0.0.1, for clients that use HTTP/1.1 and the binary format. */
 export async function startServerProxy(server: { readonly url: string }): Promise<ServerProxy> {
   let target = server.url;
   const agent = new Agent({ keepAlive: true });
@@ -82,7 +85,7 @@ export async function startServerProxy(server: { readonly url: string }): Promis
     return new Promise((resolve, reject) => {
       const { "accept-encoding": _, host: _host, ...headers } = req.headers;
       const call = request(`${target}${req.url}`, { method: req.method ?? "POST", headers, agent });
-      // A caller that goes away takes its call along: the server is not to give it work any more.
+      // When the client disconnects, its call is cancelled, so that the server leases it no work.
       res.on("close", () => call.destroy());
       call.on("response", resolve).on("error", reject).end(body);
     });

@@ -5,24 +5,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** A server in a process of its own, started the way the README says, on a port of its own choosing. */
+/** A server in its own process on a free port, started as the README describes. */
 export interface TestServer {
   /** Without a trailing slash and without /api. */
   readonly url: string;
   readonly port: number;
   readonly dataDir: string;
-  /** The first start's token; empty when the data folder was not new. */
+  /** The token printed by the first start; empty when the data folder was not new. */
   readonly token: string;
   readonly process: ChildProcess;
-  /** What it printed for people. */
+  /** Returns its standard output. */
   output(): string;
-  /** Its log so far, one parsed line each. */
+  /** Returns its log so far, one parsed line each. */
   log(): Record<string, unknown>[];
-  /** The raw log, to search for what must not be in it. */
+  /** Returns the raw log, to check what must not be in it. */
   logText(): string;
-  /** SIGTERM and wait; the exit code. */
+  /** Sends SIGTERM, waits for its end and returns the exit code. */
   stop(): Promise<number | null>;
-  /** SIGKILL and wait. */
+  /** Sends SIGKILL and waits for its end. */
   kill(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export interface StartOptions {
   readonly dataDir?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** A program and its arguments that starts the command behind them, as {@link onOwnDisk} makes. */
+  /** A program and its arguments that starts the command that follows, such as from {@link onOwnDisk}. */
   readonly within?: readonly string[];
 }
 
@@ -39,7 +39,7 @@ const root = join(import.meta.dirname, "../..");
 const running = new Set<ChildProcess>();
 const folders: string[] = [];
 
-/** Starts a server and waits until it takes requests. */
+/** Starts a server and waits until it accepts requests. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? temporaryFolder();
   const [program = process.execPath, ...rest] = [...(options.within ?? []), process.execPath];
@@ -69,7 +69,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
       reject(new Error(`the server ended with ${code} before it was ready:\n${logText}`)),
     );
   });
-  // Not its exit: what it wrote last may have to be read yet then.
+  // Not at "exit": its last output may not have been read by then.
   const ended = once(child, "close").then(([code]) => code as number | null);
   const url = await ready;
   const isNew = options.dataDir === undefined;
@@ -121,7 +121,7 @@ export async function runCommand(
   return { code, stdout, stderr };
 }
 
-/** A folder that is removed when the file's tests are over. */
+/** Creates a folder that is removed when the file's tests are over. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "chartroom-test-"));
   folders.push(folder);
@@ -139,15 +139,15 @@ export async function stopAll(): Promise<void> {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** Keeps what a local runner makes out of the state folder of whoever runs the tests. */
+/** Keeps the files of a local runner out of the user's own state folder. */
 function stateHomeIn(dataDir: string) {
   return { XDG_STATE_HOME: join(dataDir, "state-home") };
 }
 
-/** By this one all tests can be run over each of the two paths of unary calls. */
+/** Kept, so that all tests can run with either path of unary calls. */
 const FAST_PATH = "CHARTROOM_FAST_PATH";
 
-/** The environment without other settings of the person who runs the tests. */
+/** Returns the environment without the user's other settings of Chartroom. */
 function plainEnvironment(): Record<string, string | undefined> {
   const isKept = (name: string) => name === FAST_PATH || !name.startsWith("CHARTROOM_");
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => isKept(name)));

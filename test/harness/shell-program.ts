@@ -3,13 +3,13 @@ import fc from "fast-check";
 
 type Text = fc.Arbitrary<string>;
 
-/** Stands in a generated program where an expression may stand. */
+/** Marks a place of a generated program where an expression may be put. */
 export const HOLE = "\u0001";
 
 /**
- * Programs of sh made of every way of quoting, nested in each other, with holes
- * in many places. They print their words by a function `show`, find nothing in
- * `$v` and a hole, `z` and a hole in `$w`, and run no other program than `cat`.
+ * Programs of sh made of every way of quoting, nested in each other, with holes in many places.
+ * They print their words with a function `show`, expect `$v` to be empty or unset and `$w` to be
+ * `z` and a hole, and run no program but `cat`.
  */
 export const shellProgram: Text = fc.letrec<Record<string, string>>((tie) => {
   const one = (...choices: (string | Text)[]): Text =>
@@ -26,7 +26,7 @@ export const shellProgram: Text = fc.letrec<Record<string, string>>((tie) => {
   const double = nested('"', "double", '"');
   const fallback = nested("${v:-", "braces", "}");
   const quotedFallback = nested("${v:-", "quotedBraces", "}");
-  // Without patterns: some shells read those in a here-document in a way of their own.
+  // Without patterns: shells differ in how they read those in a here-document.
   const hereFallback = nested("${v:-", "hereBraces", "}");
   const pattern = nested("${w#", "pattern", "}");
   const lastPattern = nested("${w%%", "pattern", "}");
@@ -65,7 +65,7 @@ export const shellProgram: Text = fc.letrec<Record<string, string>>((tie) => {
   };
 }).program as Text;
 
-/** Programs as {@link shellProgram} makes them, with a few characters lost or put in: most are broken. */
+/** Programs of {@link shellProgram} with a few characters removed or inserted; most are broken. */
 export const brokenShellProgram: Text = fc
   .tuple(
     shellProgram,

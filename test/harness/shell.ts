@@ -4,7 +4,7 @@ import { realpathSync } from "node:fs";
 /** A POSIX shell: the path of its program, and the options that make it one. */
 export type Shell = readonly [program: string, ...options: string[]];
 
-/** The different shells of this machine that a command may meet as `sh`; `sh` itself is always there. */
+/** The different shells of this machine that a command may find as `sh`; always includes `sh` itself. */
 export const SHELLS: readonly Shell[] = presentShells([
   ["sh"],
   ["dash"],
@@ -13,14 +13,14 @@ export const SHELLS: readonly Shell[] = presentShells([
   ["busybox", "sh"],
 ]);
 
-/** What a program of a shell did. */
+/** The result of a shell's program. */
 export interface ShellRun {
   readonly status: number | null;
   readonly output: string;
   readonly errors: string;
 }
 
-/** Runs a program without input, and with nothing in its environment but a path and what is given. */
+/** Runs a program without input; its environment has only PATH, LC_ALL and the given variables. */
 export function runShell(
   [program, ...options]: Shell,
   command: string,

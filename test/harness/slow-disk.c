@@ -1,9 +1,8 @@
 /*
- * A disk that takes its time, for a process that is started with this library
- * preloaded: each fsync and fdatasync takes SLOW_DISK_MS longer, and fails as a
- * broken disk does, without forcing anything, while the file exists that
- * SLOW_DISK_BROKEN names. Its first letter is '1' for a single failure, the rest
- * how the path ends of the files that it is about.
+ * A slow disk for a process that is started with this library preloaded: each fsync and fdatasync
+ * takes SLOW_DISK_MS longer. While the file that SLOW_DISK_BROKEN names exists, they fail with an
+ * I/O error and force nothing. The file's first character is '1' for a single failure; the rest is
+ * the end of the paths of the affected files.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

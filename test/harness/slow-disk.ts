@@ -3,21 +3,21 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "./server.ts";
 
-/** The disk of a process that is started with it: one that takes its time, or fails. */
+/** The disk of a process: slow, or failing on request. */
 export interface SlowDisk {
-  /** For the process's environment. */
+  /** Environment variables of the process. */
   readonly env: Readonly<Record<string, string>>;
-  /** From now on the files whose path ends so cannot be forced. */
+  /** Makes every later force of files whose path ends like this fail. */
   breakFor(pathEnd: string): void;
-  /** The same for the next force alone. */
+  /** Makes only the next such force fail. */
   breakOnceFor(pathEnd: string): void;
   mend(): void;
 }
 
 /**
- * Makes a disk each force of which takes so much longer than it does by itself.
+ * Makes a disk whose forces each take this much longer.
  *
- * @returns undefined where there is no C compiler, or no loader that takes its work
+ * @returns undefined where there is no C compiler, or the loader does not preload libraries
  */
 export function slowDisk(delayMs: number): SlowDisk | undefined {
   const folder = temporaryFolder();

@@ -1,8 +1,8 @@
 import type Database from "better-sqlite3";
 
 /**
- * What counts of each table: its texts and blobs, and how its rows name their
- * organization. Written anew here, so that the migration is held against it.
+ * The counted columns of each table, and how its rows name their organization. Written
+ * independently of the source, so that the migration is checked against it.
  */
 const COUNTED: Readonly<Record<string, string>> = {
   agent_execution: "select organization_id, first_turn, progress, body from agent_execution",
@@ -33,7 +33,7 @@ const COUNTED: Readonly<Record<string, string>> = {
   workflow_trigger_event: "select organization_id, payload, body from workflow_trigger_event",
 };
 
-/** Tables that count nowhere, and why. */
+/** Tables that are not counted, and why. */
 const NOT_COUNTED: Readonly<Record<string, string>> = {
   account: "people, not an organization's",
   agent: "the operator's",
@@ -64,7 +64,7 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
   workflow_secret: "of a fixed size",
 };
 
-/** Tables of the file that neither list names; the engine's own and those of its search index are left out. */
+/** Returns the tables that neither list names, apart from the engine's own and those of its search index. */
 export function unlistedTables(db: Database.Database): string[] {
   return db
     .prepare<[], { name: string }>(
@@ -77,7 +77,7 @@ export function unlistedTables(db: Database.Database): string[] {
     );
 }
 
-/** Bytes of every organization, summed from its rows as they are read. */
+/** Returns the bytes of every organization, summed from its rows. */
 export function summedBytes(db: Database.Database): Map<string, number> {
   const sums = new Map<string, number>();
   for (const { id } of db.prepare<[], { id: string }>("select id from organization").all()) sums.set(id, 0);
@@ -95,7 +95,7 @@ export function summedBytes(db: Database.Database): Map<string, number> {
   return sums;
 }
 
-/** What the count of each organization says. */
+/** Returns the stored count of every organization. */
 export function countedBytes(db: Database.Database): Map<string, number> {
   const rows = db
     .prepare<[], [string, number]>("select organization_id, bytes from organization_storage")
@@ -104,7 +104,7 @@ export function countedBytes(db: Database.Database): Map<string, number> {
   return new Map(rows as unknown as [string, number][]);
 }
 
-/** Organizations whose count is not the sum of their rows, in words. */
+/** Describes each organization whose count differs from the sum of its rows. */
 export function storageProblems(db: Database.Database): string[] {
   const counted = countedBytes(db);
   return [...summedBytes(db)]

@@ -29,10 +29,10 @@ import { SYSTEM } from "../../src/store/store.ts";
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 24 * 3600 * 1000;
 
-/** Where every test's clock begins: 2026-01-01 UTC. */
+/** Start of every test's clock: 2026-01-01 UTC. */
 export const START_MS = Date.UTC(2026, 0, 1);
 
-/** A store in a folder of its own, with a clock that only the test moves and ids that ascend with it. */
+/** Opens a store in its own folder, with a clock that only the test moves and ids that ascend with it. */
 export function openTestStore(
   options: { readonly groupMs?: number; readonly quotaBytes?: number; readonly dataDir?: string } = {},
 ) {
@@ -58,7 +58,7 @@ export function openTestStore(
     pageBytes: PAGE_BYTES,
     revocationMonitor: createRevocationMonitor(async () => undefined),
   };
-  /** Lets a token hold however far a test moves the clock; its id. */
+  /** Makes a token valid however far a test moves the clock, and returns its id. */
   const lasting = (token: string): Promise<string> =>
     store.write(SYSTEM, "test", async ({ db }) => {
       const { id } = await builderOf(db)
@@ -80,11 +80,11 @@ export function openTestStore(
       await store.close();
       rmSync(dataDir, { recursive: true });
     },
-    /** A new token of a user; its id, as a caller carries it. */
+    /** Issues a token of a user and returns its id, as a caller has it. */
     async tokenIdOf(userId: string): Promise<string> {
       return lasting(await createTokenAsOperator(store, keys, { userId, description: "", validForMs: 0 }));
     },
-    /** A new organization; its administrator as a caller. */
+    /** Creates an organization and returns its administrator as a caller. */
     async found(name: string): Promise<Caller> {
       const { organizationId, userId, accountId, token } = await createOrganizationWithToken(store, keys, {
         operation: "test",
@@ -95,7 +95,7 @@ export function openTestStore(
       const tokenId = await lasting(token);
       return userOf({ organizationId, accountId, tokenId }, userId);
     },
-    /** Audit and event rows of an organization, newest last. */
+    /** Returns the audit and event rows of an organization, newest last. */
     async history({ organizationId }: Pick<Caller, "organizationId">) {
       const rows = (table: "audit_log" | "event") =>
         builderOf(store.reader)
@@ -111,7 +111,7 @@ export function openTestStore(
 
 export type TestStore = ReturnType<typeof openTestStore>;
 
-/** Another user as a caller of the same organization, with the same token in hand. */
+/** Returns another user of the same organization as a caller, with the same token. */
 export function userOf(
   like: Pick<Caller, "organizationId" | "accountId" | "tokenId">,
   userId: string,
@@ -132,7 +132,7 @@ type Operations<S extends DescService> = {
     : never;
 };
 
-/** The operations of a service class as a caller has them, without a network between. */
+/** Returns the operations of a service class as a caller sees them, without a network. */
 export function operationsOf<S extends DescService>(
   contract: S,
   service: object,
@@ -150,7 +150,11 @@ export function operationsOf<S extends DescService>(
   return Object.fromEntries(operations);
 }
 
-/** What an operation is called with besides its request. @param leaving aborts when the client leaves */
+/**
+ * Returns the handler context of an operation.
+ *
+ * @param leaving aborts when the client disconnects
+ */
 export function contextOf(method: DescMethod, caller: Caller, leaving?: AbortSignal): HandlerContext {
   return createHandlerContext({
     service: method.parent,

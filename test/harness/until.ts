@@ -1,10 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 const EVERY_MS = 50;
-/** What still hangs then will hang for good; less than a test may take, so that the last answer is told. */
+/**
+ * Whatever still hangs by then hangs forever; shorter than a test's timeout, so that the failure
+ * shows the last result.
+ */
 const MOST_MS = 100_000;
 
-/** Asks again and again until the answer fits: for what no event tells. Fails with the last answer after `mostMs`. */
+/**
+ * Polls until the result matches, for states that no event announces. Throws with the last result
+ * after `mostMs`.
+ */
 export async function until<T>(
   ask: () => T | Promise<T>,
   fits: (answer: T) => boolean,

@@ -1,23 +1,23 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Headers that name what a payload is. */
+/** Headers that name the kind of a payload. */
 export const GITHUB_PULL_REQUEST = { "x-github-event": "pull_request" };
 export const GITHUB_REVIEW = { "x-github-event": "pull_request_review" };
 export const GITLAB_MERGE_REQUEST = { "x-gitlab-event": "Merge Request Hook" };
 
-/** A payload as a host would post it: a file of test/data/webhooks, with what is given in other places of it. */
+/** A payload as a host posts it: a file of test/data/webhooks with some values replaced. */
 export type Payload = Record<string, unknown>;
 
 export const openedPullRequest = (changes: Changes = {}) => payload("github-pull-request.json", changes);
 export const approvingReview = (changes: Changes = {}) => payload("github-pull-request-review.json", changes);
 export const openedMergeRequest = (changes: Changes = {}) =>
   payload("gitlab-merge-request-open.json", changes);
-/** With new commits, the end of the draft and a reviewer, all in one. */
+/** With new commits, ready for review and with a reviewer, all in one. */
 export const updatedMergeRequest = (changes: Changes = {}) =>
   payload("gitlab-merge-request-update.json", changes);
 
-/** Values by their place, such as "pull_request.head.sha"; undefined takes a member away. */
+/** Values by their path, such as "pull_request.head.sha"; undefined removes a member. */
 export type Changes = Readonly<Record<string, unknown>>;
 
 function payload(file: string, changes: Changes): Payload {

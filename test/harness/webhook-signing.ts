@@ -1,19 +1,19 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { SignatureCryptography } from "../../src/domain/workflow/trigger/webhook-signature.ts";
 
-/** By node:crypto. */
+/** Implemented with node:crypto. */
 export const cryptography: SignatureCryptography = {
   hmacSha256: (key, bytes) => createHmac("sha256", key).update(bytes).digest(),
   equalBytes: (left, right) => left.length === right.length && timingSafeEqual(left, right),
 };
 
-/** As GitHub signs: the text of the secret is the key. */
+/** Signs as GitHub does: the text of the secret is the key. */
 export function hubSignature(secret: string, body: Uint8Array): Record<"x-hub-signature-256", string> {
   return { "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}` };
 }
 
 /**
- * As Standard Webhooks signs: the bytes behind the prefix of the secret are the key.
+ * Signs by Standard Webhooks: the bytes after the prefix of the secret are the key.
  *
  * @param timestamp seconds since 1970 UTC
  */

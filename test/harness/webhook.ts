@@ -1,14 +1,14 @@
 import { type Answer, post } from "./call.ts";
 import type { TestServer } from "./server.ts";
 
-/** A workflow that things can be posted to. */
+/** A workflow with a webhook. */
 export interface TestWorkflow {
   readonly id: string;
-  /** What deliveries to it are signed with. */
+  /** The key that deliveries to it are signed with. */
   readonly secret: string;
 }
 
-/** Where a repository context runs: one action, which waits while no runner is there. */
+/** A repository context of one action, which waits as long as there is no runner. */
 export const OVER_REPOSITORY = {
   repositories: { repositoryUrls: { repoUrls: ["https://git.example.org/team/ship.git"] } },
 };
@@ -20,7 +20,7 @@ export const ONE_COMMAND = {
 
 type Caller = Pick<TestServer, "url" | "token">;
 
-/** Makes a workflow and fetches its secret. */
+/** Creates a workflow and fetches its secret. */
 export async function addWorkflow(
   server: Caller,
   fields: Readonly<Record<string, unknown>> = { triggers: [MANUAL] },
@@ -52,13 +52,13 @@ export async function deliver(
   return { status: res.status, header: res.headers, body: text === "" ? undefined : JSON.parse(text) };
 }
 
-/** The answer to a delivery in short: its status and the verdicts, without their prefix. */
+/** Returns the status of a delivery's response and its verdicts without their prefix. */
 export function verdictsOf({ status, body }: Answer): [status: number, ...verdicts: string[]] {
   const verdicts = (body?.verdicts ?? []) as { verdict: string }[];
   return [status, ...verdicts.map(({ verdict }) => verdict.replace("TRIGGER_VERDICT_", ""))];
 }
 
-/** The ledger of a workflow, the oldest entry first; at most 100 entries. */
+/** Returns the trigger events of a workflow, oldest first; at most 100. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into entries of every kind
 export async function ledgerOf(server: Caller, workflowId: string): Promise<any[]> {
   const { body } = await post(server, "WorkflowService/ListWorkflowTriggerEvents", {
@@ -68,7 +68,7 @@ export async function ledgerOf(server: Caller, workflowId: string): Promise<any[
   return body.triggerEvents.reverse();
 }
 
-/** The executions of a workflow, the oldest first; at most 100. */
+/** Returns the executions of a workflow, oldest first; at most 100. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into executions of every kind
 export async function executionsOf(server: Caller, workflowId: string): Promise<any[]> {
   const { body } = await post(server, "WorkflowService/ListWorkflowExecutions", {

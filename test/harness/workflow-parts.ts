@@ -10,7 +10,7 @@ import {
   WorkflowTriggerSchema,
 } from "#gen/service/v1/workflow_pb.js";
 
-/** An action of these steps, one at a time. */
+/** Returns an action of these steps, one at a time. */
 export function action(...steps: WorkflowStep[]): WorkflowAction {
   return create(WorkflowActionSchema, { limits: { maxParallel: 1, maxTotal: 1 }, steps });
 }
@@ -23,14 +23,14 @@ export function agent(prompt: string): WorkflowStep {
   return create(WorkflowStepSchema, { step: { case: "agent", value: { prompt } } });
 }
 
-/** A pull request with these texts; what is absent is well formed. */
+/** Returns a pull request with these texts; absent ones get valid defaults. */
 export function pullRequest(texts: { title?: string; description?: string; branch?: string }): WorkflowStep {
   return create(WorkflowStepSchema, {
     step: { case: "pullRequest", value: { title: "t", branch: "b", ...texts } },
   });
 }
 
-/** A report of one text, found by a prompt or a command. */
+/** Returns a report of one text, extracted by a prompt or a command. */
 export function report(extraction: { case: "prompt" | "command"; value: string }, title = "t"): WorkflowStep {
   return create(WorkflowStepSchema, {
     step: {
@@ -40,17 +40,17 @@ export function report(extraction: { case: "prompt" | "command"; value: string }
   });
 }
 
-/** A context of one agent's prompt. */
+/** Returns a context of one agent's prompt. */
 export function agentContext(prompt: string): WorkflowTriggerContext {
   return create(WorkflowTriggerContextSchema, { context: { case: "agent", value: { prompt } } });
 }
 
-/** A context without any action. */
+/** Returns a context without any action. */
 export function noProjects(): WorkflowTriggerContext {
   return create(WorkflowTriggerContextSchema, { context: { case: "projects", value: {} } });
 }
 
-/** A context of these repositories. */
+/** Returns a context of these repositories. */
 export function repositoryUrls(...repoUrls: string[]): WorkflowTriggerContext {
   const repositorySelector = { case: "repositoryUrls", value: { repoUrls } } as const;
   return create(WorkflowTriggerContextSchema, {
@@ -58,7 +58,7 @@ export function repositoryUrls(...repoUrls: string[]): WorkflowTriggerContext {
   });
 }
 
-/** A context of the repositories that a search finds. */
+/** Returns a context of the repositories that a search finds. */
 export function repositorySearch(
   repoSearchString: string,
   scmHost = "git.example.org",
@@ -69,7 +69,7 @@ export function repositorySearch(
   });
 }
 
-/** A manual trigger over this context. */
+/** Returns a manual trigger with this context. */
 export function manual(context: WorkflowTriggerContext): WorkflowTrigger {
   return create(WorkflowTriggerSchema, { trigger: { case: "manual", value: {} }, context });
 }

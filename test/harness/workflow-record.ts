@@ -2,7 +2,7 @@ import { type Answer, post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
 import type { TestServer } from "./server.ts";
 
-/** One move of an action, as the audit trail tells it: phases without what all of them begin with. */
+/** One transition of an action in the audit log; phases are without their common prefix. */
 export interface ActionMove {
   readonly actionId: string;
   /** PENDING for the first one. */
@@ -12,7 +12,7 @@ export interface ActionMove {
 
 const PREFIX = "WORKFLOW_EXECUTION_ACTION_PHASE_";
 
-/** The moves of all actions of the caller's organization, oldest first. */
+/** Returns the transitions of all actions of the caller's organization, oldest first. */
 export async function recordedMoves(server: Pick<TestServer, "url" | "token">): Promise<ActionMove[]> {
   const moves: ActionMove[] = [];
   const filter = { subjectTypes: ["RESOURCE_TYPE_WORKFLOW_EXECUTION_ACTION"] };
@@ -36,7 +36,7 @@ function movesOf({ subjectId, changes }: Answer["body"]): ActionMove[] {
     }));
 }
 
-/** The most actions that ran at the same time; one that stops still runs. */
+/** Returns the highest number of actions that ran at the same time; a stopping one still runs. */
 export function mostAtOnce(moves: readonly ActionMove[]): number {
   const runs = (phase: string) => (phase === "RUNNING" || phase === "STOPPING" ? 1 : 0);
   let [now, most] = [0, 0];

@@ -2,39 +2,39 @@ import { type Answer, post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
 import type { TestServer } from "./server.ts";
 
-/** What a workflow is started with; what is left out is one repository and one command. */
+/** Settings of a workflow to start; the defaults are one repository and one command. */
 export interface Run {
-  /** Who makes and starts it; by default the server's first administrator. */
+  /** Token of the user who creates and starts it; by default the server's first administrator. */
   readonly token?: string;
-  /** How many repositories, one action each. */
+  /** Number of repositories, one action each. */
   readonly actions?: number;
   readonly maxParallel?: number;
   readonly steps?: readonly object[];
   readonly report?: object;
-  /** The clone URL of a repository by its place. */
+  /** Returns the clone URL of a repository by its index. */
   readonly repository?: (index: number) => string;
   readonly environmentClassId?: string;
-  /** The context itself, in place of repositories. */
+  /** A context to use instead of repositories. */
   readonly context?: object;
   readonly maxTime?: string;
   readonly parameters?: Readonly<Record<string, string>>;
 }
 
-/** An execution, as its starter follows it. */
+/** An execution, as its starter sees it. */
 export interface StartedRun {
   readonly workflowId: string;
   readonly executionId: string;
   execution(): Promise<Answer["body"]>;
-  /** All actions, in their order. */
+  /** Returns all actions, in order. */
   actions(): Promise<Answer["body"][]>;
   cancel(): Promise<Answer["body"]>;
-  /** Does its failed actions again, in an execution of their own. */
+  /** Retries its failed actions in a new execution. */
   retry(): Promise<StartedRun>;
-  /** Any operation of WorkflowService as its starter. */
+  /** Calls any operation of WorkflowService as its starter. */
   call(operation: string, body: object): Promise<Answer["body"]>;
 }
 
-/** Makes a workflow and starts it. */
+/** Creates a workflow and starts it. */
 export async function startRun(
   server: Pick<TestServer, "url" | "token">,
   run: Run = {},

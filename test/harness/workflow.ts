@@ -5,7 +5,10 @@ import type { TestServer } from "./server.ts";
 export const ACTION = { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ task: { command: "true" } }] };
 export const MANUAL = { manual: {}, context: { agent: { prompt: "look around" } } };
 
-/** Calls of the operations on workflows, as the server's administrator unless another token is given. */
+/**
+ * Returns calls of the operations on workflows, as the server's administrator unless another token
+ * is given.
+ */
 export function workflowCalls(server: Pick<TestServer, "url" | "token">) {
   const call = (operation: string, body: unknown, token = server.token) =>
     post(server, operation.includes("/") ? operation : `WorkflowService/${operation}`, body, token);
@@ -22,7 +25,7 @@ export function workflowCalls(server: Pick<TestServer, "url" | "token">) {
       (await ok(create(body, token))).workflow,
     updated: async (workflowId: string, body: object, token?: string): Promise<Answer["body"]> =>
       (await ok(update(workflowId, body, token))).workflow,
-    /** Expects both writes to refuse what a workflow is to have. */
+    /** Expects CreateWorkflow and UpdateWorkflow to reject these fields. */
     async refuses(body: object, status: number, reason: string, told?: RegExp): Promise<void> {
       expectRefused(await create(body), status, reason, told);
       const { id } = (await ok(create())).workflow;

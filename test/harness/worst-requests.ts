@@ -17,18 +17,18 @@ import type { Answer } from "./call.ts";
 import { packageOf } from "./call-stream.ts";
 import type { TestServer } from "./server.ts";
 
-/** A request that costs its server more than it costs its sender. */
+/** A request that costs the server more than it costs the sender. */
 export interface WorstRequest {
   /** Such as `WorkflowService/GetWorkflow workflowId: empty objects, gzip`. */
   readonly name: string;
   readonly operation: string;
   readonly contentType: string;
   readonly isCompressed: boolean;
-  /** Whether any valid request of the operation has as many parts. */
+  /** True when the request is valid. */
   readonly isLegal: boolean;
-  /** What a server that parses before it counts would build, for each byte that is sent. */
+  /** Bytes that a server which parses before it counts would allocate for each byte sent. */
   readonly cost: number;
-  /** Made when it is needed: some are 56 MB. */
+  /** Built on demand: some are 56 MB. */
   readonly body: () => Buffer;
 }
 
@@ -36,23 +36,23 @@ interface Shape {
   readonly kind: string;
   readonly isBinary: boolean;
   readonly isLegal?: boolean;
-  /** Objects, elements and entries that a parser builds of so many bytes. */
+  /** Returns the number of objects, elements and entries that a parser builds from so many bytes. */
   readonly built: (bytes: number) => number;
   readonly body: (bytes: number) => Buffer;
 }
 
-/** An object that was parsed takes about so many bytes. */
+/** Approximate size of a parsed object. */
 const OBJECT_BYTES = 100;
-/** Bytes that repeat pack to a thousandth. */
+/** Compression ratio of repeated bytes. */
 const PACKED = 1_000;
 
 /**
- * Returns the worst requests of the contract by what they would cost a server
- * that parses before it counts, found from the descriptors: floods of elements,
- * members, levels and unknown fields at every field of every request, in JSON
- * and in binary, plain and compressed, and the largest valid request of each
- * operation. Not more than `each` of a kind, so that one does not stand for all;
- * valid requests fill up the rest.
+ * Returns the most expensive requests of the contract for a server that parses before it counts,
+ * derived from the descriptors: floods of elements, members, levels and unknown fields at every
+ * field of every request, in JSON and in binary, plain and compressed, and the largest valid
+ * request of each operation.
+ *
+ * @param each maximum number of requests of one kind, so that no kind crowds out the others
  */
 export function worstRequests(count: number, each = 1): WorstRequest[] {
   const all = CONTRACT.flatMap((service) =>
@@ -86,7 +86,7 @@ function requestsOf(operation: string, method: DescMethod): (WorstRequest & { ki
           contentType: isBinary ? "application/proto" : "application/json",
           isCompressed,
           isLegal,
-          // What is legal is looked at by its whole size: nothing refuses it.
+          // A valid request counts with its whole cost: nothing rejects it.
           cost: isLegal ? costBytes : costBytes / (isCompressed ? 1 / PACKED : 1),
           body: () => (isCompressed ? gzipSync(body(limit)) : body(limit)),
         },
@@ -95,7 +95,7 @@ function requestsOf(operation: string, method: DescMethod): (WorstRequest & { ki
   );
 }
 
-/** Floods at a field of the request, however deep it is. */
+/** Returns floods at every field of the request, at any depth. */
 function fieldShapes(message: DescMessage, path: readonly DescField[], seen: Set<DescMessage>): Shape[] {
   if (seen.has(message) || isWellKnown(message)) return [];
   seen.add(message);
@@ -161,7 +161,7 @@ function jsonFlood(
   };
 }
 
-/** A value as the field at the end of a path, with one element of each list on its way. */
+/** Encodes a value as the field at the end of a path, with one element of each list on the way. */
 function inJson(path: readonly DescField[], ...value: readonly Buffer[]): Buffer {
   const open = path.map(({ jsonName }) => `{"${jsonName}":`);
   const isListed = (index: number) => index < path.length - 1 && path[index]?.fieldKind === "list";
@@ -188,7 +188,10 @@ function unknownFields(bytes: number): Buffer {
   return Buffer.alloc(Math.floor(bytes / one.length) * one.length, one);
 }
 
-/** The largest valid request in both forms, with fewer elements where all of them are more than the cap. */
+/**
+ * Returns the largest valid request in both formats, with fewer elements where the whole exceeds
+ * the limit of bytes.
+ */
 function largestShape(input: DescMessage, limit: number): Shape[] {
   const json = () => trimmed(largest(input), limit);
   const built = () => requestBounds(input).parts;
@@ -216,7 +219,7 @@ function trimmed(value: JsonValue, limit: number): JsonValue {
   return kept;
 }
 
-/** Half of the elements of the list that is largest. */
+/** Returns a copy with half of the elements of its largest list. */
 function halved(value: JsonValue): JsonValue {
   if (Array.isArray(value) && value.length > 1) return value.slice(0, Math.ceil(value.length / 2));
   if (typeof value === "string") return value.slice(0, value.length / 2);
@@ -229,7 +232,7 @@ function halved(value: JsonValue): JsonValue {
   return { ...value, [name]: halved(part) };
 }
 
-/** Sends one of them, to operations of runners as a runner. */
+/** Sends a request; operations of runners are called with the runner's token. */
 export async function sendWorst(
   server: Pick<TestServer, "url" | "token">,
   { operation, contentType, isCompressed }: WorstRequest,
