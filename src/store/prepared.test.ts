@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Kysely, sql } from "kysely";
 import { stopAll, temporaryFolder } from "../../test/harness/server.ts";
 import type { TokenTable } from "./identity/identity-schema.ts";
-import { prepared } from "./prepared.ts";
+import { prepared, preparedInsert, ROWS_PER_INSERT } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import { type Connection, openConnection } from "./sqlite/connection.ts";
 import { StableSqliteDialect } from "./sqlite/dialect.ts";
@@ -157,5 +157,62 @@ describe("a prepared query", () => {
     );
     expect(await rename(db, { id: "o", name: "harbour" })).toEqual([{ name: "harbour" }]);
     expect(await rename(db, { id: "none", name: "quay" })).toEqual([]);
+  });
+});
+
+const insertTokens = preparedInsert<TokenTable>((on, rows) =>
+  on.insertInto("token").values(
+    rows.map((row) => ({
+      id: row.id,
+      organization_id: row.organization_id,
+      kind: row.kind,
+      subject_id: row.subject_id,
+      hash: row.hash,
+      read_only: row.read_only,
+      expires_at: row.expires_at,
+      body: row.body,
+    })),
+  ),
+);
+
+describe("a prepared insert", () => {
+  test.each([0, 1, ROWS_PER_INSERT - 1, ROWS_PER_INSERT, 2 * ROWS_PER_INSERT + 3])(
+    "writes %s rows in their order, each with its values, full statements first",
+    async (count) => {
+      const rows = Array.from({ length: count }, (_, index) => ({
+        ...token(`${count} ${String(index).padStart(2, "0")}`, Uint8Array.of(count, index)),
+        body: `{"index":${index}}`,
+      }));
+      let statements = 0;
+      connection.beforeQuery = () => {
+        statements += 1;
+      };
+      await insertTokens(db, rows);
+      connection.beforeQuery = () => undefined;
+      expect(statements).toBe(Math.floor(count / ROWS_PER_INSERT) + (count % ROWS_PER_INSERT));
+      const read = await other.db
+        .selectFrom("token")
+        .select(["id", "hash", "body"])
+        .where("id", "like", `${count} %`)
+        .orderBy(sql`rowid`)
+        .execute();
+      expect(read.map(({ hash, ...rest }) => ({ ...rest, hash: [...hash] }))).toEqual(
+        rows.map(({ id, hash, body }) => ({ id, hash: [...hash], body })),
+      );
+    },
+  );
+
+  test("writes no row of a statement of which one fails", async () => {
+    const rows = Array.from({ length: ROWS_PER_INSERT }, (_, index) =>
+      token(`half ${index}`, Uint8Array.of(200, index)),
+    );
+    const twice = rows.with(-1, token("half 0", Uint8Array.of(201)));
+    await expect(insertTokens(db, twice)).rejects.toThrow("UNIQUE");
+    const { count } = await other.db
+      .selectFrom("token")
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .where("id", "like", "half %")
+      .executeTakeFirstOrThrow();
+    expect(count).toBe(0);
   });
 });

@@ -27,17 +27,23 @@ export function readThrough(db: Kysely<Schema>, reader: Kysely<Schema>): void {
   readers.set(db, reader);
 }
 
-/** Represents in a query a value that each call supplies. */
+/** Represents in a query a value that each call supplies; `row` is its position among several rows. */
 class Placeholder {
+  readonly row: number;
   readonly name: string;
-  constructor(name: string) {
+  constructor(row: number, name: string) {
+    this.row = row;
     this.name = name;
   }
 }
 
-const PLACEHOLDERS: object = new Proxy({}, { get: (_, name) => new Placeholder(String(name)) });
+function placeholdersOf<P extends object>(row: number): P {
+  return new Proxy({} as P, { get: (_, name) => new Placeholder(row, String(name)) });
+}
 
 type Run<P, R> = (parameters: P) => R[] | Promise<R[]>;
+
+type ValueIn<P> = (parameters: P, placeholder: Placeholder) => unknown;
 
 /**
  * Returns a query that is built and compiled once per connection and then run with the values of
@@ -47,24 +53,64 @@ type Run<P, R> = (parameters: P) => R[] | Promise<R[]>;
 export function prepared<P extends object, R>(
   build: (db: Kysely<Schema>, parameters: P) => Compilable<R>,
 ): (db: Reader, parameters: P) => Promise<R[]> {
+  return compiledOnce(
+    (db) => build(db, placeholdersOf<P>(0)).compile(),
+    (parameters, { name }) => (parameters as Record<string, unknown>)[name],
+  );
+}
+
+/**
+ * Number of rows that one statement inserts where there are as many. For a statement with triggers the
+ * engine copies every page that it changes, so that it can undo this statement alone: 1,000 audit rows took
+ * 21 ms in statements of one row, 11 of ten and 9 of fifty. Many commits have twenty rows, few have fifty.
+ */
+export const ROWS_PER_INSERT = 20;
+
+/**
+ * Returns an insert of any number of rows, in statements that are built and compiled once per
+ * connection. `build` gets one or more rows of placeholders, each as {@link prepared} gives them.
+ */
+export function preparedInsert<P extends object>(
+  build: (db: Kysely<Schema>, rows: P[]) => Compilable<unknown>,
+): (db: Reader, rows: readonly P[]) => Promise<void> {
+  const insertOf = (count: number) => {
+    const placeholders = Array.from({ length: count }, (_, row) => placeholdersOf<P>(row));
+    return compiledOnce<readonly P[], unknown>(
+      (db) => build(db, placeholders).compile(),
+      (rows, { name, row }) => (rows[row] as Record<string, unknown>)[name],
+    );
+  };
+  const insertOne = insertOf(1);
+  const insertMany = insertOf(ROWS_PER_INSERT);
+  return async (db, rows) => {
+    let next = 0;
+    for (; next + ROWS_PER_INSERT <= rows.length; next += ROWS_PER_INSERT) {
+      await insertMany(db, rows.slice(next, next + ROWS_PER_INSERT));
+    }
+    for (const row of rows.slice(next)) await insertOne(db, [row]);
+  };
+}
+
+function compiledOnce<P, R>(
+  compile: (db: Kysely<Schema>) => CompiledQuery<R>,
+  valueIn: ValueIn<P>,
+): (db: Reader, parameters: P) => Promise<R[]> {
   const known = new WeakMap<Kysely<Schema>, Run<P, R>>();
   return async (reader, parameters) => {
     const connection = builderOf(reader);
     const db = readers.get(connection) ?? connection;
     let run = known.get(db);
     if (!run) {
-      run = runner(db, build(db, PLACEHOLDERS as P).compile());
+      run = runner(db, compile(db), valueIn);
       known.set(db, run);
     }
     return run(parameters);
   };
 }
 
-function runner<P extends object, R>(db: Kysely<Schema>, query: CompiledQuery<R>): Run<P, R> {
+function runner<P, R>(db: Kysely<Schema>, query: CompiledQuery<R>, valueIn: ValueIn<P>): Run<P, R> {
   const valuesOf = (parameters: P) =>
-    query.parameters.map((value) =>
-      value instanceof Placeholder ? (parameters as Record<string, unknown>)[value.name] : value,
-    );
+    query.parameters.map((value) => (value instanceof Placeholder ? valueIn(parameters, value) : value));
   const statement = engines.get(db)?.(query.sql);
   if (statement) return (parameters) => statement(valuesOf(parameters)) as R[] | Promise<R[]>;
   return async (parameters) =>

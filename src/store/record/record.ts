@@ -1,7 +1,7 @@
 import { diffJson, parseSource } from "../../domain/diff.ts";
 import { creatorIdIn, type EventFacts } from "../../domain/event-facts.ts";
 import { type AuditFacts, auditBytes } from "../../domain/record/audit-chain.ts";
-import { prepared } from "../prepared.ts";
+import { prepared, preparedInsert, ROWS_PER_INSERT } from "../prepared.ts";
 import type { Actor, Change, Reader, WriteTransaction } from "../store.ts";
 import type { WriteBackRow } from "../write-back-row.ts";
 import type { AuditLogTable, EventTable } from "./record-schema.ts";
@@ -45,37 +45,41 @@ const HEAD: WriteBackRow<string | null, Head> = {
       : setOrganizationHead(db, { id: organizationId, sequence, hash }),
 };
 
-const insertAuditRow = prepared<AuditLogTable, unknown>((db, row) =>
-  db.insertInto("audit_log").values({
-    id: row.id,
-    organization_id: row.organization_id,
-    sequence: row.sequence,
-    at: row.at,
-    actor_id: row.actor_id,
-    actor_principal: row.actor_principal,
-    operation: row.operation,
-    subject_type: row.subject_type,
-    subject_id: row.subject_id,
-    reason: row.reason,
-    diff: row.diff,
-    previous_hash: row.previous_hash,
-    hash: row.hash,
-    key_id: row.key_id,
-  }),
+const insertAuditRows = preparedInsert<AuditLogTable>((db, rows) =>
+  db.insertInto("audit_log").values(
+    rows.map((row) => ({
+      id: row.id,
+      organization_id: row.organization_id,
+      sequence: row.sequence,
+      at: row.at,
+      actor_id: row.actor_id,
+      actor_principal: row.actor_principal,
+      operation: row.operation,
+      subject_type: row.subject_type,
+      subject_id: row.subject_id,
+      reason: row.reason,
+      diff: row.diff,
+      previous_hash: row.previous_hash,
+      hash: row.hash,
+      key_id: row.key_id,
+    })),
+  ),
 );
 
-const insertEventRow = prepared<EventTable, unknown>((db, row) =>
-  db.insertInto("event").values({
-    organization_id: row.organization_id,
-    sequence: row.sequence,
-    at: row.at,
-    kind: row.kind,
-    resource_type: row.resource_type,
-    resource_id: row.resource_id,
-    creator_id: row.creator_id,
-    owner_id: row.owner_id,
-    environment_id: row.environment_id,
-  }),
+const insertEventRows = preparedInsert<EventTable>((db, rows) =>
+  db.insertInto("event").values(
+    rows.map((row) => ({
+      organization_id: row.organization_id,
+      sequence: row.sequence,
+      at: row.at,
+      kind: row.kind,
+      resource_type: row.resource_type,
+      resource_id: row.resource_id,
+      creator_id: row.creator_id,
+      owner_id: row.owner_id,
+      environment_id: row.environment_id,
+    })),
+  ),
 );
 
 /** Computes the keyed hash of new audit rows; `keyId` names the secret that it uses. */
@@ -144,13 +148,19 @@ export async function insertRecords(
   records: readonly PendingRecord[],
 ): Promise<void> {
   const events: EventTable[] = [];
+  let audit: AuditLogTable[] = [];
   for (const { facts, event } of records) {
     const { organization_id, at, subject_type, subject_id } = facts;
     const head = await held.readWriteBack(HEAD, organization_id);
     const sequence = head.sequence + 1;
     const hash = seal.mac(auditBytes({ ...facts, sequence }, head.chain_hash));
-    await insertAuditRow(db, { ...facts, sequence, previous_hash: head.chain_hash, hash });
+    audit.push({ ...facts, sequence, previous_hash: head.chain_hash, hash });
     held.setWriteBack(HEAD, organization_id, { sequence, chain_hash: hash });
+    // Not all at the end: reads have their turn between two statements.
+    if (audit.length === ROWS_PER_INSERT) {
+      await insertAuditRows(db, audit);
+      audit = [];
+    }
     if (organization_id === null || event === undefined) continue;
     events.push({
       organization_id,
@@ -164,5 +174,6 @@ export async function insertRecords(
       environment_id: event.environmentId,
     });
   }
-  for (const row of events) await insertEventRow(db, row);
+  await insertAuditRows(db, audit);
+  await insertEventRows(db, events);
 }

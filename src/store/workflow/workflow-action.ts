@@ -12,8 +12,8 @@ import {
   phaseOf,
 } from "../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../domain/workflow/execution/workflow-transitions.ts";
-import { fromBody, toBody } from "../json.ts";
-import { prepared } from "../prepared.ts";
+import { fromBody, toBody, toJsonObject } from "../json.ts";
+import { prepared, preparedInsert, ROWS_PER_INSERT } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
 import { addActionErrors } from "./workflow-action-errors.ts";
@@ -63,23 +63,25 @@ export async function findExpiredActions(
     .execute();
 }
 
-const insertRow = prepared<WorkflowActionTable, unknown>((db, row) =>
-  db.insertInto("workflow_action").values({
-    id: row.id,
-    organization_id: row.organization_id,
-    workflow_id: row.workflow_id,
-    execution_id: row.execution_id,
-    is_report: row.is_report,
-    phase: row.phase,
-    desired_phase: row.desired_phase,
-    queued: row.queued,
-    failed: row.failed,
-    environment_id: row.environment_id,
-    started_at: row.started_at,
-    stops_at: row.stops_at,
-    outputs: row.outputs,
-    body: row.body,
-  }),
+const insertRows = preparedInsert<WorkflowActionTable>((db, rows) =>
+  db.insertInto("workflow_action").values(
+    rows.map((row) => ({
+      id: row.id,
+      organization_id: row.organization_id,
+      workflow_id: row.workflow_id,
+      execution_id: row.execution_id,
+      is_report: row.is_report,
+      phase: row.phase,
+      desired_phase: row.desired_phase,
+      queued: row.queued,
+      failed: row.failed,
+      environment_id: row.environment_id,
+      started_at: row.started_at,
+      stops_at: row.stops_at,
+      outputs: row.outputs,
+      body: row.body,
+    })),
+  ),
 );
 
 /** Writes new actions of one execution, which are pending. */
@@ -89,10 +91,12 @@ export async function insertActions(
   executionId: string,
   actions: readonly WorkflowExecutionAction[],
 ): Promise<void> {
-  for (const action of actions) {
-    const columns = changingColumns(action);
-    await insertRow(tx.db, {
-      ...columns,
+  for (let next = 0; next < actions.length; next += ROWS_PER_INSERT) {
+    const part = actions.slice(next, next + ROWS_PER_INSERT);
+    // As objects: the record would have to parse the text.
+    const bodies = part.map((action) => toJsonObject(WorkflowExecutionActionSchema, action));
+    const rows = part.map((action, index) => ({
+      ...changingColumns(action, JSON.stringify(bodies[index])),
       id: action.id,
       organization_id: scope.organizationId,
       workflow_id: action.metadata?.workflowId ?? "",
@@ -100,14 +104,17 @@ export async function insertActions(
       is_report: action.metadata?.report ? 1 : 0,
       queued: 0,
       outputs: null,
-    });
-    tx.record({
-      organizationId: scope.organizationId,
-      type: "workflow_action",
-      id: action.id,
-      kind: "created",
-      after: columns.body,
-    });
+    }));
+    await insertRows(tx.db, rows);
+    for (const [index, { id }] of part.entries()) {
+      tx.record({
+        organizationId: scope.organizationId,
+        type: "workflow_action",
+        id,
+        kind: "created",
+        after: bodies[index] ?? {},
+      });
+    }
   }
   await changeCounts(tx, executionId, { ...UNCHANGED, pending: actions.length });
 }
@@ -193,7 +200,10 @@ export async function markQueued(tx: WriteTransaction, { organizationId }: Scope
 
 const UNCHANGED: Record<ActionCount, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
 
-function changingColumns(action: WorkflowExecutionAction) {
+function changingColumns(
+  action: WorkflowExecutionAction,
+  body = toBody(WorkflowExecutionActionSchema, action),
+) {
   const phase = phaseOf(action);
   return {
     phase,
@@ -202,6 +212,6 @@ function changingColumns(action: WorkflowExecutionAction) {
     environment_id: action.status?.environmentId || null,
     started_at: action.metadata?.startedAt ? timestampMs(action.metadata.startedAt) : null,
     stops_at: phase === WorkflowExecutionActionPhase.RUNNING ? (deadlineOf(action) ?? null) : null,
-    body: toBody(WorkflowExecutionActionSchema, action),
+    body,
   };
 }

@@ -1,10 +1,14 @@
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import Database from "better-sqlite3";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { ROWS_PER_INSERT } from "../../../src/store/prepared.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
-import { action, type Workflows, workflowsOf } from "./running-workflow.ts";
+import { action, overRepositories, type Workflows, workflowsOf } from "./running-workflow.ts";
+
+const ACTIONS = 200;
 
 let made: TestStore;
 let caller: Caller;
@@ -37,4 +41,20 @@ test("a workflow over many projects is made and started without reading them", a
     const names = (await workflows.actions(id)).map(({ metadata }) => metadata?.actionName);
     expect(names).toEqual(["first", "second", "third"]);
   }
+});
+
+test("the rows and records of a start's actions are inserted many a statement", async () => {
+  const triggers = [overRepositories(ACTIONS)];
+  const workflowId = await workflows.make({ triggers, action: action(1, ACTIONS) });
+  const before = await made.history(caller);
+  const run = jest.spyOn(Object.getPrototypeOf(new Database(":memory:").prepare("select 1")), "run");
+  await workflows.start(workflowId);
+  const statements = run.mock.calls.length;
+  run.mockRestore();
+  // Each action has a row, an audit row and an event.
+  const { audit, events } = await made.history(caller);
+  expect(audit.length - before.audit.length).toBeGreaterThan(ACTIONS);
+  expect(events.length - before.events.length).toBeGreaterThan(ACTIONS);
+  expect(statements).toBeGreaterThan((3 * ACTIONS) / ROWS_PER_INSERT);
+  expect(statements).toBeLessThan(ACTIONS / 2);
 });
